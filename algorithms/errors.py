@@ -6,6 +6,7 @@ class and its public fields (parties/wire/error_codes.py), never an exception's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 Told = Literal["public", "own", "charged"]
@@ -13,8 +14,15 @@ Told = Literal["public", "own", "charged"]
 NO_MEMORY = "there is not enough memory"
 
 
+class BlindfitWarning(UserWarning):
+    """The root of all warnings: what may be wrong with a fit or with scores, and what to do."""
+
+
 class BlindfitError(Exception):
-    """The root: one line that says what was wrong, and where there is one, a hint that says what to do.
+    """The root of all errors: a message that says what was wrong, and a hint that says what to do, if there is one.
+
+    `str(error)` has both, in one line: "message (hint)". A place that shows the hint by itself, or that sends an error
+    to another party, takes `message`.
 
     Attributes:
         told: to whom. "public": it follows from the job and from public facts, so every party and the coordinator may
@@ -27,6 +35,13 @@ class BlindfitError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An error comes whole from a worker process, though its class takes other arguments than its message."""
@@ -142,16 +157,21 @@ class HandshakeMismatch(PeerError):
 class PeerAborted(PeerError):
     """A peer ended the session and said why with a code."""
 
-    def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "") -> None:
+    def __init__(self, *, culprit: str, code: str, session: str = "", step: str = "", lost: str = "") -> None:
+        """Args:
+        lost: the party of the session that the culprit blames for that; empty: none.
+        """
         super().__init__(
-            f"{culprit} ended the session: {code}" + (f" at step {step}" if step else ""),
+            f"{culprit} ended the session: {code}"
+            + (f" at step {step}" if step else "")
+            + (f": it lost {lost}" if lost and lost != culprit else ""),
             culprit=culprit,
             session=session,
             step=step,
-            hint=f"the log of {culprit} has the reason"
+            hint=f"the log of {lost or culprit} has the reason"
             + ("; its operator has cancelled it, or stopped its process" if code == "CANCELLED" else ""),
         )
-        self.code = code
+        self.code, self.lost = code, lost
 
 
 class MacCheckFailed(ProtocolError):
@@ -313,12 +333,48 @@ class TransportError(BlindfitError):
         self.peer, self.step = peer, step
 
 
-class PeerTimeout(TransportError):
-    """A peer did not do its step before the deadline."""
+WAITED_IN_VAIN = {  # what is known of the party for which all others wait: what is wrong, and what to do
+    "silent": (
+        "{peer} does not answer",
+        "look at {peer}: its process may be stopped, its machine asleep, or its network down",
+    ),
+    "still": (
+        "the process of {peer} stood still for {still_s:.0f} s",
+        "look at {peer}: its process was stopped, its machine slept, or it had too much to do",
+    ),
+    "working": ("{peer} still works on its step", "a larger timeouts.step_s waits longer"),
+    "waiting": ("{peer} itself waits for another party", "the logs of all parties say who waits for whom"),
+}
 
-    def __init__(self, *, peer: str, step: str, timeout_s: float) -> None:
-        super().__init__(f"waited {timeout_s:g} s for {peer} at step {step}", peer=peer, step=step)
-        self.timeout_s = timeout_s
+
+class PeerTimeout(TransportError):
+    """A peer did not do its step before the deadline.
+
+    Attributes:
+        peer: the party at the end of the chain of waits, as far as the waiting party knows.
+        through: the parties on the way to it: each waits for the next.
+        found: what is known of `peer`, a key of WAITED_IN_VAIN; "": nobody was asked.
+        still_s: how long the process of `peer` stood still.
+        by: the party that waited; empty: the party that has this error.
+    """
+
+    def __init__(
+        self,
+        *,
+        peer: str,
+        step: str,
+        timeout_s: float,
+        through: Sequence[str] = (),
+        found: str = "",
+        still_s: float = 0.0,
+        by: str = "",
+    ) -> None:
+        wrong, hint = (text.format(peer=peer, still_s=still_s) for text in WAITED_IN_VAIN.get(found, ("", "")))
+        first, *others = [*through, peer]
+        waited = f"{f'{by} ' if by else ''}waited {timeout_s:g} s for {first}"
+        waited += "".join(f", which waits for {other}" for other in others) + f" at step {step}"
+        super().__init__(f"{wrong}: {waited}" if wrong else waited, peer=peer, step=step, hint=hint)
+        self.timeout_s, self.through, self.found, self.still_s = timeout_s, tuple(through), found, still_s
 
 
 class PeerUnreachable(TransportError):
@@ -332,6 +388,22 @@ class PeerUnreachable(TransportError):
             hint=f"start `blindfit party` at {peer}, and let this machine connect to {address}",
         )
         self.address = address
+
+
+class CutOff(TransportError):
+    """A party reaches none of the others, and is the party that all others miss.
+
+    Attributes:
+        peer: the party itself.
+    """
+
+    def __init__(self, *, peer: str, step: str) -> None:
+        super().__init__(
+            f"{peer} is cut off: it reaches no other party at step {step}",
+            peer=peer,
+            step=step,
+            hint=f"look at the network of {peer}",
+        )
 
 
 class PeerUnauthenticated(TransportError):
@@ -378,11 +450,21 @@ class UnknownId(DataError):
 
     def __init__(self, position: int, count: int) -> None:
         super().__init__(
-            f"row {position} of the request has an id that the table of labels has not ({count} in all)",
+            f"row {position} of the request has an id that the table of labels does not have ({count} in all)",
             hint="send only ids that the table has; or, if the table has no person column, have its operator set "
             'unknown_rows = "zero" for the dataset, which counts such ids as label 0',
         )
         self.position, self.count = position, count
+
+
+def root_party(error: BlindfitError) -> str:
+    """Return the party that an error blames for the end of a session; "": the party that has the error.
+
+    The error may rest on other parties' claims.
+    """
+    if isinstance(error, PeerAborted):
+        return error.lost or error.culprit
+    return error.peer if isinstance(error, PeerTimeout | PeerUnreachable | PeerUnauthenticated | CutOff) else ""
 
 
 def where(error: BaseException) -> str:

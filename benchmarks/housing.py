@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         housing = Housing.read(options.data)
     except DataError as error:
-        raise SystemExit(f"error: {error}\nhint: {error.hint}") from None
+        raise SystemExit(f"error: {error.message}\nhint: {error.hint}") from None
     result: dict[str, Any] = {"machine": machine.describe(), "rows": len(housing.prices)}
     for name, chosen in SETTINGS.items():
         result[name] = accuracy(housing, 2 if options.quick else SPLITS, chosen)

@@ -55,7 +55,7 @@ from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import set_up_logs
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.protos import measurement_pb2 as pb

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         result = measure(options)
     except BlindfitError as error:
-        raise SystemExit(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else "")) from None
+        raise SystemExit(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")) from None
     label_dp_tables.show(result, Console())
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")

@@ -24,7 +24,6 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     LabelMechanism,
     MechanismSettings,
     Prior,
-    fine_enough,
     fit,
     prior_from_counts,
 )
@@ -47,7 +46,7 @@ def main() -> None:
     try:
         labels = label_dp_data.crime(options.data).labels
     except BlindfitError as error:
-        raise SystemExit(f"error: {error}\nhint: {error.hint}") from None
+        raise SystemExit(f"error: {error.message}\nhint: {error.hint}") from None
     epsilons = QUICK_EPSILONS if options.quick else EPSILONS
     variances = {name: [mean_variance(name, epsilon, labels) for epsilon in epsilons] for name in NAMES}
     table = Table("mechanism", *(f"{epsilon:g}" for epsilon in epsilons), title="variance of a debiased label")
@@ -68,12 +67,11 @@ def mean_variance(name: str, epsilon: float, labels: Floats) -> float:
 
 def settings_of(name: str, epsilon: float, labels: Floats) -> MechanismSettings:
     options: dict[str, Any] = {}
-    grid = GRID
     if name in WITH_PRIOR:
         options["prior"] = own_histogram(labels)
     if name == "gaussian":
-        grid, options["delta"] = fine_enough(grid, epsilon, DELTA), DELTA
-    return MechanismSettings(name, grid, epsilon, **options)
+        options["delta"] = DELTA
+    return MechanismSettings(name, GRID, epsilon, **options)
 
 
 def own_histogram(labels: Floats) -> Prior:

@@ -64,7 +64,7 @@ def main() -> None:
                 task = Task.of(data)
                 show(task.name, measure(task, ARMS, effort_of(task, quick=options.quick), results, say), console)
     except BlindfitError as error:
-        raise SystemExit(f"error: {error}\nhint: {error.hint}") from None
+        raise SystemExit(f"error: {error.message}\nhint: {error.hint}") from None
     results.write()
     if options.page:
         options.page.write_text(put_into(options.page.read_text(), results.figures["data"]))

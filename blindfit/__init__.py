@@ -6,8 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blindfit.algorithms.columns.levels import UnseenLevelWarning
     from blindfit.algorithms.errors import (
         BlindfitError,
+        BlindfitWarning,
         BudgetExhausted,
         ConfigError,
         DataError,
@@ -21,9 +23,18 @@ if TYPE_CHECKING:
         RangeError,
         TransportError,
     )
+    from blindfit.algorithms.estimators.cautions import (
+        ConstantColumnWarning,
+        FeatureScaleWarning,
+        InfeasibleModelWarning,
+        IterationBudgetWarning,
+        LargeDeltaWarning,
+        NoisyModelWarning,
+        NotConvergedWarning,
+        PrivacyLeakWarning,
+    )
     from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
     from blindfit.algorithms.estimators.privacy_budget import PrivacyBudget
-    from blindfit.algorithms.estimators.privacy_leak import PrivacyLeakWarning
     from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
     from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
     from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
@@ -38,14 +49,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BlindfitError",
+    "BlindfitWarning",
     "BudgetExhausted",
     "ConfigError",
+    "ConstantColumnWarning",
     "DPLogisticRegression",
     "DataError",
+    "FeatureScaleWarning",
+    "InfeasibleModelWarning",
+    "IterationBudgetWarning",
     "LabelGrid",
+    "LargeDeltaWarning",
     "LedgerBehind",
     "MeasurementClient",
     "MechanismSettings",
+    "NoisyModelWarning",
+    "NotConvergedWarning",
     "PeerTimeout",
     "PeerUnauthenticated",
     "PeerUnreachable",
@@ -57,6 +76,7 @@ __all__ = [
     "ProtocolError",
     "RangeError",
     "TransportError",
+    "UnseenLevelWarning",
     "VerticalModelPart",
     "WALRClassifier",
     "WALRModel",
@@ -70,7 +90,20 @@ __all__ = [
 _ELSEWHERE = {
     "DPLogisticRegression": "blindfit.algorithms.estimators.dp_logistic_regression",
     "PrivacyBudget": "blindfit.algorithms.estimators.privacy_budget",
-    "PrivacyLeakWarning": "blindfit.algorithms.estimators.privacy_leak",
+    "UnseenLevelWarning": "blindfit.algorithms.columns.levels",
+    **dict.fromkeys(
+        (
+            "ConstantColumnWarning",
+            "FeatureScaleWarning",
+            "InfeasibleModelWarning",
+            "IterationBudgetWarning",
+            "LargeDeltaWarning",
+            "NoisyModelWarning",
+            "NotConvergedWarning",
+            "PrivacyLeakWarning",
+        ),
+        "blindfit.algorithms.estimators.cautions",
+    ),
     "Pretrained": "blindfit.algorithms.statistics.pretraining",
     "pretrain": "blindfit.algorithms.statistics.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",

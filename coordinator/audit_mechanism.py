@@ -37,7 +37,7 @@ from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, LabelG
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.data.columns import to_labels
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.origin import refuse_missing_names
+from blindfit.parties.data.origin import Origin, refuse_missing_names
 
 FITS_TAKE_S = 30.0
 LEAST_FITS, FITS_TIMED = 200, 5
@@ -157,21 +157,12 @@ def read_labels(place: str) -> Floats:
     path, colon, column = place.rpartition(":")
     if not (colon and path and column):
         raise ConfigError(f"--labels {place}: no column is named", hint="write FILE.csv:column")
-    reader = open_file("csv", Path(path), "labels", None, "--labels")
+    reader = open_file("csv", Path(path), Origin("labels", path, option="--labels"))
     refuse_missing_names([column], reader.names, reader.origin)
     parts: list[Floats] = []
     first_row = 1
     for batch in reader.arrow_batches([column], _BATCH_ROWS):
-        parts.append(
-            to_labels(
-                batch.column(0),
-                name=column,
-                binary=False,
-                first_row=first_row,
-                origin=reader.origin,
-                hint="write labels as numbers",
-            )
-        )
+        parts.append(to_labels(batch.column(0), name=column, binary=False, first_row=first_row, origin=reader.origin))
         first_row += batch.num_rows
     if first_row == 1:
         raise reader.origin.error("there are no rows", hint="a data set needs at least one label")

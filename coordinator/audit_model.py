@@ -25,6 +25,7 @@ from blindfit.algorithms.statistics.model_attacks import (
     row_losses,
 )
 from blindfit.algorithms.statistics.model_attacks import Table as Rows
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.data.settings import DatasetSettings
@@ -36,12 +37,20 @@ from blindfit.parties.training.public_model import load_pretrained
 
 @dataclass(frozen=True)
 class Attacked:
-    """A model as an attacker uses it. Args: columns: in the order in which `predict` wants them; weights: by name, of
-    standardised features."""
+    """A model as an attacker uses it.
 
-    columns: tuple[str, ...]
+    Args:
+        scale: has the columns, in the order in which `predict` wants them, and what they are made of.
+        weights: by name, of standardised features.
+    """
+
+    scale: Standardiser
     weights: dict[str, float]
     predict: Predict
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.scale.columns
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ def audit_model(
             f"--sensitive {column}: the model has no such column", hint=f"it has {', '.join(attacked.columns)}"
         )
     (ids, trained), (other_ids, others) = (
-        _read(file, whose, attacked.columns, label, row_id)
+        _read(file, whose, attacked.scale, label, row_id)
         for file, whose in ((members, "members"), (non_members, "non-members"))
     )
     if shared := len(ids & other_ids):
@@ -97,12 +106,12 @@ def open_attacked(path: Path) -> Attacked:
     if isinstance(content, dict) and content.get("format") == pretraining.FORMAT:
         start = load_pretrained(path)
         weights = dict(zip(start.standardiser.kept_columns, start.weights, strict=True))
-        return Attacked(start.columns, weights, start.probabilities)
+        return Attacked(start.standardiser, weights, start.probabilities)
     model = load_model(path)
     if isinstance(model, WALRModel):
-        return Attacked(model.standardiser.columns, model.feature_weights, model.probabilities)
+        return Attacked(model.standardiser, model.feature_weights, model.probabilities)
     if isinstance(model, DPLogisticModel):
-        return Attacked(model.columns, model.feature_weights, model.probabilities)
+        return Attacked(model.standardiser, model.feature_weights, model.probabilities)
     if not isinstance(model, VerticalModelPart) or model.model != "logistic":
         raise DataError(f"{path} is no logistic model: the attacks are on probabilities")
     if len(model.data_parties) > 1:
@@ -111,22 +120,20 @@ def open_attacked(path: Path) -> Attacked:
             hint="an audit needs the whole model: fit one to all columns at one party",
         )
     weights = dict(zip(model.standardiser.kept_columns, model.weights.tolist(), strict=True))
-    return Attacked(
-        model.standardiser.columns, weights, lambda features: model.predictions(model.score_parts(features))
-    )
+    return Attacked(model.standardiser, weights, lambda features: model.predictions(model.score_parts(features)))
 
 
 # --- the rows -----------------------------------------------------------------------------------
 
 
-def _read(path: Path, whose: str, columns: tuple[str, ...], label: str, row_id: str) -> tuple[set[str], Rows]:
-    if taken := {label, row_id} & set(columns):
+def _read(path: Path, whose: str, scale: Standardiser, label: str, row_id: str) -> tuple[set[str], Rows]:
+    if taken := {label, row_id} & {*scale.columns, *scale.record.names}:
         raise ConfigError(
             f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
             hint="name other columns: --label COLUMN, --id COLUMN",
         )
     settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label)
-    source = open_for_model(settings, columns, Path(), whose, f"--{whose}")
+    source = open_for_model(settings, scale.record, scale.columns, Path(), whose, f"--{whose}")
     batches, duplicates = [], DuplicateSearch()
     for batch in source.batches():
         duplicates.add(batch)

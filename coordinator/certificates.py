@@ -19,6 +19,8 @@ from blindfit.parties.files.private_files import read_certificate, read_file, re
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles, party_of
 
+COPY = "copy this file next to the certificate of every party and of the coordinator"
+
 
 def make_authority(directory: Path, name: str, days: int, protect: bool, passphrase_file: Path | None) -> None:
     secret = _new_passphrase(AUTHORITY_VARIABLE, passphrase_file, protect, "the authority's key")
@@ -53,13 +55,13 @@ def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) 
 def revoke(directory: Path, party: str, passphrase_file: Path | None) -> None:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.revoke(directory, party, passphrase=secret)
-    _say(f"{path}: {party} is revoked; copy this file to every party")
+    _say(f"{path}: {party} is revoked; {COPY}")
 
 
 def renew_crl(directory: Path, days: int, passphrase_file: Path | None) -> None:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.renew_crl(directory, days, passphrase=secret)
-    _say(f"{path}: {_crl_facts(_read_crl(path))}; copy this file to every party")
+    _say(f"{path}: {_crl_facts(_read_crl(path))}; {COPY}")
 
 
 def show(file: Path) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from blindfit.coordinator.report.kind import Written
     from blindfit.parties.settings import PartySettings
 
+ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
+
 app = json_output.App(
     name="blindfit",
     help="Fits one model to several organisations' data without any of them seeing another's.",
@@ -314,10 +316,22 @@ def party(
     settings: PartyFile,
     overrides: SetOption = None,
     ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
+    first_snapshots: Annotated[
+        bool, typer.Option(help="Publish each dataset that has no snapshot, before the party is up.")
+    ] = True,
+    launcher: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", hidden=True, help="Of `blindfit run`: end, and remove DIR, when standard input ends."
+        ),
+    ] = None,
 ) -> None:
     """Run one party until it is told to stop."""
-    from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.work import ending
+
+    if launcher is not None:
+        ending.end_with_launcher(launcher)
+    from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.work.memory import one_heap
     from blindfit.parties.work.plain_arrow import leave_pandas_out
 
@@ -331,7 +345,8 @@ def party(
     one_heap()
     leave_pandas_out()
     with ending.said(loaded.name):
-        ending.run(serve(loaded, settings.parent, on_ready))
+        patience_s = ENDS_S if launcher else 0.0
+        ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()
 
 
@@ -409,6 +424,12 @@ def publish(
     other_people: Annotated[
         bool, typer.Option("--other-people", help="Its people are not those of the population that has its rows.")
     ] = False,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unreadable", help="Leave out columns that cannot be read. Jobs that need one are refused."
+        ),
+    ] = False,
     remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove the snapshots before it.")] = False,
     overrides: SetOption = None,
 ) -> None:
@@ -416,14 +437,20 @@ def publish(
     from blindfit.coordinator import snapshots
 
     if dataset is None:
-        given = {"--other-people": other_people, "--remove-older": remove_older}
+        given = {"--other-people": other_people, "--skip-unreadable": skip_unreadable, "--remove-older": remove_older}
         _refuse_unused("without DATASET what is published is listed", given)
     loaded, console = _party(settings, overrides), _console()
     if dataset is None:
         snapshots.show(loaded, settings.parent, console)
         return
     snapshots.publish(
-        loaded, settings.parent, dataset, other_people=other_people, remove_older=remove_older, console=console
+        loaded,
+        settings.parent,
+        dataset,
+        other_people=other_people,
+        skip_unreadable=skip_unreadable,
+        remove_older=remove_older,
+        console=console,
     )
 
 
@@ -575,7 +602,7 @@ def main(command: Sequence[str] | None = None) -> None:
     except BlindfitError as error:
         _end(
             type(error).__name__,
-            str(error),
+            error.message,
             error.hint,
             ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
         )

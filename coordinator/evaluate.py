@@ -121,7 +121,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "active": active,
         "servers": job.with_role("measurement"),
         "key_node": next(iter(job.with_role("key-node")), None),
-        "rows": {name: summary.get(f"rows.{name}") for name in ("sent", "counted")},
+        "rows": {name: summary.get(f"rows.{name}", 0) for name in ("sent", "counted", "unknown")},
         "privacy": told,
         "figures": own.get("figures"),
         "seconds": dict(session.seconds),
@@ -144,10 +144,12 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
 class RowFigures:
     sent: int
     counted: int
+    unknown: int = 0  # rows that the server does not know and takes as label 0; 0 also if it keeps that number private
 
     def __post_init__(self) -> None:
         in_range("sent", self.sent, 0)
         in_range("counted", self.counted, 0, self.sent)
+        in_range("unknown", self.unknown, 0, self.sent)
 
 
 @dataclass(frozen=True)
@@ -172,10 +174,11 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     of = content["job"]["evaluate"]["session"]
     not_counted = rows.sent - rows.counted
     left_out = f", {count(not_counted)} more of persons with too many" if not_counted else ""
+    unknown = f"; {count(rows.unknown)} counted as label 0, as no table of labels has their ids" if rows.unknown else ""
     return [
         ("job", f"{content['name']} ({content['session']})"),
         ("model", f"of the training {of}"),
-        ("rows", f"{count(rows.counted)} of {content['active']}{left_out}"),
+        ("rows", f"{count(rows.counted)} of {content['active']}{left_out}{unknown}"),
         privacy_summary(privacy),
         budget_summary(privacy),
         ("time", duration(content["seconds"]["job"])),

@@ -80,4 +80,4 @@ if __name__ == "__main__":
     try:
         check(Path(sys.argv[1]))
     except BlindfitError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))

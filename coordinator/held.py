@@ -25,7 +25,8 @@ from blindfit.coordinator.trust import listed
 from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.systems import read_proposed
 from blindfit.parties.tables import Settings
 from blindfit.protos import control_pb2 as pb

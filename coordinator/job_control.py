@@ -25,7 +25,7 @@ from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,13 +16,17 @@ from rich.markup import escape
 
 from blindfit.algorithms.errors import (
     BlindfitError,
+    CannotAnswer,
     CannotTakePart,
     ComputeFailed,
     ConfigError,
     DataError,
+    DuplicateId,
     ProtocolError,
     RangeError,
+    TooFewRows,
     TransportError,
+    UnknownId,
 )
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
@@ -60,12 +65,13 @@ def run_here(
     with contextlib.ExitStack() as stack:
         launched = _launched(stack, job, base_dir, out, console, command, talk)
         set_up_s = time.monotonic() - started
-        if talk != "quiet":
-            _tell_cautions(job, out, console)
+        cautions = _Cautions(job, out, console, quiet=talk == "quiet")
+        cautions.show()
         try:
             session = drive(job, launched, console, talk)
-        except CannotTakePart as error:
+        except (CannotTakePart, CannotAnswer) as error:
             raise _in_full(error, job, out) from None
+        cautions.show()
     session.seconds["launch"] = set_up_s
     return view(job.protocol).write(session, out, list(job.parties))
 
@@ -86,19 +92,35 @@ def _launched(
     command: Sequence[str] | None,
     talk: Talk,
 ) -> Launched:
+    def say(line: str) -> None:
+        if talk != "quiet":
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, _terminable():
-            return stack.enter_context(launch(job, base_dir, out, command))
+            return stack.enter_context(launch(job, base_dir, out, command, say))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 
 
-def _tell_cautions(job: Job[Any], out: Path, console: Console) -> None:
-    """Who runs every party here is every party's operator."""
-    for name in job.parties:
-        for caution in cautions_in_log(out, name):
-            console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
+@dataclass
+class _Cautions:
+    """What the parties' logs say of their datasets: the person who runs every party here is every party's operator."""
+
+    job: Job[Any]
+    out: Path
+    console: Console
+    quiet: bool
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+
+    def show(self) -> None:
+        """Print what was not printed before."""
+        for name in () if self.quiet else self.job.parties:
+            for caution in cautions_in_log(self.out, name):
+                if (name, caution) not in self._shown:
+                    self._shown.add((name, caution))
+                    self.console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
 
 
 def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
@@ -115,9 +137,10 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
             )
 
 
-def _in_full(error: CannotTakePart, job: Job[Any], out: Path) -> BlindfitError:
-    """On this machine the party's own words are at hand: the file, row and column that it tells no peer."""
-    for kind in (DataError, ConfigError, RangeError, ComputeFailed):
+def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> BlindfitError:
+    """Return the error in the party's own words, which are on this machine: the file, row and column that peers do not
+    learn."""
+    for kind in (DataError, ConfigError, RangeError, ComputeFailed, UnknownId, DuplicateId, TooFewRows):
         reason, hint = reason_in_log(out, error.party, kind.__name__) if error.party in job.parties else ("", "")
         if reason:
             return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
@@ -129,6 +152,9 @@ def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
     out = _made(out)
     session = JobSession(job, where.addresses, where.identity)
+    if talk != "quiet" and where.identity.revoked.is_missing:
+        hint = escape(where.identity.revoked.hint_if_missing)
+        console.print(f"[yellow]note:[/] no revocation list; {hint}", highlight=False, soft_wrap=True)
     if talk != "quiet":
         console.print(f"session {session.id}", highlight=False, markup=False)
     drive(job, where, console, talk, session)

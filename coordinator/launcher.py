@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job import Job
+from blindfit.coordinator.snapshots import publish_first
 from blindfit.parties.data.origin import near_names
+from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import Identity, load_identity
@@ -30,6 +35,8 @@ READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
 LOG = "party.log"
+PREFIX, LOCK = "blindfit-run-", "lock"  # of a run's temporary folder
+NEW_S = 60.0  # such a folder may not have its lock yet
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
@@ -60,19 +67,31 @@ class Launched:
 
 
 @contextlib.contextmanager
-def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | None = None) -> Iterator[Launched]:
-    """Starts every party of the job and stops them at the end.
+def launch(
+    job: Job[Any],
+    base_dir: Path,
+    out: Path,
+    command: Sequence[str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Launched]:
+    """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
     Args:
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
+        say: prints a line about what was published.
 
     Raises:
         ConfigError: a party has no config, or ended at once; its last line is in the message.
+        ConfigError, DataError: a dataset cannot be published.
     """
     _check_datasets(job, base_dir)
+    publish_first(job, {name: party_settings(job, name, base_dir) for name in job.parties}, say)
     coordinator = _coordinator_name(job, base_dir)
     processes: dict[str, subprocess.Popen[bytes]] = {}
-    with tempfile.TemporaryDirectory(prefix="blindfit-run-") as temporary:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
+        held = LockFile(Path(temporary) / LOCK)
+        held.take("blindfit run")
         certificates = Path(temporary) / "authority"
         _make_certificates(certificates, [*job.parties, coordinator])
         try:
@@ -82,16 +101,27 @@ def launch(job: Job[Any], base_dir: Path, out: Path, command: Sequence[str] | No
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
+            held.release()
 
 
 def _make_certificates(directory: Path, names: list[str]) -> None:
-    """Of an authority that signs nothing else: its key goes at once. The parties' keys go with the run; where this
-    process is killed they stay, and nobody believes them any more.
+    """Make certificates of an authority that signs nothing else: its key is removed at once. The parties' keys are
+    removed with the run, however this process ends: its parties remove them, or the next run does.
     """
     authority.create_authority(directory, f"blindfit-run-{secrets.token_hex(4)}", days=CERTIFICATE_DAYS)
     for name in names:
         authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS)
     (directory / "authority.key").unlink()
+
+
+def _sweep() -> None:
+    """Remove what a killed run left, if it had no party yet or its parties were killed too."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_ours and time.time() - status.st_mtime > NEW_S and LockFile(folder / LOCK).take("") is None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -102,6 +132,8 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait(STOP_TIMEOUT_S)
         process.kill()
         process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def identity_of(certificates: Path, name: str) -> Identity:
@@ -177,12 +209,14 @@ def _start(
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
-    words = [*command, "party", str(path), "--ready-file", str(directory / "port")]
+    words = [*command, "party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
+    words += ["--launcher", str(certificates.parent)]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
     with open_private(directory / LOG, "wb") as log:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        # The party's standard input ends when this process does, however that ends.
+        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log)
 
 
 def _paths(files: authority.PartyFiles) -> dict[str, str]:
@@ -254,7 +288,7 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
-    """What a party on this machine wrote of its datasets as it started, for its operator alone."""
+    """Return what a party on this machine wrote about its datasets, for its operator only."""
     return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 

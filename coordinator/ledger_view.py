@@ -13,7 +13,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.accountant import composed_by_neighbours, composed_epsilon
+from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_neighbours
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator import snapshots
@@ -25,8 +25,10 @@ from blindfit.coordinator.whole_table import print_whole
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
-from blindfit.parties.store.store import FailedUploads, Store, StoredLabels
+from blindfit.parties.store.answers import StoredLabels
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.uploads import FailedUploads
 
 
 def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
@@ -101,7 +103,7 @@ def _protected(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[
     """Of a population whose releases do not all protect the same: what was spent against whom."""
     for name, population in settings.populations.items():
         events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
-        spent = composed_by_neighbours(events, population.delta)
+        spent = spent_by_neighbours(events, population.delta)
         if len(spent) > 1:
             common, *others = spent.items()
             yield f"{escape(name)}: {common[1]:.4g} is spent where {common[0]}: all releases together"
@@ -180,7 +182,7 @@ def verify(path: Path, console: Console) -> None:
         entries = [book.from_json_line(line, number) for number, line in enumerate(lines, 1)]
         book.verify_chain(entries)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
     console.print(

@@ -15,16 +15,16 @@ from blindfit.parties.files.vault import change_passphrase
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.sessions.sessions import next_state
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store, stamp
+from blindfit.parties.store.database import Store, path_of, stamp
 
 Confirm = Callable[[str], bool]
 
 
 def open_store(settings: PartySettings, base_dir: Path) -> Store:
-    path = base_dir / settings.data_dir / "party.sqlite"
-    if not path.exists():
-        raise ConfigError(f"{path} does not exist", hint="this party has not been started yet")
-    return Store(path)
+    store = Store.existing(settings, base_dir)
+    if store is None:
+        raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not been started yet")
+    return store
 
 
 def show_held(settings: PartySettings, file: Path, console: Console, session: str | None = None) -> list[HeldJob]:

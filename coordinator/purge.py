@@ -16,7 +16,7 @@ from blindfit.coordinator.operator import open_store
 from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.shared_models import SHARES
 
 STAYS = (

@@ -19,6 +19,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import grpc
@@ -31,14 +32,16 @@ from blindfit.algorithms.errors import (
     PeerTimeout,
     ProtocolError,
     TransportError,
+    root_party,
 )
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.coordinator import root_cause
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.receipts import HeldReceipts, of_this_user
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
-from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.wire import codec, error_codes, waits
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc, errors_pb2
 from blindfit.protos.measurement_pb2 import SignedReceipt
@@ -58,8 +61,9 @@ TRANSITIONS = {
     ("RUNNING", "cancel"): "CANCELLED",
 }
 CALL_TIMEOUT_S, CANCEL_TIMEOUT_S = 30.0, 5.0
+ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
+ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
-PASSED_ON = errors_pb2.ErrorCode.Name(errors_pb2.PEER_ABORTED)  # of an abort that is the answer to another one
 OnEvent = Callable[[str, pb.Event], None]
 
 
@@ -102,7 +106,7 @@ class JobSession:
                 self.seconds["job"] = time.monotonic() - started
             except BaseException as error:
                 self._change("fail" if isinstance(error, Exception) else "cancel")
-                await self._cancel_all()
+                await self._cancel_all(root_party(error) if isinstance(error, BlindfitError) else "")
                 if isinstance(error, PeerAborted) and self._is_own_end(error):
                     raise ProtocolError(
                         f"{self.id} was cancelled, with the certificate of {error.culprit}",
@@ -202,13 +206,40 @@ class JobSession:
                 watch.cancel()
 
     async def _root_cause(self, first: BlindfitError, watches: Mapping[str, asyncio.Task[None]]) -> BlindfitError:
-        """When one party fails, the others abort: the party that has a reason of its own counts."""
-        if not isinstance(first, PeerAborted):
+        """When one party fails, the others abort or wait: the party that has a reason of its own counts, or else the
+        one for which all others wait.
+        """
+        if root_cause.first_hand({name: error for name, error in _ended(watches).items() if error is first}):
             return first
-        await asyncio.wait(watches.values(), timeout=3)
-        said = {name: w.exception() for name, w in watches.items() if w.done() and not w.cancelled()}
-        own = [e for e in said.values() if isinstance(e, BlindfitError) and not isinstance(e, PeerAborted)]
-        return own[0] if own else _behind(first, said)
+        reports = await self._reports(watches)
+        return root_cause.of(first, _ended(watches), reports, self.job.parameters.timeouts.step_s)
+
+    async def _reports(self, watches: Mapping[str, asyncio.Task[None]]) -> waits.Reports:
+        """What every party says of its waits, once those that have ended have said why, or had time to; none where one
+        of them knows by itself what was wrong."""
+        asking = asyncio.create_task(waits.ask_all({name: partial(self._ask, name) for name in self.addresses}))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            while (passed := loop.time() - began) < ENDING_S:
+                reports = asking.result() if asking.done() else {}
+                ended = _ended(watches)
+                if root_cause.first_hand(ended):
+                    return {}
+                ending = any(report.is_ending and not watches[name].done() for name, report in reports.items())
+                late = any(report.has_ended and not watches[name].done() for name, report in reports.items())
+                if asking.done() and not ending and (passed > ENDS_S or not (late or root_cause.echoes(ended))):
+                    break
+                open_ = [task for task in (*watches.values(), asking) if not task.done()]
+                if not open_:
+                    break
+                await asyncio.wait(open_, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            return await asking
+        finally:
+            asking.cancel()
+
+    async def _ask(self, name: str) -> waits.Report:
+        return await waits.ask_stub(self._stubs[name], self.id, tuple(self.addresses))
 
     async def _watch(self, name: str) -> None:
         async for event in self._events(name, None):
@@ -219,7 +250,7 @@ class JobSession:
                 return
             if event.WhichOneof("body") == "error":
                 raise error_codes.error_of(event.error, peer=name)
-        raise error_codes.error_of(errors_pb2.ErrorDetail(code=errors_pb2.CANCELLED), peer=name)
+        raise PeerAborted(culprit=name, code=CANCELLED)
 
     def _keep_receipt(self, name: str, event: pb.Event) -> None:
         """As soon as it comes, however the job ends. Raises MalformedMessage: it is not the party's own."""
@@ -254,25 +285,17 @@ class JobSession:
     async def _all(self, step: Callable[[str], object]) -> None:
         await asyncio.gather(*(step(name) for name in self.addresses))  # type: ignore[call-overload]
 
-    async def _cancel_all(self) -> None:
+    async def _cancel_all(self, blamed: str = "") -> None:
         """One that hangs holds up no other, and nobody for long: it hears of the end from its peers, or from time."""
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*map(self._cancel, self._proposed))
+            await asyncio.gather(*(self._cancel(name, blamed) for name in self._proposed))
 
-    async def _cancel(self, name: str) -> None:
+    async def _cancel(self, name: str, blamed: str) -> None:
         with contextlib.suppress(BlindfitError, asyncio.CancelledError):
-            await self._call(name, "Cancel", pb.SessionRequest(session=self.id), CANCEL_TIMEOUT_S)
+            await self._call(name, "Cancel", pb.SessionRequest(session=self.id, blamed=blamed), CANCEL_TIMEOUT_S)
 
 
-def _behind(error: PeerAborted, said: Mapping[str, BaseException | None]) -> PeerAborted:
-    """A party that ends because another one did names that one, which may name a third.
-
-    Two may name each other: one was told a reason in a call, and ended; the other only that the first one ended.
-    """
-    passed: set[str] = set()
-    while error.culprit not in passed:
-        passed.add(error.culprit)
-        reason = said.get(error.culprit)
-        if isinstance(reason, PeerAborted) and (reason.culprit not in passed or error.code == PASSED_ON):
-            error = reason
-    return error
+def _ended(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
+    """With what each party has ended that has not ended well."""
+    errors = {name: watch.exception() for name, watch in watches.items() if watch.done() and not watch.cancelled()}
+    return {name: error for name, error in errors.items() if isinstance(error, BlindfitError)}

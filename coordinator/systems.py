@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from blindfit.coordinator.preflight.parties import PartyHere
     from blindfit.coordinator.report.kind import Kind, Written
     from blindfit.coordinator.session import JobSession
-    from blindfit.parties.store.store import StoredLabels
+    from blindfit.parties.store.answers import StoredLabels
 
 J = TypeVar("J", bound=JobParameters)
 

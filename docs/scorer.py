@@ -2,24 +2,51 @@
 
     python scorer.py MODEL.json ROWS.csv MODEL.json ROWS.csv ... > scores.csv
 
-A pair for each party of the model, in any order; the id is the column `id`, or another: --id NAME. Columns are found by
-name, and others are ignored. Scored is whoever is in every file. docs/prediction.md has the format and the arithmetic:
-the bits are those of a joint prediction.
+A pair for each party of the model, in any order. The id is the column `id`, or another: --id NAME. Columns are found by
+name and converted as the model's record of them says; others are ignored. A row is scored if every file has its id.
+A level that training did not meet is reported, or refused: --refuse-unseen. docs/prediction.md has the format and the
+arithmetic, docs/data.md the conversions: the bits are those of a joint prediction.
 """
 
+import collections
 import csv
+import datetime as dt
 import json
 import math
 import pathlib
+import re
 import sys
+import unicodedata
 
 FORMAT = "blindfit vertical model part v1"
+MISSING_WORDS = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan"]
+DAY_US = 86_400_000_000
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+MOMENT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ]([01][0-9]|2[0-3])(?::([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,9}))?)?)?"
+    r"(Z|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
+)
+FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"([^,\r\n]*)|([^,\r\n]*)')
+UNSEEN = re.compile(  # control characters that are not white space, and what Unicode calls ignorable
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
 
 
-def score_part(model, row):
-    """{column: text or number} -> this party's part of the score, in steps of 2^-42."""
+# --- the arithmetic ---------------------------------------------------------------------------------
+
+
+def score_part(model, row, unseen=None):
+    """{column: text, or None for no value} -> this party's part of the score, in steps of 2^-42.
+
+    `unseen` counts levels that training did not meet, by (column, level).
+    """
     scaling, grid, bound = model["standardiser"], model["grid"], model["feature_bound"]
-    values = {name: number(row, name, scaling) for name in scaling["columns"]}
+    values = {}
+    for column in record(model)["columns"]:
+        values.update(converted(column, row[column["name"]], record(model)["fill"], unseen))
     names = list(model["weights"])
     columns = [(values[name] - scaling["mean"][name]) / scaling["std"][name] for name in names]
     weights = [model["weights"][name] for name in names]
@@ -31,28 +58,6 @@ def score_part(model, row):
     part = sum(x * round(w * 2.0 ** grid["weight_bits"]) for x, w in zip(steps, weights, strict=True))
     rounding = model["score_rounding"]
     return (part + (1 << rounding >> 1)) >> rounding << rounding
-
-
-def number(row, name, scaling):
-    """Of a column of the file, or made of one: region=north is 1 where region is north, age= where age is empty."""
-    if name not in row:
-        column = behind(name, row)
-        return float(str(row[column]).strip() == name[len(column) + 1 :])
-    try:
-        value = math.nan if "_" in str(row[name]) else float(row[name])  # Python alone reads 1_000
-    except (TypeError, ValueError):
-        value = math.nan
-    if name + "=" in scaling["columns"] and not str(row[name]).strip():
-        return scaling["mean"].get(name, 0.0)
-    if not math.isfinite(value):
-        raise ValueError(f"column {name}: a value is missing or no finite number")
-    return value
-
-
-def behind(name, names):
-    """The column of a file that a model's column is of: itself, or that before one of its signs =; None: none is."""
-    whole = [name, *(name[:place] for place, character in enumerate(name) if character == "=")]
-    return next((column for column in whole if column in names), None)
 
 
 def shortened(steps, most):
@@ -75,43 +80,184 @@ def prediction(active, score):
     return real, math.exp(odds) / (1.0 + math.exp(odds))
 
 
+# --- the conversions --------------------------------------------------------------------------------
+
+
+def record(model):
+    """What the model's columns are made of; a model without a record reads numbers under their names."""
+    scaling = model["standardiser"]
+    numbers = [{"name": name, "kind": "number", "missing": "refuse"} for name in scaling["columns"]]
+    return scaling.get("table") or {"columns": numbers, "fill": {}, "missing_words": MISSING_WORDS}
+
+
+def converted(column, text, fill, unseen=None):
+    """A value of the table -> {the model's column: a number}."""
+    name, is_category = column["name"], column["kind"] == "category"
+    valued = [f"{name}={level}" for level in column["levels"]] if is_category else [name]
+    convert = {"category": level_of, "date": days, "boolean": truth, "number": number}[column["kind"]]
+    value = None if text is None else convert(text, name)
+    indicator = {f"{name}=": float(value is None)} if column["missing"] == "indicator" else {}
+    if value is None:
+        if column["missing"] == "refuse":
+            raise ValueError(f"column {name}: the value is missing")
+        return {made: 0.0 if is_category and indicator else fill[made] for made in valued} | indicator
+    if not is_category:
+        return {name: value} | indicator
+    if unseen is not None and value not in (known := {*column["levels"], *(column["reference"] or [])}):
+        unseen[name, value, next((one for one in known if loosely(one) == loosely(value)), "")] += 1
+    return {made: float(made == f"{name}={value}") for made in valued} | indicator
+
+
+def number(text, name):
+    text = text.strip()
+    if not text or text.lower() in ("nan", "+nan", "-nan"):
+        return None
+    if not NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError(f"column {name}: not a finite number")
+    return float(text)
+
+
+def truth(text, name):
+    found = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
+    found = number(text, name) if found is None else found
+    if found not in (None, 0.0, 1.0):
+        raise ValueError(f"column {name}: neither true nor false")
+    return found
+
+
+def days(text, name):
+    """Days since 1970-01-01 in UTC, cut to microseconds. A moment without a zone counts as UTC."""
+    text = text.strip()
+    if not text:
+        return None
+    found = MOMENT.fullmatch(text)
+    try:
+        date = dt.date.fromisoformat(found[1]) if found else None
+    except ValueError:  # the 30th of February
+        date = None
+    if date is None:
+        raise ValueError(f"column {name}: not a date")
+    hour, minute, second = (int(digits or 0) for digits in found.group(2, 3, 4))
+    moment = (date.toordinal() - 719_163) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000
+    moment += int((found[5] or "").ljust(6, "0")[:6])
+    zone = (found[6] or "Z").replace(":", "").replace("Z", "+00")
+    moment -= int(zone[0] + "1") * (int(zone[1:3]) * 60 + int(zone[3:] or 0)) * 60_000_000
+    if not -719_162 * DAY_US <= moment < 2_932_897 * DAY_US:
+        raise ValueError(f"column {name}: the date is outside the years 1 to 9999")
+    return float(moment) / float(DAY_US)
+
+
+def level_of(text, _name):
+    return one_spelling(text) or None
+
+
+def one_spelling(text):
+    """The text that stands for all that look like it: docs/data.md."""
+    return unicodedata.normalize("NFC", UNSEEN.sub("", text)).strip()
+
+
+def loosely(text):
+    """What two levels have in common that differ only in case, spaces, or how a number is written."""
+    text = "".join(text.casefold().split())
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+# --- the files --------------------------------------------------------------------------------------
+
+
 def main(arguments):
-    id_column = "id"
-    if arguments[:1] == ["--id"]:
-        id_column, arguments = arguments[1], arguments[2:]
-    models = [json.loads(pathlib.Path(model).read_text("utf-8")) for model in arguments[::2]]
-    pairs = [(model, read(rows, id_column, model)) for model, rows in zip(models, arguments[1::2], strict=True)]
+    id_column, refuses = "id", False
+    while arguments[:1] in (["--id"], ["--refuse-unseen"]):
+        if arguments[0] == "--id":
+            id_column, arguments = arguments[1], arguments[2:]
+        else:
+            refuses, arguments = True, arguments[1:]
+    paths = list(zip(arguments[::2], arguments[1::2], strict=True))
+    pairs = [(json.loads(pathlib.Path(model).read_text("utf-8")), rows) for model, rows in paths]
     pairs.sort(key=lambda pair: pair[0]["role"])  # the active party first
     models = [model for model, _ in pairs]
     if sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
         raise ValueError(f"the model needs one part of each of {', '.join(models[0]['data_parties'])}")
     if {m["format"] for m in models} != {FORMAT} or len({m["session"] for m in models}) != 1:
         raise ValueError("the parts are not of this format, or not of one training")
-    common = [row for row in pairs[0][1] if all(row in rows for _, rows in pairs)]
-    totals = [sum(score_part(model, rows[row]) for model, rows in pairs) for row in common]
+    tables = [read(path, id_column, model) for model, path in pairs]
+    common = [row for row in tables[0] if all(row in rows for rows in tables)]
+    totals = [0] * len(common)
+    for (model, path), rows in zip(pairs, tables, strict=True):
+        unseen = collections.Counter()
+        for place, row in enumerate(common):
+            try:
+                totals[place] += score_part(model, rows[row], unseen)
+            except ValueError as error:
+                raise ValueError(f"{path}, the row with the id {row!a}, {error}") from None
+        tell(path, unseen, refuses)
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["id", "score", "value" if models[0]["model"] == "linear" else "probability"])
     table.writerows([row, *prediction(models[0], total)] for row, total in zip(common, totals, strict=True))
 
 
+def tell(path, unseen, refuses):
+    """One line on standard error for each level that training did not meet."""
+    for (column, value, near), rows in unseen.items():
+        spelling = f", which differs from {near!a} only in spelling" if near else ""
+        of = "1 row" if rows == 1 else f"{rows} rows"
+        problem = f"{path}, column {column}: training did not meet the level {value!a} of {of}{spelling}"
+        if refuses:
+            raise ValueError(problem)
+        print(f"warning: {problem}: it is scored as 0 in each of its columns", file=sys.stderr)
+
+
 def read(path, id_column, model):
-    """{id: {column: text}}, in the order of the file; columns by name, those that are not the model's are ignored."""
-    columns = model["standardiser"]["columns"]
+    """{id: {column: text, or None for no value}}, in the order of the file, of the columns that the model reads."""
     with open(path, encoding="utf-8-sig", newline="") as file:
-        table = csv.DictReader(file)
-        names = table.fieldnames or []
-        listed = list(table)
-    if missing := [name for name in (id_column, *columns) if behind(name, names) is None]:
+        records = fields_of(file.read(), path)
+    names = [text for text, _ in next(records, [])]
+    columns = record(model)["columns"]
+    declared = {column["name"]: column["levels"] for column in columns if column.get("declared")}
+    wanted = [id_column, *(column["name"] for column in columns)]
+    if missing := [name for name in wanted if name not in names]:
         raise ValueError(f"{path} has no column {', '.join(missing)}")
-    wanted = [id_column, *dict.fromkeys(behind(name, names) for name in columns)]
     if twice := [name for name in wanted if names.count(name) > 1]:
         raise ValueError(f"{path} has the column {', '.join(twice)} twice")
-    if any(None in row for row in listed):
-        raise ValueError(f"{path} has a row with more values than there are columns")
-    rows = {row[id_column]: row for row in listed}
-    if len(rows) != len(listed):
-        raise ValueError(f"{path} has an id twice")
+    places = {name: names.index(name) for name in wanted}
+    words, rows = set(record(model)["missing_words"]), {}
+    for fields in records:
+        if len(fields) != len(names):
+            more = "more" if len(fields) > len(names) else "fewer"
+            raise ValueError(f"{path} has a row with {more} values than there are columns")
+        row = {}
+        for name, place in places.items():
+            text, quoted = fields[place]
+            is_word = not quoted and text.strip() in words and text.strip() not in declared.get(name, [])
+            row[name] = None if is_word or not text.strip() else text
+        key = one_spelling(row.pop(id_column) or "")
+        if not key:
+            raise ValueError(f"{path} has a row without an id")
+        if key in rows:
+            raise ValueError(f"{path} has an id twice")
+        rows[key] = row
     return rows
+
+
+def fields_of(text, path):
+    """The records of a csv file, each a list of (text, whether it stands in double quotes); empty lines are none."""
+    text, position, fields = text if text.endswith(("\n", "\r")) else text + "\n", 0, []
+    while position < len(text):
+        found = FIELD.match(text, position)
+        quoted = found[1] is not None
+        if not quoted and found[0].startswith('"'):
+            raise ValueError(f"{path} has a double quote that is left open")
+        fields.append((found[1].replace('""', '"') + found[2] if quoted else found[0], quoted))
+        position = found.end() + 1
+        if text[position - 1] == ",":
+            continue
+        position += text[position - 1 : position + 1] == "\r\n"
+        if fields != [("", False)]:
+            yield fields
+        fields = []
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import logging
 import os
 import resource
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,14 @@ from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.listening import cannot_bind, check_free
+from blindfit.parties.wire.waits import report_to_pb
 from blindfit.parties.work import ending
 from blindfit.parties.work.compute import cluster_of
 from blindfit.parties.work.memory import give_back_freed
@@ -48,6 +50,7 @@ from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchang
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_GRACE_S = 3.0
+LOCK_POLL_S = 0.05
 SCHEDULE_S = 30.0  # between two looks at what is to be published
 MOST_LOGGED_CHARS = 2000  # of one text
 
@@ -55,14 +58,20 @@ MOST_LOGGED_CHARS = 2000  # of one text
 class PartyNode:
     """Everything of one party. `start` binds the address; `wait` returns when the process is told to stop."""
 
-    def __init__(self, settings: PartySettings, base_dir: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self, settings: PartySettings, base_dir: Path, limits: Limits | None = None, *, first_snapshots: bool = True
+    ) -> None:
+        """Args:
+        first_snapshots: whether to publish each dataset that never was.
+        """
         self.settings = settings
         identity = tls.open_identity(settings.identity, base_dir)
         if identity.name != settings.name:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
-        store = Store(base_dir / settings.data_dir / "party.sqlite")
+        identity.revoked.report(settings.name)
+        store = Store.of(settings, base_dir)
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
@@ -70,6 +79,8 @@ class PartyNode:
             log.warning(
                 "keys and checkpoints are kept unlocked: there is no secrets.passphrase_file", party=settings.name
             )
+        if first_snapshots:
+            self.party.snapshots.make_first()
         self._services = services_of(settings.role)
         self._seats = seats_of(self.party)
         self.server: grpc.aio.Server
@@ -112,9 +123,18 @@ class PartyNode:
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
             party.snapshots,
             lambda: party.receipts,
+            party.identity.first_revoked,
+            party.pulse,
         )
+        party.pulse.start()
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
-        self.guard = Guard(self.settings.name, lambda context: tls.caller(context, party.identity), roles, party.limits)
+        self.guard = Guard(
+            self.settings.name,
+            lambda context: tls.caller(context, party.identity),
+            roles,
+            party.limits,
+            lambda context: tls.check_not_revoked(context, party.identity),
+        )
         self.server = grpc.aio.server(
             interceptors=(self.guard,),
             options=server_options(party.limits),
@@ -136,8 +156,7 @@ class PartyNode:
         while True:
             for dataset in self.settings.datasets:
                 try:
-                    if snapshots.overdue(dataset):
-                        await asyncio.to_thread(snapshots.published, dataset)
+                    await asyncio.to_thread(snapshots.make_overdue, dataset)
                 except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
                     log.error("dataset is not published", dataset=dataset, **ending.described(error))
             await asyncio.sleep(SCHEDULE_S)
@@ -168,6 +187,7 @@ class PartyNode:
         self._publishing.cancel()
         self._door.cancel()
         await self.sessions.close()
+        self.party.pulse.stop()
         await self.server.stop(SHUTDOWN_GRACE_S)
         self.party.close()
         self.party.store.close()
@@ -201,6 +221,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
             protocol_version=PROTOCOL_VERSION,
             protocols=settings.policy.protocols,
             datasets=sorted(settings.datasets),
+            published=sorted(self._node.party.snapshots.names_published()),
             receipt_key=self._node.party.receipts.public_key if keeps_a_ledger else b"",
         )
 
@@ -220,8 +241,18 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 
     async def Cancel(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
         self._own(request.session)
-        session = await self._node.sessions.cancel(request.session, by=current_caller())
+        session = await self._node.sessions.cancel(request.session, current_caller(), request.blamed)
         return control_pb2.SessionAnswer(state=state_to_pb(session.state))
+
+    async def Waiting(  # noqa: N802
+        self,
+        request: control_pb2.SessionRequest,
+        context: Any,  # noqa: ARG002
+    ) -> control_pb2.WaitingAnswer:
+        session = self._node.sessions.get(request.session)
+        if current_caller() not in (session.proposed_by, *session.members):
+            raise SessionUnknown("no such session")  # as if there were none
+        return report_to_pb(self._node.sessions.report_of(session))
 
     def _own(self, session: str) -> None:
         if self._node.sessions.get(session).proposed_by != current_caller():
@@ -231,21 +262,47 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
 # --- running ---------------------------------------------------------------------------------------------
 
 
-async def serve(settings: PartySettings, base_dir: Path, on_ready: Callable[[int], None]) -> None:
-    """Runs one party until a signal tells it to stop; `on_ready` is told the port."""
+async def serve(
+    settings: PartySettings,
+    base_dir: Path,
+    on_ready: Callable[[int], None],
+    *,
+    first_snapshots: bool = True,
+    patience_s: float = 0.0,
+) -> None:
+    """Run one party until a signal tells it to stop.
+
+    Args:
+        on_ready: takes the port.
+        first_snapshots: as `PartyNode` takes it.
+        patience_s: how long another process may still keep the party's folder.
+    """
     os.umask(0o077)  # whatever this process writes is its operator's alone
     stopping = asyncio.create_task(ending.told_to_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
     check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
     keeps = DataDirLock(base_dir / settings.data_dir, settings.name)
-    keeps.take()
-    node = PartyNode(settings, base_dir, fitting(Limits(), raise_open_files()))
+    await _taken(keeps, patience_s)
+    limits = fitting(Limits(), raise_open_files())
+    node = PartyNode(settings, base_dir, limits, first_snapshots=first_snapshots)
     await node.start()
     on_ready(node.port)
     log.info("party stops", party=settings.name, signal=await stopping)
     giving_back.cancel()
     await node.stop()
     keeps.release()
+
+
+async def _taken(keeps: DataDirLock, patience_s: float) -> None:
+    """Raises ConfigError: another process keeps the folder, and goes on keeping it."""
+    give_up = time.monotonic() + patience_s
+    while True:
+        try:
+            return keeps.take()
+        except ConfigError:
+            if time.monotonic() >= give_up:
+                raise
+        await asyncio.sleep(LOCK_POLL_S)
 
 
 def peak_memory_mib() -> float:

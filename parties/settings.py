@@ -27,7 +27,8 @@ class IdentitySettings(Settings):
     certificate: Path  # of this party, PEM; its name is the party's
     key: Path  # of the certificate, PEM, for this user alone to read
     authority: Path  # whose certificates are believed, PEM
-    revoked: Path | None = None  # the authority's revocation list, PEM
+    # the authority's revocation list, PEM; default: crl.pem next to the certificate, as soon as it is there
+    revoked: Path | None = None
     passphrase_file: Path | None = None  # has the passphrase of the key
 
 
@@ -187,6 +188,11 @@ class PartyDatasetSettings(DatasetSettings):
     holders: list[str] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
     scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
+
+    @property
+    def may_take_unknown_rows_as_zero(self) -> bool:
+        """Whether unknown_rows = "zero" goes with the other options."""
+        return self.label_kind == "binary" and self.person is None
 
     @field_validator("label_range")
     @classmethod

@@ -403,6 +403,6 @@ def load_model(path: str | Path) -> Any:
             try:
                 return reader(content)
             except (DataError, RangeError) as error:
-                raise DataError(f"{path}: {error}") from None
+                raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     formats = [known for name in SYSTEMS for known in system(name).models()]
     raise DataError(f"{path} is not a model: its format is none of {', '.join(formats)}")

@@ -1,6 +1,6 @@
-from blindfit.protos import errors_pb2 as _errors_pb2
 from blindfit.protos import measurement_pb2 as _measurement_pb2
 from blindfit.protos import payload_pb2 as _payload_pb2
+from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -34,7 +34,7 @@ class DescribePartyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyDescription(_message.Message):
-    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key")
+    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key", "published")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class PartyDescription(_message.Message):
     PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     version: str
@@ -49,7 +50,8 @@ class PartyDescription(_message.Message):
     protocols: _containers.RepeatedScalarFieldContainer[str]
     datasets: _containers.RepeatedScalarFieldContainer[str]
     receipt_key: bytes
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ...) -> None: ...
+    published: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ..., published: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("name", "role", "address", "dataset")
@@ -84,16 +86,40 @@ class ProposalAnswer(_message.Message):
     def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
 
 class SessionRequest(_message.Message):
-    __slots__ = ("session",)
+    __slots__ = ("session", "blamed")
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    BLAMED_FIELD_NUMBER: _ClassVar[int]
     session: str
-    def __init__(self, session: _Optional[str] = ...) -> None: ...
+    blamed: str
+    def __init__(self, session: _Optional[str] = ..., blamed: _Optional[str] = ...) -> None: ...
 
 class SessionAnswer(_message.Message):
     __slots__ = ("state",)
     STATE_FIELD_NUMBER: _ClassVar[int]
     state: SessionState
     def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
+
+class WaitingAnswer(_message.Message):
+    __slots__ = ("waits", "still_s", "is_ending", "has_ended")
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    STILL_S_FIELD_NUMBER: _ClassVar[int]
+    IS_ENDING_FIELD_NUMBER: _ClassVar[int]
+    HAS_ENDED_FIELD_NUMBER: _ClassVar[int]
+    waits: _containers.RepeatedCompositeFieldContainer[Wait]
+    still_s: float
+    is_ending: bool
+    has_ended: bool
+    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: _Optional[bool] = ..., has_ended: _Optional[bool] = ...) -> None: ...
+
+class Wait(_message.Message):
+    __slots__ = ("peer", "step", "since_s")
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    peer: str
+    step: str
+    since_s: float
+    def __init__(self, peer: _Optional[str] = ..., step: _Optional[str] = ..., since_s: _Optional[float] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("step", "unit", "done", "total", "waiting_for")
@@ -118,7 +144,7 @@ class Event(_message.Message):
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     state: SessionState
     progress: Progress
-    error: _errors_pb2.ErrorDetail
+    error: _status_pb2.Status
     summary: _payload_pb2.Parameters
     receipt: _measurement_pb2.SignedReceipt
-    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipt: _Optional[_Union[_measurement_pb2.SignedReceipt, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[SessionState, str]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., summary: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipt: _Optional[_Union[_measurement_pb2.SignedReceipt, _Mapping]] = ...) -> None: ...

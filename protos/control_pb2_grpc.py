@@ -60,6 +60,11 @@ class ControlStub:
                 request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
                 response_deserializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
                 _registered_method=True)
+        self.Waiting = channel.unary_unary(
+                '/blindfit.v1.Control/Waiting',
+                request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.WaitingAnswer.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
@@ -96,6 +101,13 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Waiting(self, request, context):
+        """Whom a party waits for. Asked by the coordinator, and by a party of the session that has waited too long.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -123,6 +135,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
                     response_serializer=blindfit_dot_protos_dot_control__pb2.SessionAnswer.SerializeToString,
+            ),
+            'Waiting': grpc.unary_unary_rpc_method_handler(
+                    servicer.Waiting,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.WaitingAnswer.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -261,6 +278,33 @@ class Control:
             '/blindfit.v1.Control/Cancel',
             blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
             blindfit_dot_protos_dot_control__pb2.SessionAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Waiting(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/blindfit.v1.Control/Waiting',
+            blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.WaitingAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,9 +1,6 @@
-from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -36,6 +33,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CANNOT_ANSWER: _ClassVar[ErrorCode]
     MAC_CHECK_FAILED: _ClassVar[ErrorCode]
     SCORES_OUT_OF_RANGE: _ClassVar[ErrorCode]
+    CUT_OFF: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 INTERNAL: ErrorCode
 CANNOT_TAKE_PART: ErrorCode
@@ -63,23 +61,4 @@ SESSION_UNKNOWN: ErrorCode
 CANNOT_ANSWER: ErrorCode
 MAC_CHECK_FAILED: ErrorCode
 SCORES_OUT_OF_RANGE: ErrorCode
-
-class ErrorField(_message.Message):
-    __slots__ = ("name", "text", "real", "integer")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    REAL_FIELD_NUMBER: _ClassVar[int]
-    INTEGER_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    text: str
-    real: float
-    integer: int
-    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., real: _Optional[float] = ..., integer: _Optional[int] = ...) -> None: ...
-
-class ErrorDetail(_message.Message):
-    __slots__ = ("code", "fields")
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    FIELDS_FIELD_NUMBER: _ClassVar[int]
-    code: ErrorCode
-    fields: _containers.RepeatedCompositeFieldContainer[ErrorField]
-    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., fields: _Optional[_Iterable[_Union[ErrorField, _Mapping]]] = ...) -> None: ...
+CUT_OFF: ErrorCode

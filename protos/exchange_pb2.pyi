@@ -45,12 +45,14 @@ class End(_message.Message):
     def __init__(self) -> None: ...
 
 class Abort(_message.Message):
-    __slots__ = ("code", "step")
+    __slots__ = ("code", "step", "lost")
     CODE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     code: _errors_pb2.ErrorCode
     step: str
-    def __init__(self, code: _Optional[_Union[_errors_pb2.ErrorCode, str]] = ..., step: _Optional[str] = ...) -> None: ...
+    lost: str
+    def __init__(self, code: _Optional[_Union[_errors_pb2.ErrorCode, str]] = ..., step: _Optional[str] = ..., lost: _Optional[str] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("received",)

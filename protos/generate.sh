@@ -9,7 +9,8 @@ if [ "${1:-}" = --check ]; then
   trap 'rm -rf "$target"' EXIT
 fi
 # Under the name that they are imported by: the generated code imports its neighbours by the whole of it.
-protoc() { "$python" -m grpc_tools.protoc -Iblindfit/protos=protos "$@"; }
+google=$("$python" -c 'import google.rpc; print(list(google.rpc.__path__)[0])')/../..  # googleapis-common-protos has them
+protoc() { "$python" -m grpc_tools.protoc -Iblindfit/protos=protos -I"$google" "$@"; }
 protoc --python_out="$target" --pyi_out="$target" protos/*.proto
 protoc --grpc_python_out="$target" protos/exchange.proto protos/measurement.proto protos/control.proto
 [ "$target" = . ] && exit 0

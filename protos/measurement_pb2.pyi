@@ -181,7 +181,7 @@ class RowsKept(_message.Message):
     def __init__(self, bits: _Optional[bytes] = ...) -> None: ...
 
 class NoisySum(_message.Message):
-    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry", "ciphertexts")
+    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry", "ciphertexts", "rows_unknown")
     SUMS_FIELD_NUMBER: _ClassVar[int]
     NOISE_STD_FIELD_NUMBER: _ClassVar[int]
     SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +198,7 @@ class NoisySum(_message.Message):
     BUDGET_DELTA_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     CIPHERTEXTS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     sums: _containers.RepeatedScalarFieldContainer[int]
     noise_std: float
     sensitivity: float
@@ -214,7 +215,8 @@ class NoisySum(_message.Message):
     budget_delta: float
     entry: str
     ciphertexts: bytes
-    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ..., ciphertexts: _Optional[bytes] = ...) -> None: ...
+    rows_unknown: int
+    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ..., ciphertexts: _Optional[bytes] = ..., rows_unknown: _Optional[int] = ...) -> None: ...
 
 class ReleaseLabelsRequest(_message.Message):
     __slots__ = ("open", "ids", "end")

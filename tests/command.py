@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from multiprocessing import connection
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import IO, Any
@@ -98,6 +99,7 @@ class Forked:
         *,
         stdout: IO[bytes] | Path,
         stderr: IO[bytes] | Path | None = None,
+        stdin: int = subprocess.DEVNULL,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         **_same: Any,
@@ -106,9 +108,12 @@ class Forked:
         assert self.args[1] == "-m"
         logs = (_path(stdout), _path(stdout if stderr is None else stderr))
         place = (str(cwd or Path.cwd()), logs, dict(env or os.environ))
-        self._process = forks.Process(target=_run, args=(self.args[2:], *place), daemon=False)
+        read, self.stdin = forks.Pipe(duplex=False) if stdin == subprocess.PIPE else (None, None)
+        self._process = forks.Process(target=_run, args=(self.args[2:], *place, read), daemon=False)
         with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
             self._process.start()
+        if read is not None:
+            read.close()
 
     @property
     def pid(self) -> int:
@@ -165,13 +170,21 @@ def _path(file: IO[bytes] | Path) -> Path:
     return file if isinstance(file, Path) else Path(f"/proc/self/fd/{file.fileno()}").readlink()
 
 
-def _run(words: list[str], directory: str, logs: tuple[Path, Path], environment: dict[str, str]) -> None:
+def _run(
+    words: list[str],
+    directory: str,
+    logs: tuple[Path, Path],
+    environment: dict[str, str],
+    stdin: connection.Connection | None,
+) -> None:
     """In the child: from here on as if it had been started with these words."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
     for number, log in zip((1, 2), logs, strict=True):
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
+    if stdin is not None:
+        os.dup2(stdin.fileno(), 0)
     sys.argv = words
     with contextlib.nullcontext() if FULL_SIZE_KEYS.items() <= environment.items() else quick_keys():
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -27,7 +27,7 @@ PRELOADED = [
     "blindfit.parties.data.database",
     *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
     *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics", "neural_network")),
-    *("dp_accounting.pld.accountant", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
+    *("scipy.signal", "sqlalchemy.dialects.sqlite", "cryptography.hazmat.backends.openssl"),
     *("encodings.idna", "encodings.utf_8_sig", "xml.dom.minidom"),
     *("joblib", "pydantic.type_adapter", "typer._adapters"),
     *("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version"),  # which pyarrow looks for

@@ -7,7 +7,7 @@ from typing import Any
 
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 
 
 def unconnected(settings: PartySettings, root: Path, store: Store | None = None) -> Party:
@@ -17,4 +17,4 @@ def unconnected(settings: PartySettings, root: Path, store: Store | None = None)
         store: None: a new one in its data directory.
     """
     identity: Any = None  # nobody asks for it
-    return Party(settings, root, identity, store or Store(root / settings.data_dir / "party.sqlite"))
+    return Party(settings, root, identity, store or Store.of(settings, root))

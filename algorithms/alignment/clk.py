@@ -11,6 +11,7 @@ the secret, and names were read off in that way (Niedermeyer, Steinmetzer, Kroll
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import re
 import unicodedata
@@ -167,7 +168,7 @@ class _FieldWriter:
 
 
 def count_unreadable(records: Mapping[str, Sequence[str]], encoding: Encoding) -> dict[str, int]:
-    """How many values of each field of dates are there and not written as a date; for their owner alone."""
+    """Count the values of each field of dates that are there and are not a day, written as a date; for their owner."""
     dates = [field.name for field in encoding.fields if field.kind == "date"]
     return {name: sum(bool(date.strip()) and not date_tokens(date) for date in records[name]) for name in dates}
 
@@ -192,11 +193,15 @@ def bigrams(text: str) -> list[str]:
 
 
 def date_tokens(date: str) -> list[str]:
-    """Each digit of YYYYMMDD with its place; none of what is not written YYYY-MM-DD or YYYYMMDD.
+    """Return each digit of YYYYMMDD with its place; nothing for a text that is not a day of the calendar.
 
-    The day may be one that no month has.
+    Placeholders such as 0000-00-00 would otherwise make strangers alike.
     """
     written = DATE.fullmatch(date.strip())
     if written is None:
+        return []
+    try:
+        dt.date(*map(int, written.groups()))
+    except ValueError:
         return []
     return [f"{place}:{digit}" for place, digit in enumerate("".join(written.groups()))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from blindfit.algorithms.columns.record import TableRecord
+from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.estimators.privacy_budget import refuse_another_process
 from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.named_columns import in_order, names_in, record_of
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Args of a subclass are its own; its fit sets `classes_`, `coef_`, `intercept_` and `privacy_statement_`."""
 
+    _table: TableRecord | None = None  # of the fit; None: an array of numbers
     classes_: NDArray[Any]
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
@@ -36,6 +40,32 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         """What is fitted elsewhere would pass by an open `PrivacyBudget`, and a fitted model can be fitted again."""
         refuse_another_process()
         return super().__getstate__()
+
+    def _rows_to_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Return the numbers of the rows, and the labels; note what a table's columns are made of.
+
+        Raises:
+            DataError, or scikit-learn's ValueError: what is wrong with a row or a column.
+        """
+        names = _names_in(X)
+        if names is None:
+            self._table = None
+            features, labels = validate_data(self, _without_dates(X), y, dtype=np.float64, ensure_min_samples=2)
+        else:
+            validate_data(self, X, y, skip_check_array=True)
+            self._table = record_of(X, names)
+            matrix = in_order(X, names, self._table)
+            features, labels = check_X_y(matrix, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
+        return features, labels
+
+    def _rows_of_fit(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the numbers of more rows, converted as those of the fit were."""
+        names = _names_in(X)
+        if names is None or self._table is None:
+            features: NDArray[np.float64] = validate_data(self, _without_dates(X), dtype=np.float64, reset=False)
+            return features
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return in_order(X, self._table.names, self._table)
 
     @contextmanager
     def _kept_if_refused(self) -> Iterator[None]:
@@ -59,3 +89,25 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _names_in(X: Any) -> tuple[Any, ...] | None:
+    """Return the names of a table that scikit-learn reads too; None for an array, and for what it refuses."""
+    names = None if isinstance(X, Mapping) else names_in(X)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _without_dates(X: Any) -> Any:
+    """Raises DataError: an array holds dates, of which NumPy would silently make numbers of some unit."""
+    if hasattr(X, "tocsr"):  # a sparse matrix, which scikit-learn refuses
+        return X
+    try:
+        found = np.asarray(X)
+    except ValueError:  # rows of several lengths, which scikit-learn refuses
+        return X
+    dates = (np.datetime64, np.timedelta64)
+    if found.dtype.kind in "mM" or (found.dtype.kind == "O" and any(isinstance(value, dates) for value in found.flat)):
+        raise DataError(
+            "rows without names must hold numbers only, no dates", hint="give a table that names its columns"
+        )
+    return X

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.errors import BlindfitWarning, ConfigError, DataError
+from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
-from blindfit.algorithms.estimators.privacy_leak import warn_of_scaler
 from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
@@ -20,6 +21,8 @@ from blindfit.algorithms.statistics.dp_gradient import Descent, losses_of
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+
+FeatureBounds = tuple[ArrayLike, ArrayLike] | Mapping[str, tuple[float, float]]
 
 
 class DPLogisticRegression(PrivateBinaryClassifier):
@@ -32,8 +35,8 @@ class DPLogisticRegression(PrivateBinaryClassifier):
 
     Public are: the two labels, every argument and the number of rows; under "add-or-remove" with `expected_rows` only
     that there are two at least. So scale features by `feature_bounds` known beforehand or by public rows (`init`),
-    never by statistics of the private rows: those would leak, and features that a scaler has fitted to them earn a
-    `PrivacyLeakWarning`.
+    never by statistics of the private rows: those would leak. A fit warns (`BlindfitWarning`) of features that a scaler
+    was fitted to, of features without a scale, of constant columns, of a large delta and of a mostly noisy model.
 
     Args:
         epsilon, delta: of the whole run, or of each iteration: see `budget`.
@@ -47,8 +50,9 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         init: where descent starts. None is zero; "public" a fit to the public rows given to `fit`; or a `Pretrained`,
             or a fitted linear classifier of scikit-learn. A `Pretrained` brings its scale unless there are bounds.
         shrinkage: strength of an l2 penalty around the start; 0 is none.
-        feature_bounds: (lowest, highest), numbers or one of each for a column, known without the data: features are
-            mapped to [-1, 1]. What is beyond 1e100 once it is scaled, by these or others, is cut to that.
+        feature_bounds: the lowest and the highest value of each column, known without the data. Features are mapped to
+            [-1, 1]. Either (lowest, highest), each a number or one number for each column, or a mapping of every
+            column's name to its (lowest, highest). A scaled value beyond 1e100 is cut to 1e100.
         norm_bound: to which scaled rows, the constant 1 included, are clipped before training and scoring.
         expected_rows: by which sums over all rows are divided; None: their number, which is then public.
         classes: both labels, known without the data; None: those of y.
@@ -98,7 +102,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         budget: Spending = "run",
         init: Any = None,
         shrinkage: float = 0.0,
-        feature_bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        feature_bounds: FeatureBounds | None = None,
         norm_bound: float | None = None,
         loss_share: float = 0.0,
         expected_rows: float | None = None,
@@ -129,8 +133,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         self, X: ArrayLike, y: ArrayLike, X_public: ArrayLike | None, y_public: ArrayLike | None
     ) -> DPLogisticRegression:
         self._validate_params()
-        features, given = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        warn_of_scaler(features)
+        features, given = self._rows_to_fit(X, y)
         classes, labels = self._labels(given)
         names = names_of(self)
         public = self._public_rows(X_public, y_public, classes)
@@ -141,7 +144,9 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         privacy = RunPrivacy(
             self.epsilon, self.delta, self.n_iterations, self.batch_fraction, self.neighbours, self.budget
         )
-        fit = fit_privately(rows, labels, start, self._options(privacy, len(rows)), self.release)
+        options = self._options(privacy, len(rows))
+        cautions.issue(self._cautions(features, scaler, options), frames=2)
+        fit = fit_privately(rows, labels, start, options, self.release)
         self.classes_, self._scaler = classes, scaler
         self._keep(fit, names, privacy)
         self._draw_public_curve(fit.descent, public)
@@ -152,6 +157,17 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         return DescentOptions(
             privacy, self.clip_norm, self.learning_rate, self.shrinkage, self.loss_share, expected_rows
         )
+
+    def _cautions(self, features: Floats, scaler: Standardiser, options: DescentOptions) -> Iterator[BlindfitWarning]:
+        privacy, (n_rows, n_columns) = options.privacy, features.shape
+        scale = "none" if scaler == unscaled(scaler.columns) else "public rows"
+        if self.feature_bounds is not None:
+            scale = "bounds"
+        yield from cautions.fitted_scaler(features)
+        yield from cautions.sizes(scaler.bounded_transform(features), scaler.kept_columns, scale=scale)
+        yield from cautions.large_delta(privacy.delta, n_rows)
+        yield from cautions.iteration_budget(privacy)
+        yield from cautions.drowned(privacy, options.expected_rows, n_columns + 1)
 
     def _labels(self, given: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self.classes is None:
@@ -174,7 +190,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             return None
         if self.loss_share:
             raise ConfigError("loss_share pays for what the public rows show for nothing: leave one of them out")
-        features, given = validate_data(self, X_public, y_public, dtype=np.float64, reset=False)
+        features, given = check_X_y(self._rows_of_fit(X_public), y_public, dtype=np.float64, estimator=self)
         strangers = set(np.unique(given).tolist()) - set(classes.tolist())
         if strangers:
             raise DataError(f"y_public has labels that y has not: {', '.join(sorted(map(str, strangers)))}")
@@ -241,18 +257,52 @@ class DPLogisticRegression(PrivateBinaryClassifier):
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
+        features = self._rows_of_fit(X)
         scores: NDArray[np.float64] = self._rows(features, self._scaler) @ self._weights
         return scores
 
 
-def _scale_of_bounds(names: tuple[str, ...], bounds: tuple[ArrayLike, ArrayLike]) -> Standardiser:
-    try:
-        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), len(names)) for b in bounds)
-    except (TypeError, ValueError):
-        raise ConfigError(f"feature_bounds must be two numbers, or two lists of {len(names)}") from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ConfigError("feature_bounds must be finite, every lowest below its highest")
+def _scale_of_bounds(names: tuple[str, ...], bounds: FeatureBounds) -> Standardiser:
+    low, high = _ends_by_name(names, bounds) if isinstance(bounds, Mapping) else _ends_in_order(names, bounds)
+    ordered = np.isfinite(low) & np.isfinite(high) & (low < high)
+    if not ordered.all():
+        column = int(np.argmin(ordered))
+        raise ConfigError(
+            f"feature_bounds of {names[column]} must be finite, the lowest below the highest, not "
+            f"({low[column]:g}, {high[column]:g})"
+        )
     return Standardiser(
         names, tuple(range(len(names))), tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist())
     )
+
+
+def _ends_by_name(names: tuple[str, ...], bounds: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+    if missing := [name for name in names if name not in bounds]:
+        raise ConfigError(
+            f"feature_bounds are missing for {', '.join(missing)}", hint="give (lowest, highest) for every column"
+        )
+    if unknown := sorted(str(name) for name in bounds if name not in names):
+        raise ConfigError(
+            f"feature_bounds name columns that X does not have: {', '.join(unknown)}",
+            hint=f"the columns are {', '.join(names)}",
+        )
+    ends = []
+    for name in names:
+        try:
+            low, high = (float(end) for end in bounds[name])
+        except (TypeError, ValueError):
+            raise ConfigError(f"feature_bounds of {name} must be two numbers, not {bounds[name]!r}") from None
+        ends.append((low, high))
+    low_ends, high_ends = zip(*ends, strict=True)
+    return np.array(low_ends), np.array(high_ends)
+
+
+def _ends_in_order(names: tuple[str, ...], bounds: tuple[ArrayLike, ArrayLike]) -> tuple[Floats, Floats]:
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), len(names)) for b in bounds)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"feature_bounds must be two numbers, or two lists of {len(names)}",
+            hint="or a mapping of each column's name to (lowest, highest)",
+        ) from None
+    return low, high

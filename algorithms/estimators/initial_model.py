@@ -76,7 +76,8 @@ def _under_our_names(init: Pretrained, estimator: Any) -> Pretrained:
     if len(init.columns) != len(ours):
         raise DataError(f"init was made for {len(init.columns)} features; these rows have {len(ours)}")
     if _numbered(len(ours)) in (ours, init.columns) and set(ours) != set(init.columns):
-        return replace(init, standardiser=replace(init.standardiser, columns=ours))
+        return replace(init, standardiser=replace(init.standardiser, columns=ours, table=None))
+    init.check_columns(ours, getattr(estimator, "_table", None))
     return init.in_order(ours)
 
 

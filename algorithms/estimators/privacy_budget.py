@@ -53,7 +53,7 @@ class PrivacyBudget:
 
     def spent(self) -> float:
         """The epsilon of all fits together, at `delta`."""
-        return accountant.composed_epsilon(self._events, self.delta)
+        return accountant.spent_epsilon(self._events, self.delta)
 
     def left(self) -> float:
         return max(0.0, self.epsilon - self.spent())

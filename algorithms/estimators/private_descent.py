@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample
@@ -60,7 +60,7 @@ def fit_privately(
         release: another name is another draw; the same one of the same rows is remembered.
 
     Raises:
-        ConfigError, RangeError: an option is out of its range, or its noise too narrow for the grid.
+        ConfigError: an option is out of its range, or its noise is too narrow for the grid.
         BudgetExhausted: an open `PrivacyBudget` has not so much left.
     """
     privacy, multiplier, release_loss = options.privacy, options.privacy.noise_multiplier(), None
@@ -98,5 +98,11 @@ def _settings(options: DescentOptions, multiplier: float, n_columns: int) -> Des
 
 
 def _release(multiplier: float, privacy: RunPrivacy) -> dp_gradient.Release:
-    mechanism = GaussianMechanism(multiplier, (privacy.sensitivity * CLIP_STEPS) ** 2)
+    try:
+        mechanism = GaussianMechanism(multiplier, (privacy.sensitivity * CLIP_STEPS) ** 2)
+    except RangeError:
+        raise ConfigError(
+            f"the noise of each iteration, {multiplier:.2g} times the sensitivity, is too narrow for its grid",
+            hint="take a smaller epsilon, more iterations or a smaller loss_share",
+        ) from None
     return partial(mechanism.release, uniform=system_uniform)

@@ -2,6 +2,8 @@
 
 Asking again must not help whoever averages answers, and must not spend: so a second `fit` on the same rows with the
 same options gives the first one's model. Another draw is asked for by name, and is a release of its own.
+
+The digests of requests end with their process, so they need no `DigestFormat`: no later version compares them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
@@ -9,9 +10,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import BlindfitWarning
+from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
 from blindfit.algorithms.estimators.remembered import remembered
@@ -19,13 +21,14 @@ from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.protocols.walr_grid import LARGEST_SUM, Grid, Room, auto_grid
 from blindfit.algorithms.randomness import public_generator, system_uniform
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.algorithms.statistics.fitted_model import statement_of
-from blindfit.algorithms.statistics.logistic import QuantisedRows
+from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
 from blindfit.algorithms.statistics.solvers import SolverSettings, require_pull
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released
+from blindfit.algorithms.statistics.walr_fit import MuTreatment, WalrFit, fit_released
 from blindfit.algorithms.statistics.walr_model import WALRModel
 
 UNIT, NEIGHBOURS = UNITS["row"]
@@ -39,11 +42,14 @@ class WALRClassifier(PrivateBinaryClassifier):
     and budget uses it again, in this process, and spends nothing more; another `release` is another draw, and spends
     again. A `PrivacyBudget` counts all of them.
 
+    A fit warns (`BlindfitWarning`) of constant columns, of clipped rows, of a large delta, of a mostly noisy model, of
+    a mean that no labels could give and of a solver that did not converge.
+
     Args:
         epsilon, delta: of the release.
         mechanism: "analytic" or, for epsilon < 1, "classic".
         norm_bound: to which standardised rows (with the constant) are clipped; "auto": their 99 % quantile.
-        frac_bits: of the grid on which rows and noise lie.
+        frac_bits: fraction bits of the grid on which rows and noise lie; "auto": as many as rounding and noise need.
         l2: regulariser; "auto": from the noise.
         intercept: whether a constant feature is appended.
         mu: "clip" each coordinate of the noisy mean to what some labels could give, "project" it on what they can give
@@ -70,7 +76,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         "delta": [Real],
         "mechanism": [str],
         "norm_bound": [Real, StrOptions({"auto"})],
-        "frac_bits": [Integral],
+        "frac_bits": [Integral, StrOptions({"auto"})],
         "l2": [Real, StrOptions({"auto"})],
         "intercept": ["boolean"],
         "mu": [StrOptions(set(get_args(MuTreatment)))],
@@ -88,7 +94,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         *,
         mechanism: Literal["analytic", "classic"] = "analytic",
         norm_bound: float | Literal["auto"] = "auto",
-        frac_bits: int = 16,
+        frac_bits: int | Literal["auto"] = "auto",
         l2: float | Literal["auto"] = "auto",
         intercept: bool = True,
         mu: MuTreatment = "auto",
@@ -109,39 +115,43 @@ class WALRClassifier(PrivateBinaryClassifier):
         option, a row or a column.
         """
         with self._kept_if_refused():
-            return self._fit(X, y)
+            found = self._fit(X, y)
+        cautions.issue(cautions.infeasible(found.feasibility, found.l2), frames=1)
+        cautions.issue(cautions.not_converged(found.result), frames=1)
+        return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> WalrFit:
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = self._rows_to_fit(X, y)
         classes, labels = binary_labels(y)
         settings = self._solver_settings()  # what is refused here and below is refused before the charge
-        standardiser = Standardiser.fit([X], names_of(self)).require_columns()
+        standardiser = Standardiser.fit([X], names_of(self), table=self._table).require_columns()
         anchor = self._anchor(classes, standardiser)
         standardised = standardiser.transform(X)
         columns = append_constant(standardised) if self.intercept else standardised
-        bound = walr_defaults.default_norm_bound(row_norms(columns)) if self.norm_bound == "auto" else self.norm_bound
-        steps = fixed_point.norm_bound_steps(bound, self.frac_bits)
-        values = quantise_rows(columns, steps, self.frac_bits)
+        norms = row_norms(columns)
         multiplier = gaussian.noise_multiplier(self.mechanism, self.epsilon, self.delta)
-        mechanism = GaussianMechanism(multiplier, steps**2)
+        grid = self._grid(norms, multiplier)
+        values = quantise_rows(columns, grid.norm_bound, grid.frac_bits)
+        mechanism = GaussianMechanism(multiplier, grid.norm_bound**2)
+        scale = grid.step / len(values)
+        noise_std = float(mechanism.sigma_squared) ** 0.5 * scale
+        cautions.issue(self._cautions(standardiser, norms, grid.real_bound, noise_std), frames=2)
         exact = values[labels].sum(axis=0, dtype=np.int64).tolist()
         sums = remembered(
             partial(mechanism.release, exact, system_uniform),
             mechanism.event(NEIGHBOURS),
             values,
             labels,
-            self.frac_bits,
+            grid.frac_bits,
             mechanism,
             self.release,
         )
-        scale = 2.0**-self.frac_bits / len(values)
-        noise_std, norm_bound = float(mechanism.sigma_squared) ** 0.5 * scale, steps * 2.0**-self.frac_bits
         found = fit_released(
-            QuantisedRows(values, self.frac_bits),
+            QuantisedRows(values, grid.frac_bits),
             np.array(sums, np.float64) * scale,
             noise_std=noise_std,
-            norm_bound=norm_bound,
+            norm_bound=grid.real_bound,
             epsilon=self.epsilon,
             settings=settings,
             l2=self.l2,
@@ -149,8 +159,8 @@ class WALRClassifier(PrivateBinaryClassifier):
             init=anchor,
             generator=public_generator(self.seed, "batches"),
         )
-        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, norm_bound)
-        self.classes_, self.noise_std_, self.norm_bound_ = classes, noise_std, norm_bound
+        self.model_ = WALRModel(standardiser, found.result.weights, self.intercept, grid.real_bound)
+        self.classes_, self.noise_std_, self.norm_bound_ = classes, noise_std, grid.real_bound
         self.coef_, self.intercept_ = self.model_.coef_, self.model_.intercept_
         self.privacy_statement_ = statement_of(
             {
@@ -163,11 +173,30 @@ class WALRClassifier(PrivateBinaryClassifier):
         )
         self.l2_, self.feasible_ = found.l2, found.feasibility.feasible
         self.n_iter_, self.converged_ = found.result.iterations, found.result.converged
-        return self
+        return found
+
+    def _grid(self, norms: Floats, multiplier: float) -> Grid:
+        """Raises RangeError: no grid holds the norm bound, or is fine enough for the noise."""
+        fixed = None if self.frac_bits == "auto" else self.frac_bits
+        if self.norm_bound == "auto":
+            bound = walr_defaults.default_norm_bound(norms)
+            if fixed is None:
+                return Room.of(multiplier, (1, 1), largest_sum=LARGEST_SUM).grid(bound, None)
+        else:
+            bound = self.norm_bound
+        return auto_grid(bound, multiplier, 1) if fixed is None else Grid.of(bound, fixed)
+
+    def _cautions(
+        self, standardiser: Standardiser, norms: Floats, norm_bound: float, noise_std: float
+    ) -> Iterator[BlindfitWarning]:
+        yield from cautions.constant_columns(standardiser)
+        yield from cautions.clipped_rows(norms, norm_bound)
+        yield from cautions.large_delta(self.delta, len(norms))
+        yield from cautions.noisy_mean(self.epsilon, noise_std)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self.model_.scores(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.scores(self._rows_of_fit(X))
 
     def _anchor(self, classes: NDArray[Any], standardiser: Standardiser) -> NDArray[np.float64] | None:
         """Raises ConfigError, DataError: `init` would do nothing, or is for other rows than these."""

@@ -112,7 +112,7 @@ def checked_residues(received: Received, public_key: PublicKey, length: int, *, 
     try:
         check_ciphertexts(public_key.n, integers)
     except RangeError as bad:
-        raise MalformedMessage(culprit=culprit, field=field, reason=str(bad)) from None
+        raise MalformedMessage(culprit=culprit, field=field, reason=bad.message) from None
     return public_key.kernel.residues(integers)
 
 

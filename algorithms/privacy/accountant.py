@@ -1,16 +1,35 @@
-"""What many releases spend together.
+"""Count what many releases spend together.
+
+There are two questions, and each has its own rule.
+
+1. *What do releases cost that were fixed beforehand?* `composed_epsilon` answers. Fixed beforehand means: no answer
+   chose the number of releases or their noise. (Answers may choose the questions.) Examples are the iterations of one
+   run, the rows of one person in one label release, and the releases of a plan. The smaller of several valid bounds
+   holds: the sum of epsilons with the analytic Gaussian, and the privacy losses of all releases (privacy_losses.py).
+2. *What has a budget spent?* `spent_epsilon` and `fits` answer. A party that draws on a budget has read the earlier
+   answers, and they may choose how much noise it asks for next. Here the smaller bound is wrong: an asker makes small
+   releases until the answers look good, and then spends the rest of the other bound at once. This passes delta several
+   times (tests/privacy/test_chosen_by_answers.py). Only a sum below a limit fixed beforehand holds for every asker: a
+   privacy filter (Rogers, Roth, Ullman and Vadhan 2016; for Gaussians Smith and Thakurta 2022). The ledger of every
+   party and the PrivacyBudget of a notebook are budgets.
+
+The sums of a budget are:
+
+- *One release.* No answer came before it, so rule 1 holds.
+- *All releases as Gaussians*: the sum of 1/s^2. Each release counts as the noisiest Gaussian that reveals at least as
+  much at every epsilon. For an epsilon-DP release, Phi(-1/(2 s)) = 1/(1 + e^epsilon), because its worst case is a
+  function of that Gaussian. For a run of samples `gaussian_at_least` finds s; it leaves out a chance of 2^-36 delta.
+- *Only epsilon-DP releases*: the sum of epsilons. Within the budget no loss is larger than epsilon, so these answers
+  add nothing to delta.
+- *epsilon-DP releases and others*: the sum of epsilons, rounded up to one of 256 numbers, plus the epsilon of the
+  others at 2^-35 delta. An asker may choose by answers how much to spend on each kind, but has only 256 choices, and
+  each choice has its own part of delta. (Without the split, delta is passed 5 to 30 times.)
+
+All parts of delta together are at most 2^-26 of it, about as much as BUDGET_SLACK admits.
 
 Releases for different neighbours compose for those that all of them bound, if there are any: label DP and whole rows
-that are replaced compose to what one changed label can tell. A budget that holds this composition holds also for the
-releases that protect more, by themselves: they are a part of it.
-
-Gaussian releases compose exactly: with noise multipliers s_i they are one release of multiplier
-(sum 1/s_i^2)^(-1/2). A composition with others in it goes through the privacy loss distributions of dp_accounting,
-rounded up; of a release of which only epsilon is known, that of randomised response, the worst that is epsilon-DP
-(Kairouz, Oh, Viswanath 2015); of Gaussian releases of Poisson samples, theirs (Koskela, Jalko and Honkela 2020).
-
-Where Gaussians alone are composed, each may be chosen by what the ones before it said. Compositions with others are of
-releases that were fixed beforehand: tests/privacy/test_chosen_by_answers.py has how far delta goes past it otherwise.
+that are replaced compose to what one changed label can reveal. A budget that holds this composition also holds for the
+releases that protect more, because they are a part of it.
 """
 
 from __future__ import annotations
@@ -19,23 +38,26 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from blindfit.algorithms.errors import UnsupportedEvent
+from blindfit.algorithms.privacy import privacy_losses
 from blindfit.algorithms.privacy.events import IMPLIED, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, gaussian_epsilon
+from blindfit.algorithms.privacy.privacy_losses import Pair
 
 BUDGET_SLACK = 1e-9
 """Relative: a budget of exactly 1 admits one release calibrated to exactly 1, whatever the last bits say."""
 
-_GRID_CELLS = 50_000
-_SAMPLED_CELLS = 2000  # for each epsilon: a sample's losses are far less than those of the whole
-_TRANSFORM_LOSES = 1e-13  # at most, of delta, by the library's Fourier transforms: 4e-15 seen in 200 releases
-_MOST_REFINED = 1e4  # past it the library overflows, and no budget is that large
+_MOST_REFINED = 1e4  # no budget is that large
+_LAST_BITS = 1e-12
+_SUMS, _LEAST_SUM, _SUMS_TO_DOUBLE = 256, -160, 8  # 2^-20 to 2^12
+_SHARE_OF_A_SUM, _SHARE_OF_A_RUN = 2.0**-35, 2.0**-36  # of delta; the second for each of 512 sampled runs
 
 
 def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
-    """The epsilon at this delta of all events together: exact for Gaussians alone, else an upper bound.
+    """Return the epsilon at this delta of releases that were fixed beforehand.
+
+    It is exact for Gaussians, and otherwise an upper bound.
 
     Raises:
         UnsupportedEvent: there are no neighbours that all events bound.
@@ -43,22 +65,39 @@ def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
     check_delta(delta)
     events = list(events)
     common_neighbours(events)
-    gaussians = [event.noise_multiplier for event in events if event.mechanism == "gaussian"]
-    others = [event for event in events if event.mechanism != "gaussian"]
-    gaussian = composed_multiplier(gaussians)
+    known = math.fsum(event.epsilon for event in events if math.isfinite(event.epsilon))
     unsampled = composed_multiplier([e.unsampled_multiplier for e in events if math.isinf(e.epsilon)])
-    known = math.fsum(e.epsilon for e in others if math.isfinite(e.epsilon))
-    bound = (gaussian_epsilon(unsampled, delta) if math.isfinite(unsampled) else 0.0) + known
-    one_pure = not gaussians and [event.mechanism for event in others] == ["pure"]
-    if not others or one_pure or bound > _MOST_REFINED or delta <= 2 * _TRANSFORM_LOSES:
+    bound = known + (gaussian_epsilon(unsampled, delta) if math.isfinite(unsampled) else 0.0)
+    is_sum = all(event.mechanism == "gaussian" for event in events) or [e.mechanism for e in events] == ["pure"]
+    if is_sum or bound > _MOST_REFINED:
         return bound
-    # Both are upper bounds. A few releases of small epsilon add up exactly, where a grid rounds up.
-    return min(bound, _loss_distribution_epsilon(gaussian, others, delta))
+    return min(bound, _loss_epsilon(tuple(sorted(Counter(events).items(), key=_text)), delta))
+
+
+def spent_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
+    """Return the epsilon at this delta that a budget has spent, whatever earlier answers chose.
+
+    Raises:
+        UnsupportedEvent: there are no neighbours that all events bound.
+    """
+    check_delta(delta)
+    events = list(events)
+    common_neighbours(events)
+    alone = composed_epsilon(events, delta) if len(events) < 2 else math.inf
+    known = math.fsum(event.epsilon for event in events if math.isfinite(event.epsilon))
+    pure = composed_multiplier([_as_gaussian(event, delta) for event in events if math.isfinite(event.epsilon)])
+    others = composed_multiplier([_as_gaussian(event, delta) for event in events if math.isinf(event.epsilon)])
+    as_gaussians = gaussian_epsilon(composed_multiplier([pure, others]), delta)
+    if math.isinf(others):
+        return min(alone, as_gaussians, known)
+    if math.isinf(pure):
+        return min(alone, as_gaussians)
+    return min(as_gaussians, _rounded_up(known) + gaussian_epsilon(others, delta * _SHARE_OF_A_SUM))
 
 
 def fits(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon: float, budget_delta: float) -> bool:
-    """Whether the budget still holds after the new event."""
-    return composed_epsilon([*events, new_event], budget_delta) <= budget_epsilon * (1 + BUDGET_SLACK)
+    """Return whether the budget still holds after the new event."""
+    return spent_epsilon([*events, new_event], budget_delta) <= budget_epsilon * (1 + BUDGET_SLACK)
 
 
 def composed_multiplier(noise_multipliers: Sequence[float]) -> float:
@@ -87,65 +126,68 @@ def common_neighbours(events: Iterable[ReleaseEvent]) -> str:
     return bounded.pop() if bounded else ""
 
 
-def composed_by_neighbours(events: Iterable[ReleaseEvent], delta: float) -> dict[str, float]:
-    """The epsilon for each kind of neighbours: of all events for those that all bound, of its own for each other.
+def spent_by_neighbours(events: Iterable[ReleaseEvent], delta: float) -> dict[str, float]:
+    """Return the epsilon that a budget has spent for each kind of neighbours.
+
+    The first kind is the one that all events bound, and all events count for it. For another kind only its own count.
 
     Raises:
         UnsupportedEvent: there are no neighbours that all events bound.
     """
     events = list(events)
     common = common_neighbours(events)
-    by_neighbours = {common: composed_epsilon(events, delta)} if events else {}
+    by_neighbours = {common: spent_epsilon(events, delta)} if events else {}
     for neighbours in sorted({event.neighbours for event in events} - {common}):
         own = [event for event in events if event.neighbours == neighbours]
-        by_neighbours[neighbours] = composed_epsilon(own, delta)
+        by_neighbours[neighbours] = spent_epsilon(own, delta)
     return by_neighbours
 
 
-def _loss_distribution_epsilon(gaussian: float, others: Sequence[ReleaseEvent], delta: float) -> float:
-    """An upper bound by discretised privacy loss distributions; `gaussian` is infinite if there is none."""
-    # The grid follows the width of the losses, whatever delta is, so that its size stays bounded.
-    sampled = [event.unsampled_multiplier for event in others if event.sampling]
-    inverse = 1 / composed_multiplier([gaussian, *sampled])
-    known = math.fsum(event.epsilon for event in others if not event.sampling)
-    interval = (known + inverse * inverse / 2 + inverse) / _GRID_CELLS
-    found = _epsilon_on_grid(gaussian, tuple(others), delta, interval)
-    if sampled and interval > found / _SAMPLED_CELLS:
-        found = min(found, _epsilon_on_grid(gaussian, tuple(others), delta, found / _SAMPLED_CELLS))
-    return found
+def _text(counted: tuple[ReleaseEvent, int]) -> str:
+    return counted[0].canonical()
 
 
-@lru_cache(maxsize=64)  # who asks what a ledger has spent asks again, and a composition takes up to a second
-def _epsilon_on_grid(gaussian: float, others: tuple[ReleaseEvent, ...], delta: float, interval: float) -> float:
-    # Imported here because it takes a second, and most ledgers hold Gaussians only.
-    import dp_accounting as library
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as pld
+def _part(event: ReleaseEvent) -> tuple[Pair, int]:
+    if event.sampling:
+        sampling = event.sampling
+        one = privacy_losses.sampled_gaussian(event.noise_multiplier, sampling.batch_fraction, sampling.sensitivity)
+        return one, sampling.n_releases
+    laws = {"gaussian": privacy_losses.gaussian, "laplace": privacy_losses.laplace}
+    if law := laws.get(event.mechanism):
+        return law(event.noise_multiplier), 1
+    return privacy_losses.pure(event.epsilon), 1
 
-    relations = {
-        1: library.NeighboringRelation.ADD_OR_REMOVE_ONE,
-        2: library.NeighboringRelation.REPLACE_ONE,
-    }
 
-    def distribution(event: ReleaseEvent) -> Any:
-        if event.sampling:
-            # The library's deviation is over the norm of one row's contribution, under both relations.
-            return pld.from_gaussian_mechanism(
-                event.noise_multiplier * event.sampling.sensitivity,
-                value_discretization_interval=interval,
-                sampling_prob=event.sampling.batch_fraction,
-                neighboring_relation=relations[event.sampling.sensitivity],
-            ).self_compose(event.sampling.n_releases)
-        if event.mechanism == "laplace":
-            return pld.from_laplace_mechanism(event.noise_multiplier, value_discretization_interval=interval)
-        worst = common.DifferentialPrivacyParameters(event.epsilon, 0.0)
-        return pld.from_privacy_parameters(worst, value_discretization_interval=interval)
+@lru_cache(maxsize=64)  # a party reads several times what its ledger has spent
+def _loss_epsilon(counted: tuple[tuple[ReleaseEvent, int], ...], delta: float) -> float:
+    parts = [(_part(event), count) for event, count in counted]
+    return privacy_losses.composed_epsilon([(pair, n * count) for (pair, n), count in parts], delta)
 
-    counts = sorted(Counter(others).items(), key=lambda counted: counted[0].canonical())
-    parts = [distribution(event).self_compose(count) for event, count in counts]
-    if math.isfinite(gaussian):
-        parts.append(pld.from_gaussian_mechanism(gaussian, value_discretization_interval=interval))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.compose(part)
-    return float(total.get_epsilon_for_delta(delta - _TRANSFORM_LOSES))
+
+def _as_gaussian(event: ReleaseEvent, delta: float) -> float:
+    """Return the noise multiplier of the Gaussian release that a budget counts in place of this one."""
+    if event.mechanism == "gaussian":
+        return event.noise_multiplier
+    return _gaussian_of_sampled(event, delta) if event.sampling else _gaussian_of_pure(event.epsilon)
+
+
+def _gaussian_of_pure(epsilon: float) -> float:
+    """Return s with 2 Phi(1/(2 s)) - 1 = tanh(epsilon / 2)."""
+    from scipy.special import erfinv, ndtri_exp
+
+    if epsilon < 1:
+        inverse = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    else:
+        inverse = -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+    return (1 - _LAST_BITS) / inverse
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_of_sampled(event: ReleaseEvent, delta: float) -> float:
+    return privacy_losses.gaussian_at_least([_part(event)], math.log(delta) + math.log(_SHARE_OF_A_RUN))
+
+
+def _rounded_up(epsilon: float) -> float:
+    """Return the next of 256 numbers, or infinity above the largest."""
+    steps = max(math.ceil(_SUMS_TO_DOUBLE * math.log2(epsilon)), _LEAST_SUM)
+    return 2.0 ** (steps / _SUMS_TO_DOUBLE) * (1 + _LAST_BITS) if steps < _LEAST_SUM + _SUMS else math.inf

@@ -67,9 +67,11 @@ class ReleaseEvent:
         if self.mechanism not in get_args(Mechanism):
             raise UnsupportedEvent(f"no accountant composes a release by {self.mechanism!r}")
         if not LEAST_MULTIPLIER <= self.noise_multiplier <= MOST_MULTIPLIER:
+            too_much = self.noise_multiplier > MOST_MULTIPLIER
             raise UnsupportedEvent(
                 f"a noise multiplier must lie in [{LEAST_MULTIPLIER:g}, {MOST_MULTIPLIER:g}], "
-                f"not {self.noise_multiplier!r}"
+                f"not {self.noise_multiplier!r}",
+                hint=f"use a {'larger privacy.epsilon or privacy.delta' if too_much else 'smaller privacy.epsilon'}",
             )
         if not self.neighbours:
             raise UnsupportedEvent("a release must say which data sets are neighbours")

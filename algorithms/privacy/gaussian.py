@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.privacy.discrete_gaussian import sample_vector
 from blindfit.algorithms.privacy.events import ReleaseEvent
@@ -28,8 +31,16 @@ from blindfit.algorithms.randomness import UniformInt
 LEAST_STD_STEPS = 2**16
 """With a noise of a few steps the true delta was 3.9 times the claimed one at epsilon 10.5."""
 
-_ROUNDING, _CANCELLATION = 1e-11, 1e-14
-"""Cover what floating point loses in `gaussian_delta`: of the difference, and of the larger term in it."""
+NOISE_REACH = 64  # standard deviations; a larger noise has a chance of e^-2048
+
+_ROUNDING, _LAST_BITS = 1e-11, 4e-16
+"""Relative errors of floating point that are added to delta: in `log_excess`, and in its arguments."""
+
+_LARGEST = 1e150  # of what is squared
+_NEAR = 0.1
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+
+Floats = NDArray[np.float64]
 
 
 # --- what a noise promises ----------------------------------------------------------------------
@@ -37,44 +48,71 @@ _ROUNDING, _CANCELLATION = 1e-11, 1e-14
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """The delta at this epsilon, rounded up; decreasing in both arguments."""
-    from scipy.special import ndtr
+    return math.exp(log_gaussian_delta(noise_multiplier, epsilon))
 
-    middle, half_width = epsilon * noise_multiplier, 0.5 / noise_multiplier
-    x, y = middle - half_width, middle + half_width
-    larger_term = float(ndtr(-x))
-    if x < 0:  # where M(x) may overflow, and the terms differ
-        delta = larger_term - _normal_density(x) * _mills_ratio(y)
-    else:
-        delta = _normal_density(x) * (_mills_ratio(x) - _mills_ratio(y))
-    return min(1.0, delta * (1 + _ROUNDING) + larger_term * _CANCELLATION)
+
+def log_gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """Return ln delta, rounded up. It has a value even where delta is smaller than every float."""
+    return float(log_gaussian_deltas(noise_multiplier, np.array([epsilon]))[0])
+
+
+def log_gaussian_deltas(noise_multiplier: float, epsilons: Floats) -> Floats:
+    """Return ln delta at each epsilon >= 0, rounded up. Infinite noise reveals nothing."""
+    half_gap = min(0.5 / noise_multiplier * (1 + _LAST_BITS), _LARGEST)
+    with np.errstate(over="ignore"):
+        middle = np.minimum(epsilons * min(noise_multiplier, _LARGEST) * (1 - _LAST_BITS), _LARGEST)
+    return log_excess(middle - half_gap, 2 * half_gap)
+
+
+def log_excess(x: Floats, gap: float) -> Floats:
+    """Return ln(Phi(-x) - phi(x) M(x + gap)) for x >= -gap, rounded up."""
+    from scipy.special import log_ndtr
+
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        density = -0.5 * x * x - 0.5 * math.log(2 * math.pi)
+        if gap < _NEAR:
+            return np.minimum(density + np.log(_mills_fall(x, gap)) + _ROUNDING, 0.0)
+        by_ratios = _mills_ratio(x) - _mills_ratio(x + gap)
+        by_terms = np.exp(log_ndtr(-x)) - np.exp(density) * _mills_ratio(x + gap)
+        # Below 0, M(x) may overflow, and the terms differ.
+        found = np.where(x < 0, np.log(by_terms), density + np.log(by_ratios))
+        return np.minimum(found + _ROUNDING, 0.0)
+
+
+def _mills_ratio(t: Floats) -> Floats:
+    from scipy.special import erfcx
+
+    ratio: Floats = math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2))
+    return ratio
+
+
+def _mills_fall(x: Floats, gap: float) -> Floats:
+    """Return M(x) - M(x + gap) for a small gap, without cancellation: the integral of 1 - t M(t) (Gauss, Legendre)."""
+    points = np.add.outer(x, gap / 2 * (1 + _NODES))
+    fall: Floats = gap / 2 * (np.maximum(1 - points * _mills_ratio(points), 0.0) @ _WEIGHTS)
+    return fall
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     """The least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
-    from scipy.special import ndtri
-
     check_delta(delta)
-    if gaussian_delta(noise_multiplier, 0.0) <= delta:
+    log_delta = math.log(delta)
+    if log_gaussian_delta(noise_multiplier, 0.0) <= log_delta:
         return 0.0
     # The privacy loss is N(1/(2 s^2), 1/s^2), and delta is at most the chance that it passes epsilon.
     inverse = 1 / noise_multiplier
-    tail_bound = 0.5 * inverse * inverse - float(ndtri(delta / 2)) * inverse
-    return _least(lambda epsilon: gaussian_delta(noise_multiplier, epsilon) <= delta, 0.0, tail_bound)
+    tail_bound = (0.5 * inverse + _tail(delta)) * inverse
+    return _least(lambda epsilon: log_gaussian_delta(noise_multiplier, epsilon) <= log_delta, 0.0, tail_bound)
 
 
-def _normal_density(t: float) -> float:
-    return math.exp(-0.5 * t * t) / math.sqrt(2 * math.pi)
-
-
-def _mills_ratio(t: float) -> float:
-    from scipy.special import erfcx
-
-    return math.sqrt(math.pi / 2) * float(erfcx(t / math.sqrt(2)))
+def _tail(delta: float) -> float:
+    """Return t with Phi(-t) <= delta / 2 (Chernoff: Phi(-t) <= e^(-t^2 / 2) / 2)."""
+    return math.sqrt(-2 * math.log(delta))
 
 
 def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> float:
     """The least float at which a condition holds that fails below some point and holds above it."""
-    while fails_at < (middle := (fails_at + holds_at) / 2) < holds_at:
+    while fails_at < (middle := fails_at + (holds_at - fails_at) / 2) < holds_at:
         if holds(middle):
             holds_at = middle
         else:
@@ -88,14 +126,22 @@ def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> 
 @lru_cache(maxsize=128)  # a job asks several times, and each time is fifty steps of a bisection
 def analytic_noise_multiplier(epsilon: float, delta: float) -> float:
     """The least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
-    from scipy.special import ndtri
-
     check_epsilon(epsilon)
     check_delta(delta)
-    # Enough by the tail bound: the positive root of epsilon s - 1/(2s) = t, where Phi(-t) = delta/2.
-    t = -float(ndtri(delta / 2))
-    enough = (t + math.sqrt(t * t + 2 * epsilon)) / (2 * epsilon)
-    return _least(lambda multiplier: gaussian_delta(multiplier, epsilon) <= delta, 0.0, enough)
+    log_delta = math.log(delta)
+    return _least(
+        lambda multiplier: log_gaussian_delta(multiplier, epsilon) <= log_delta, 0.0, _enough_noise(epsilon, delta)
+    )
+
+
+def _enough_noise(epsilon: float, delta: float) -> float:
+    """Return a noise that suffices.
+
+    By the tail bound it is the positive root of epsilon s - 1/(2s) = t. And delta is below 0.4/s even at epsilon 0.
+    """
+    t = _tail(delta)
+    root = math.hypot(t, math.sqrt(2) * math.sqrt(epsilon))
+    return min((t / 2 + root / 2) / epsilon, 0.4 / delta)
 
 
 def classic_noise_multiplier(epsilon: float, delta: float) -> float:
@@ -123,14 +169,18 @@ def noise_multiplier(mechanism: str, epsilon: float, delta: float) -> float:
     return NOISE_MULTIPLIERS[mechanism](epsilon, delta)
 
 
+MOST_EPSILON, LEAST_DELTA = 1e11, 1e-300
+"""A larger epsilon leaves no privacy, and a smaller delta has no float to hold its parts."""
+
+
 def check_epsilon(epsilon: float) -> None:
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ConfigError(f"privacy.epsilon must be a finite number above 0, not {epsilon!r}")
+    if not 0 < epsilon <= MOST_EPSILON:
+        raise ConfigError(f"privacy.epsilon must be above 0 and at most {MOST_EPSILON:g}, not {epsilon!r}")
 
 
 def check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ConfigError(f"privacy.delta must lie between 0 and 1, both excluded, not {delta!r}")
+    if not LEAST_DELTA <= delta < 1:
+        raise ConfigError(f"privacy.delta must be at least {LEAST_DELTA:g} and below 1, not {delta!r}")
 
 
 # --- the release --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import Literal, get_args
 
 from blindfit.algorithms.errors import BudgetExhausted, DataError, LedgerBehind
-from blindfit.algorithms.privacy.accountant import composed_epsilon, fits
+from blindfit.algorithms.privacy.accountant import composed_epsilon, fits, spent_epsilon
 from blindfit.algorithms.privacy.charges import Charges, CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
@@ -150,7 +150,7 @@ class Budget:
 
 def spent(entries_of_population: Iterable[LedgerEntry], delta: float) -> float:
     """The epsilon at this delta that one population's entries have spent."""
-    return composed_epsilon((ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta)
+    return spent_epsilon((ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta)
 
 
 def check_budget(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str) -> None:
@@ -164,7 +164,7 @@ def check_budget(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget
     if not fits(events, new_event, budget.epsilon, budget.delta):
         raise BudgetExhausted(
             population=population,
-            spent=composed_epsilon(events, budget.delta),
+            spent=spent_epsilon(events, budget.delta),
             budget=budget.epsilon,
             requested=composed_epsilon([new_event], budget.delta),
         )

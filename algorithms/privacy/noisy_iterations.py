@@ -4,8 +4,8 @@ Each iteration releases a sum of rows' contributions, every one of norm at most 
 noise_multiplier * sensitivity * C in each coordinate. The sensitivity is 2 where a neighbour replaces a row and 1
 where it adds or removes one. All T together are exactly one Gaussian release of multiplier noise_multiplier / sqrt(T).
 
-Where each iteration sums a Poisson sample of the rows, dp_accounting composes the privacy loss distributions, rounded
-up (Koskela, Jalko and Honkela 2020; Doroshenko et al. 2022). The sample must stay secret: `UniformInt` draws it.
+Where each iteration sums a Poisson sample of the rows, privacy_losses.py composes their losses, rounded up. The number
+of iterations and their noise are fixed beforehand. The sample must stay secret: `UniformInt` draws it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent, Sampling
+from blindfit.algorithms.privacy.events import LEAST_MULTIPLIER, WHOLE_ROWS, ReleaseEvent, Sampling
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
+from blindfit.algorithms.privacy.privacy_losses import composed_epsilon, sampled_gaussian
 from blindfit.algorithms.randomness import UniformInt
 
 Neighbours = Literal["replace-one", "add-or-remove"]
@@ -33,7 +34,7 @@ SENSITIVITY: dict[str, int] = {"replace-one": 2, "add-or-remove": 1}
 MOST_ITERATIONS = 100_000
 PROBABILITY_BITS = 32  # of a sampling probability
 _ROUNDED_UP = 1e-3  # relative: how near the noise of a sampled run is to the least that is enough
-_LOSS_CELLS, _WIDEST_CELL = 200, 5e-3  # of a privacy loss distribution's grid: cells for each epsilon
+_LEAST_GUESS = 0.3
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,8 @@ def _noise_multiplier(privacy: RunPrivacy) -> float:
     without_sampling = analytic_noise_multiplier(privacy.epsilon, privacy.delta) * math.sqrt(composed)
     if privacy.batch_fraction == 1:
         return without_sampling
-    return _least_multiplier(
-        lambda multiplier: _sampled_epsilon(multiplier, privacy, composed) <= privacy.epsilon, without_sampling
-    )
+    guess = max(without_sampling * privacy.batch_fraction, _LEAST_GUESS)
+    return _least_multiplier(lambda noise: _sampled_epsilon(noise, privacy, composed), privacy.epsilon, guess)
 
 
 @lru_cache(maxsize=256)
@@ -146,34 +146,35 @@ def _spent(privacy: RunPrivacy) -> float:
     return run_epsilon(privacy.noise_multiplier(), privacy)
 
 
-def _least_multiplier(holds: Callable[[float], bool], enough: float) -> float:
-    """The least multiplier that holds, rounded up, where `enough` would be without sampling."""
-    while not holds(enough):  # the distributions are rounded up, and near batch_fraction 1 that can show
-        enough *= 1 + _ROUNDED_UP
-    too_small = enough / 2
-    while holds(too_small):
+def _least_multiplier(spent: Callable[[float], float], epsilon: float, guess: float) -> float:
+    """The least noise multiplier with which no more is spent than epsilon, rounded up.
+
+    Raises:
+        ConfigError: no noise at all would do.
+    """
+    from scipy.optimize import brentq
+
+    enough = too_small = guess
+    while spent(enough) > epsilon:
+        enough, too_small = 2 * enough, enough
+    while spent(too_small) <= epsilon:
         enough, too_small = too_small, too_small / 2
-    while enough / too_small > 1 + _ROUNDED_UP:
-        middle = math.sqrt(enough * too_small)
-        if holds(middle):
-            enough = middle
-        else:
-            too_small = middle
-    return enough
+        if too_small < LEAST_MULTIPLIER:
+            raise ConfigError(
+                "privacy.delta is as large as the chance that a row is in any sample: no noise would be added",
+                hint="use a smaller privacy.delta, a larger batch_fraction or more iterations",
+            )
+
+    def excess(log_multiplier: float) -> float:
+        return math.log(max(spent(math.exp(log_multiplier)), 1e-300) / epsilon)
+
+    nearest = brentq(excess, math.log(too_small), math.log(enough), xtol=_ROUNDED_UP / 4)
+    multiplier = math.exp(nearest + _ROUNDED_UP / 4)
+    while spent(multiplier) > epsilon:
+        multiplier *= 1 + _ROUNDED_UP / 4
+    return multiplier
 
 
 def _sampled_epsilon(noise_multiplier: float, privacy: RunPrivacy, n_iterations: int) -> float:
-    # Imported here because it takes a second, and most runs sum all rows.
-    import dp_accounting as library
-    from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
-
-    relations = {
-        "replace-one": library.NeighboringRelation.REPLACE_ONE,
-        "add-or-remove": library.NeighboringRelation.ADD_OR_REMOVE_ONE,
-    }
-    interval = min(privacy.epsilon / _LOSS_CELLS, _WIDEST_CELL)
-    accountant = PLDAccountant(relations[privacy.neighbours], interval)
-    # The library's multiplier is over the norm of one row's contribution, under both relations.
-    noise = library.GaussianDpEvent(noise_multiplier * privacy.sensitivity)
-    accountant.compose(library.PoissonSampledDpEvent(privacy.batch_fraction, noise), n_iterations)
-    return float(accountant.get_epsilon(privacy.delta))
+    release = sampled_gaussian(noise_multiplier, privacy.batch_fraction, privacy.sensitivity)
+    return composed_epsilon([(release, n_iterations)], privacy.delta)

@@ -42,6 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import Channel, Integer, IntegerTensor, Octets, Real, Text, Texts, parameters_digest
 from blindfit.algorithms.privacy.accountant import composed_epsilon
@@ -67,6 +68,8 @@ MAX_IDS_A_MESSAGE = 2**20
 MAX_RELEASE_CHARS = 64
 MOST_ROWS_PER_PERSON = 2**16
 MOST_OUTPUT_STEPS = 2**53  # of a mechanism without bounds; larger integers are no reals of the grid
+DIGEST = DigestFormat()
+"""How fields of a request are written in its digest and in its name; those of a mechanism begin with "settings."."""
 WITHHELD = int(np.iinfo(np.int64).min)
 """What is remembered of a row whose label is not released."""
 
@@ -334,13 +337,14 @@ def _release_parameters(
     dataset: str, snapshot: str, max_rows_per_person: int, release: str, settings: MechanismSettings
 ) -> dict[str, Any]:
     chosen = {f"settings.{name}": value for name, value in settings_parameters(settings).items()}
-    return {
+    asked = {
         "dataset": dataset,
         "snapshot": snapshot,
         "max_rows_per_person": max_rows_per_person,
         "release": release,
         **chosen,
     }
+    return DIGEST.fields(asked)
 
 
 def settings_parameters(settings: MechanismSettings) -> dict[str, Any]:

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
@@ -64,7 +65,6 @@ BATCH_ROWS = 16384
 MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
 MIN_EPSILON, MAX_EPSILON = 1e-6, 50.0
 MIN_DELTA, MAX_DELTA = 1e-100, 0.5
-NOISE_REACH = 64  # standard deviations; further noise has a chance of e^-2048
 MAX_REQUEST_ID_CHARS = 128
 KEPT_PIECE_BYTES = 2**20
 SALT_BYTES = 32
@@ -81,6 +81,8 @@ NOT_CONTENT = frozenset(
         "public_key",
     )
 )  # fields of a request on which its answer does not depend, but for the rows' hash
+DIGEST = DigestFormat()
+"""How fields of a request are written in its digest, in its name and in the statement that a ledger's entry proves."""
 _NAMED = (
     "dataset",
     "snapshot",
@@ -167,6 +169,9 @@ class NoisySum:
     receipt: Octets
     receipt_signature: Octets
     ciphertexts: Octets = b""  # the sum under the request's key, where it has one; then `sums` is empty
+    rows_unknown: Integer = (
+        0  # rows that counted as label 0 because the table does not have their ids, if that is public
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -272,7 +277,7 @@ def step_1_name(request: AggregateOpen, release: str) -> str:
     Args:
         release: as in ReleaseSettings.
     """
-    named = {name: getattr(request, name) for name in _NAMED}
+    named = DIGEST.fields({name: getattr(request, name) for name in _NAMED})
     return parameters_digest({**named, "release": release, "content": request.content_sha256.hex()}).hex()
 
 
@@ -360,14 +365,14 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
     except RangeError:
         noise_std = 0.0
     require(noise_std > 0, "frac_bits", "the noise would be smaller than 65,536 grid steps: take more fraction bits")
-    reach = request.n_rows * request.norm_bound + NOISE_REACH * noise_std
+    reach = request.n_rows * request.norm_bound + gaussian.NOISE_REACH * noise_std
     require(reach < 2**63, "frac_bits", "the noisy sum would not fit in 64 bits: take fewer fraction bits")
 
 
 def request_digest(request: AggregateOpen) -> bytes:
-    """Of all that the answer depends on: one request id stands for one such digest."""
+    """Return the digest of all that the answer depends on: one request id stands for one such digest."""
     names = [f.name for f in fields(request) if f.name not in NOT_CONTENT]
-    content = {name: getattr(request, name) for name in names}
+    content = DIGEST.fields({name: getattr(request, name) for name in names})
     return parameters_digest({**content, "rows": request.content_sha256.hex()})
 
 
@@ -399,6 +404,7 @@ class Tally:
     rows: int = 0
     rows_kept: int = 0
     rows_scaled: int = 0
+    rows_unknown: int = 0  # as label 0, because the table does not have their ids; 0 unless that is public
     _pending_bits: list[Bits] = field(default_factory=list)
 
     batch_kind: ClassVar[type[Any]] = WeightRows
@@ -498,6 +504,7 @@ class Draft:
     event: ReleaseEvent
     rows_kept: int
     rows_scaled: int
+    rows_unknown: int
 
 
 def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft:
@@ -510,6 +517,7 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
         event=mechanism.event(neighbours),
         rows_kept=tally.rows_kept,
         rows_scaled=tally.rows_scaled,
+        rows_unknown=tally.rows_unknown,
     )
 
 
@@ -567,6 +575,7 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
     require(bool(answer.ciphertexts) == bool(request.key), "ciphertexts", "not where there is a key, and only there")
     require(0 <= answer.rows_kept <= request.n_rows, "rows_kept", "is out of range")
     require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
+    require(0 <= answer.rows_unknown <= request.n_rows, "rows_unknown", "is out of range")
     require(0 < answer.noise_std < 2.0**61, "noise_std", "is out of range")
 
 
@@ -679,7 +688,7 @@ class Terms:
 
 
 def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
-    """What is released; its entry and receipt are put in when it is charged."""
+    """Return what is released; its entry and receipt are put in when it is charged."""
     return NoisySum(
         sums=draft.released.sums,
         ciphertexts=draft.released.ciphertexts,
@@ -698,4 +707,5 @@ def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
         entry="",
         receipt=b"",
         receipt_signature=b"",
+        rows_unknown=draft.rows_unknown,
     )

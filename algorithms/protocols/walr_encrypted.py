@@ -46,7 +46,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.paillier.openings import opens
 from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed
 from blindfit.algorithms.paillier.randomisers import FullExponent
-from blindfit.algorithms.privacy.gaussian import GaussianMechanism
+from blindfit.algorithms.privacy.gaussian import NOISE_REACH, GaussianMechanism
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, Arrow, Table
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, ConsumerRows, Join, NoisySum, Released, Tally
@@ -80,7 +80,7 @@ def reach_of(request: AggregateOpen) -> int:
 
 def reach(n_rows: int, norm_bound: int, noise_std: float) -> int:
     """No coordinate of the noisy sum passes this."""
-    return math.ceil(n_rows * norm_bound + walr.NOISE_REACH * noise_std)
+    return math.ceil(n_rows * norm_bound + NOISE_REACH * noise_std)
 
 
 def slot_bits_of(n_rows: int, norm_bound: int, noise_std: float) -> int:
@@ -144,7 +144,7 @@ def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: Privat
     try:
         sums = decrypt_packed(vector, private_key)
     except RangeError as error:
-        raise MalformedMessage(culprit=server, field="ciphertexts", reason=str(error), step="NoisySum") from None
+        raise MalformedMessage(culprit=server, field="ciphertexts", reason=error.message, step="NoisySum") from None
     return replace(answer, sums=sums.values.astype(np.int64), ciphertexts=b"")
 
 
@@ -208,7 +208,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
     try:
         key = PublicKey.from_bytes(request.public_key)
     except BlindfitError as error:
-        raise refuse("public_key", str(error)) from None
+        raise refuse("public_key", error.message) from None
     if key.fingerprint != request.key:
         raise refuse("key", "is not the fingerprint of the public key")
     check_public_key(key, maker_trusted=False, culprit=consumer)
@@ -217,7 +217,7 @@ def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
     try:
         layout_of(request, key).check_bound(reach_of(request))
     except RangeError as error:
-        raise refuse("slot_bits", str(error)) from None
+        raise refuse("slot_bits", error.message) from None
     return key
 
 

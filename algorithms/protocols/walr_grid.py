@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS
+from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, NOISE_REACH
 
 LEAST_BITS = 10  # that rounding needs
 WIDE_BITS = 16  # of 32-bit rows
+MOST_ROWS_OF_UNIT = 2**16
+LARGEST_SUM, LARGEST_SHARED_SUM = 2**63, 2**60  # in int64; and modulo 2^61 - 1, where half of the numbers are negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def auto_grid(
     Raises:
         RangeError: the bound is so large, or so small, that no grid holds it or is fine enough for the noise.
     """
-    narrow = min(_most_bits(norm_bound, fixed_point.MAX_NARROW_BOUND), fixed_point.MAX_FRAC_BITS)
+    narrow = _narrow_bits(norm_bound, most_steps)
     needed = _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)
     if narrow >= max(needed, LEAST_BITS):
         return Grid.of(norm_bound, narrow)
@@ -79,29 +81,77 @@ def wide_grid(
     return Grid.of(norm_bound, max(wide, _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)))
 
 
-def bounds_with_a_grid(
-    frac_bits: int | None,
-    noise_multiplier: float,
-    rows_of_unit: int,
-    most_steps: int = fixed_point.MAX_NORM_BOUND,
-) -> tuple[float, float]:
-    """The least and the largest norm bound of which there is a grid: public, as it follows from the job alone.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The norm bounds that have a grid, in steps.
 
-    A bound that hangs on rows is cut to them. Rows are clipped to what it then is, so the noise is right for it; and no
-    job ends, or does not, for what its rows hold.
-
-    Args:
-        frac_bits: None: `auto_grid` chooses.
-
-    Raises:
-        RangeError: of no bound is there one.
+    A room is public: it follows from the job and from the number of columns. Grids differ by factors of two, so not
+    every norm between the least and the largest bound has a grid. `grid` therefore changes a norm bound that follows
+    from rows. The rows are clipped to the changed bound, so the noise is right for it. No job ends, or goes on, because
+    of what its rows hold.
     """
-    least_steps = math.ceil(LEAST_STD_STEPS * (1 + 1e-9) / (noise_multiplier * rows_of_unit)) + 1
-    if least_steps > most_steps:
-        raise RangeError("no grid is fine enough for so little noise", hint="lower privacy.epsilon")
-    finest = fixed_point.MAX_FRAC_BITS if frac_bits is None else frac_bits
-    coarsest = fixed_point.MIN_FRAC_BITS if frac_bits is None else frac_bits
-    return math.ldexp(least_steps, -finest), math.ldexp(most_steps, -coarsest)
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(
+        cls,
+        noise_multiplier: float,
+        rows_of_unit: tuple[int, int],
+        *,
+        largest_sum: int,
+        servers: int = 1,
+        largest: int = fixed_point.MAX_NORM_BOUND,
+    ) -> Room:
+        """
+        Args:
+            rows_of_unit: how many rows of a person count, at least and at most.
+            largest_sum: the sum of all rows and noises must stay below it.
+            servers: how many of them add noise.
+            largest: a bound that holds for other reasons.
+
+        Raises:
+            RangeError: no norm bound has a grid.
+        """
+        fewest, most_rows = rows_of_unit
+        least = math.ceil(LEAST_STD_STEPS * (1 + 1e-9) / (noise_multiplier * fewest)) + 1
+        reach = fixed_point.MAX_ROWS + NOISE_REACH * math.sqrt(servers) * (noise_multiplier * most_rows + 1)
+        most = min(largest, int(0.99 * largest_sum / reach))
+        if least > most:
+            raise RangeError("no grid is fine enough for so little noise", hint="lower privacy.epsilon")
+        return cls(least, most)
+
+    def grid(self, norm_bound: float, frac_bits: int | None) -> Grid:
+        """Return the grid whose norm bound is nearest to this one.
+
+        Args:
+            frac_bits: None: the finest grid of 16-bit rows where that suffices, else one of WIDE_BITS or more.
+        """
+        least, most = self.bounds(frac_bits)
+        held = min(max(norm_bound, least), most)
+        bits = self._bits(held) if frac_bits is None else frac_bits
+        steps = math.floor(min(math.ldexp(held, bits), self.most))
+        return Grid(bits, max(steps, self.least))
+
+    def _bits(self, norm_bound: float) -> int:
+        narrow = _narrow_bits(norm_bound, self.most)
+        needed = math.ceil(math.log2(self.least / norm_bound))
+        if narrow >= max(needed, LEAST_BITS):
+            return narrow
+        wide = max(min(WIDE_BITS, _most_bits(norm_bound, self.most)), needed)
+        return min(max(wide, fixed_point.MIN_FRAC_BITS), fixed_point.MAX_FRAC_BITS)
+
+    def bounds(self, frac_bits: int | None) -> tuple[float, float]:
+        """Return the least and the largest norm bound that has a grid of so many bits, or of any number of bits."""
+        finest = fixed_point.MAX_FRAC_BITS if frac_bits is None else frac_bits
+        coarsest = fixed_point.MIN_FRAC_BITS if frac_bits is None else frac_bits
+        return math.ldexp(self.least, -finest), math.ldexp(self.most, -coarsest)
+
+
+def _narrow_bits(norm_bound: float, most_steps: int) -> int:
+    """Return the fraction bits of the finest grid of 16-bit rows."""
+    return min(_most_bits(norm_bound, min(most_steps, fixed_point.MAX_NARROW_BOUND)), fixed_point.MAX_FRAC_BITS)
 
 
 def _most_bits(norm_bound: float, most_steps: int) -> int:

@@ -130,7 +130,7 @@ def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
     except RangeError as error:
         if not culprit:
             raise
-        raise MalformedMessage(culprit=culprit, field="norm_bound", reason=str(error), step=step) from None
+        raise MalformedMessage(culprit=culprit, field="norm_bound", reason=error.message, step=step) from None
 
 
 def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:

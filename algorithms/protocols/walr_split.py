@@ -117,7 +117,7 @@ def reach_of(request: AggregateOpen) -> float:
 
 def reach(n_rows: int, norm_bound: int, noise_std: float) -> float:
     """|sum| + 64 standard deviations of both noises together: must stay below p / 2."""
-    return n_rows * norm_bound + walr.NOISE_REACH * math.sqrt(SERVERS) * noise_std
+    return n_rows * norm_bound + gaussian.NOISE_REACH * math.sqrt(SERVERS) * noise_std
 
 
 def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, answered_in: str = "") -> Agreement:
@@ -199,7 +199,7 @@ def step_6_add(answers: Sequence[NoisySum], request: AggregateOpen, *, servers: 
         DataError: the answers do not belong together. Sums of two splits are uniform mod p, and so out of range.
     """
     first, second = answers
-    alike = ("sensitivity", "unit", "neighbours", "rows_kept", "rows_scaled")
+    alike = ("sensitivity", "unit", "neighbours", "rows_kept", "rows_scaled", "rows_unknown")
     names = " and ".join(servers)
     if different := [name for name in alike if getattr(first, name) != getattr(second, name)]:
         raise DataError(f"{names} do not answer alike: {different[0]} differs", hint="ask their operators")

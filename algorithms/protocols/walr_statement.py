@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.privacy import ledger as book
@@ -25,6 +26,8 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
 
 FORMAT = "blindfit-walr-release-1"
 ASKED = tuple(f.name for f in fields(AggregateOpen) if f.name not in walr.NOT_CONTENT)
+ANSWER_DIGEST = DigestFormat(added={"rows_unknown": 0})
+"""How fields of an answer are written in the statement; those of the request are written as `walr.DIGEST` says."""
 MOST_NAME_CHARS = 256
 PROOF = ("entry", "receipt", "receipt_signature")
 ANSWERED = tuple(f.name for f in fields(NoisySum) if f.name not in (*PROOF, "sums", "ciphertexts"))
@@ -51,8 +54,8 @@ def statement(request: AggregateOpen, answer: NoisySum, about: Between) -> bytes
             "population": about.population,
             "request_id": request.request_id,
             "content_sha256": request.content_sha256.hex(),
-            "asked": {name: _TYPE_OF[name](getattr(request, name)) for name in ASKED},
-            "answered": {name: _TYPE_OF[name](getattr(answer, name)) for name in ANSWERED},
+            "asked": walr.DIGEST.fields({name: _TYPE_OF[name](getattr(request, name)) for name in ASKED}),
+            "answered": ANSWER_DIGEST.fields({name: _TYPE_OF[name](getattr(answer, name)) for name in ANSWERED}),
             "sums": [int(value) for value in answer.sums],
             "ciphertexts_sha256": hashlib.sha256(answer.ciphertexts).hexdigest(),
         }
@@ -77,13 +80,14 @@ def read(
         DataError: it is no statement.
     """
     try:
-        for name, value in (*stated["asked"].items(), *stated["answered"].items()):
+        asked, answered = walr.DIGEST.restored(stated["asked"]), ANSWER_DIGEST.restored(stated["answered"])
+        for name, value in (*asked.items(), *answered.items()):
             if type(value) is not _TYPE_OF[name]:
                 raise TypeError
         about = Between(stated["server"], stated["consumer"], stated["population"])
         if not all(0 < len(name) <= MOST_NAME_CHARS for name in (about.server, about.consumer)):
             raise ValueError
-        texts = [text for text in stated["asked"].values() if isinstance(text, str)]
+        texts = [text for text in asked.values() if isinstance(text, str)]
         "".join([about.server, about.consumer, about.population, *texts]).encode()  # half a surrogate has no digest
         request = AggregateOpen(
             protocol_version=PROTOCOL_VERSION,
@@ -92,11 +96,11 @@ def read(
             receipt=b"",
             receipt_signature=b"",
             public_key=public_key,
-            **stated["asked"],
+            **asked,
         )
         sums = np.array(stated["sums"], np.int64)
         proof: dict[str, Any] = {"entry": "", "receipt": b"", "receipt_signature": b""}
-        answer = NoisySum(sums=sums, ciphertexts=ciphertexts, **stated["answered"], **proof)
+        answer = NoisySum(sums=sums, ciphertexts=ciphertexts, **answered, **proof)
         whole = statement(request, answer, about) == canonical_json(stated)
         if whole:
             walr.step_2_check(request, consumer=about.consumer)
@@ -127,7 +131,7 @@ def check_proof(request: AggregateOpen, answer: NoisySum, about: Between) -> Led
         entry = charged(answer.entry, Receipt.from_statement(answer.receipt))
         check_entry(entry, request, answer, about)
     except DataError as error:
-        raise MalformedMessage(culprit=about.server, field="entry", reason=str(error), step="NoisySum") from None
+        raise MalformedMessage(culprit=about.server, field="entry", reason=error.message, step="NoisySum") from None
     return entry
 
 

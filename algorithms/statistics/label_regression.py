@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.label_regression_model import (
     FORMS,
@@ -59,11 +60,13 @@ def fit_regression(
     options: Mapping[str, Any],
     seed: int,
     debiased: bool,
+    table: TableRecord | None = None,
 ) -> LabelRegressionFit:
-    """Deterministic: the same rows, labels and seed give the same model. Scaling looks at features alone.
+    """Fit a regression, the same for the same rows, labels and seed. Scaling looks at the features only.
 
     Args:
         labels: as released, or with their bias removed (`debiased`).
+        table: what the columns were made of.
 
     Raises:
         ConfigError: the regressor or an option of it is not on the list.
@@ -73,7 +76,7 @@ def fit_regression(
         raise DataError(f"{len(labels)} labels do not go with {len(features)} rows")
     whole = check_options(regressor, options)
     estimator = _estimator(regressor, whole, seed)
-    standardiser = Standardiser.fit([features], columns, at_least_one=True)
+    standardiser = Standardiser.fit([features], columns, table=table, at_least_one=True)
     mean, scale = _target_scaling(labels) if FORMS[regressor] == "layers" else (0.0, 1.0)
     # More threads would add in another order, and a model of the same job would differ in its last bits.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

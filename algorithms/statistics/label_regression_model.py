@@ -178,7 +178,7 @@ class LabelRegressionModel(LinearModel):
         try:
             options = check_options(regressor, fields.table(stored, "options"))
         except ConfigError as error:
-            raise DataError(str(error)) from None
+            raise DataError(error.message, hint=error.hint) from None
         if type(stored.get("debiased")) is not bool:
             raise DataError("debiased: neither true nor false")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))

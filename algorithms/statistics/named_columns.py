@@ -1,22 +1,22 @@
 """Rows as a model wants them: a table's columns are found by their names, an array's by their places.
 
 A table is whatever names its columns and gives each by its name: a pandas or polars data frame, a pyarrow table, a
-mapping of names to columns. None of these libraries is imported.
-
-A model's column that a table lacks may be made of one that it has: `region=north` is 1 where the table's `region` is
-the text north, else 0, and `age=` is 1 where its `age` has no value.
+mapping of names to columns. It holds what the table of training held, and is converted by the model's record of that
+(columns/record.py). An array holds numbers, the model's own columns.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -24,97 +24,102 @@ Features = Any
 """A matrix of numbers, or a table."""
 
 
-def names_in(rows: Features) -> tuple[str, ...] | None:
-    """The names of a table's columns; None for an array, and for a data frame whose columns are only numbered 0, 1, ...
+def names_in(rows: Features) -> tuple[Any, ...] | None:
+    """Return the names of a table's columns; None for an array, and for a data frame whose columns are numbered.
 
     Raises:
-        DataError: a table has a name that is no text.
+        DataError: no column of a table is called by a text.
     """
     named = rows if isinstance(rows, Mapping) else getattr(rows, "column_names", getattr(rows, "columns", None))
     if named is None:
         return None
-    names = list(named)
-    if not isinstance(rows, Mapping) and names == list(range(len(names))):
+    names = tuple(named)
+    if not isinstance(rows, Mapping) and names == tuple(range(len(names))):
         return None
-    strange = [name for name in names if not isinstance(name, str)]
-    if strange:
+    if names and not any(isinstance(name, str) for name in names):
         raise DataError(
-            f"the rows have a column called {strange[0]!r}, which is no text",
+            f"the rows have a column called {names[0]!r}, which is no text",
             hint="name every column by a text, or give an array in the model's order",
         )
-    return tuple(names)
+    return names
 
 
-def in_order(rows: Features, columns: Sequence[str], filled: Mapping[str, float] = MappingProxyType({})) -> Floats:
-    """(n, columns), in the order of `columns`; what else a table has is left alone.
+def in_order(rows: Features, columns: Sequence[str], record: TableRecord | None = None) -> Floats:
+    """Return (n, columns) finite numbers, in the order of `columns`; other columns of a table are not read.
 
     Args:
-        filled: what stands for NaN in these columns.
+        record: what the columns are made of; None: of numbers under the same names.
 
     Raises:
-        DataError: a table lacks a column or has it twice; an array has another number of columns; no finite numbers.
+        DataError: a table lacks a column or has it twice; an array has another number of columns; a value cannot be
+            converted.
     """
-    names = names_in(rows)
-    matrix = real_matrix(rows) if names is None else _matrix_by_name(rows, names, columns)
+    names, record = names_in(rows), record or TableRecord.of_numbers(columns)
+    matrix = _filled(real_matrix(rows), columns, record) if names is None else _by_name(rows, names, columns, record)
     if matrix.shape[1] != len(columns):
         raise DataError(f"rows have {matrix.shape[1]} columns; the model was made for {len(columns)}")
-    for place, name in enumerate(columns):
-        if name in filled and (missing := np.isnan(matrix[:, place])).any():
-            matrix = matrix.copy()
-            matrix[missing, place] = filled[name]
     check_finite(matrix, columns=columns)
     return matrix
 
 
-def _matrix_by_name(rows: Any, names: tuple[str, ...], columns: Sequence[str]) -> Floats:
-    counts = Counter(names)
-    made_of = {name: column_behind(name, counts) for name in columns if not counts[name]}
-    if missing := [name for name, column in made_of.items() if not column]:
+def record_of(rows: Features, columns: Sequence[str]) -> TableRecord:
+    """Return the record of a table by the types of these columns, for a fit that has no settings.
+
+    Raises:
+        DataError: the table lacks a column or has it twice; a column holds texts.
+    """
+    from blindfit.algorithms.columns import tables  # here, because an array needs no Arrow
+
+    _refuse_other_names(names_in(rows) or (), columns)
+    return tables.inferred_record(rows, columns)
+
+
+def _refuse_other_names(present: Sequence[Any], wanted: Sequence[str]) -> None:
+    counts = Counter(present)
+    if missing := [name for name in wanted if not counts[name]]:
         raise DataError(
             f"missing from the rows' columns: {', '.join(missing)}",
             hint="name columns as the model does, or give an array in the order of the model's columns",
         )
-    if twice := [name for name in (*columns, *made_of.values()) if counts[name] > 1]:
+    if twice := [name for name in wanted if counts[name] > 1]:
         raise DataError(f"twice among the rows' columns: {', '.join(twice)}", hint="rename one of the two")
-    found = [
-        _indicator(rows[made_of[name]], name.removeprefix(f"{made_of[name]}=")) if name in made_of
-        else _column(rows[name], name) for name in columns
-    ]  # fmt: skip
-    if len({len(column) for column in found}) > 1:
+
+
+def _by_name(rows: Any, names: tuple[Any, ...], columns: Sequence[str], record: TableRecord) -> Floats:
+    from blindfit.algorithms.columns import tables  # here, because an array needs no Arrow
+
+    _refuse_other_names(names, record.names)
+    found = tables.columns_of(rows, record)
+    if len({len(column) for column in found.values()}) > 1:
         raise DataError("the rows' columns are not of one length")
-    return np.column_stack(found)
+    return np.column_stack([found[name] for name in columns])
 
 
-def column_behind(name: str, present: Container[str]) -> str:
-    """The column of a table that a model's column may be made of; empty where there is none."""
-    places = [place for place, character in enumerate(name) if character == "="]
-    return next((name[:place] for place in places if name[:place] in present), "")
-
-
-def _indicator(values: Any, level: str) -> Floats:
-    texts = [None if value is None or value != value else str(value).strip() for value in list(values)]  # NaN differs
-    return np.array([float((text or "") == level) for text in texts])
-
-
-def _column(values: Any, name: str) -> Floats:
-    try:
-        column: Floats = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"column {name} must hold numbers only") from None
-    if column.ndim != 1:
-        raise DataError(f"column {name} must be one column of numbers, not of shape {column.shape}")
-    return column
+def _filled(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floats:
+    """Put the recorded mean in place of NaN, in the columns that have one."""
+    for place, name in enumerate(columns[: matrix.shape[1]]):
+        if name in record.fill and (missing := np.isnan(matrix[:, place])).any():
+            matrix = matrix.copy()
+            matrix[missing, place] = record.fill[name]
+    return matrix
 
 
 def real_matrix(rows: Any) -> Floats:
     """Raises DataError: no matrix of numbers, or one without columns."""
-    try:
-        matrix: Floats = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"rows must hold numbers only: {error}") from error
+    found = np.asarray(rows)
+    if found.dtype.kind not in "biufO" or (found.dtype.kind == "O" and not all(map(_is_number, found.flat))):
+        raise DataError(
+            "rows without names must hold numbers only, no dates or texts",
+            hint="give a table with the names of its columns: its dates and texts are converted as in training",
+        )
+    matrix: Floats = found.astype(np.float64, copy=False)
     if matrix.ndim != 2 or not matrix.shape[1]:
         raise DataError(f"rows must be a matrix with at least one column, not of shape {matrix.shape}")
     return matrix
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_) or value is None
 
 
 def check_finite(matrix: Floats, first_row: int = 0, *, columns: Sequence[str] | None = None) -> None:

@@ -9,21 +9,25 @@ The file (`to_json`, `from_json`) holds names, means, standard deviations and we
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics import fields, solvers
 from blindfit.algorithms.statistics.logistic import Floats, RealRows, weighted_aggregate
-from blindfit.algorithms.statistics.named_columns import Features, in_order, names_in
+from blindfit.algorithms.statistics.named_columns import Features, in_order, names_in, record_of
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.solvers import SolverSettings
 from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
 
 FORMAT = "blindfit-pretrained-1"
+DIGEST = DigestFormat()
+"""How fields of a model are written in its identity."""
 
 
 class Pretrained(StandardisedLogistic):
@@ -39,7 +43,7 @@ class Pretrained(StandardisedLogistic):
         Raises:
             DataError: the features are not the same, or a weight overflows.
         """
-        self.check_columns(standardiser.columns)
+        self.check_columns(standardiser.columns, standardiser.table)
         raw, constant = self.raw_weights()
         names = standardiser.kept_columns
         weights = [raw[name] * std for name, std in zip(names, standardiser.std, strict=True)]
@@ -60,10 +64,17 @@ class Pretrained(StandardisedLogistic):
         by_name = dict(zip(scaler.kept_columns, zip(scaler.mean, scaler.std, self.weights, strict=True), strict=True))
         kept = tuple(j for j, name in enumerate(columns) if name in by_name)
         mean, std, weights = zip(*(by_name[columns[j]] for j in kept), strict=True)
-        return Pretrained(Standardiser(tuple(columns), kept, mean, std), weights, self.intercept)
+        return Pretrained(Standardiser(tuple(columns), kept, mean, std, scaler.table), weights, self.intercept)
 
-    def check_columns(self, columns: Sequence[str]) -> None:
-        """Raises DataError: other features than these, in whatever order."""
+    def check_columns(self, columns: Sequence[str], table: TableRecord | None = None) -> None:
+        """Check that these are the model's features, in whatever order.
+
+        Args:
+            table: what they are made of, where that is known.
+
+        Raises:
+            DataError: there are others, or they are of another kind.
+        """
         missing, foreign = sorted(set(columns) - set(self.columns)), sorted(set(self.columns) - set(columns))
         if missing or foreign:
             said = [f"{text} {', '.join(names)}" for text, names in (("it lacks", missing), ("only it has", foreign))
@@ -72,15 +83,30 @@ class Pretrained(StandardisedLogistic):
                 f"the pre-trained model has other features than the data: {'; '.join(said)}",
                 hint="fit it to the same columns, under the same names",
             )
+        if table is None or self.standardiser.table is None:
+            return
+        for name in columns:
+            mine, theirs = self.standardiser.table.behind[name].kind, table.behind[name].kind
+            if mine != theirs and {mine, theirs} != {"number", "boolean"}:
+                raise DataError(
+                    f"the pre-trained model reads {name} as a {mine}, and the data have a {theirs}",
+                    hint="fit it to the same columns, described in the same way",
+                )
 
-    def to_json(self) -> str:
-        content = {
+    def to_dict(self) -> dict[str, Any]:
+        return {
             "format": FORMAT,
             "standardiser": self.standardiser.to_dict(),
             "weights": dict(zip(self.standardiser.kept_columns, self.weights, strict=True)),
             "intercept": self.intercept,
         }
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    def to_json(self) -> str:
+        return _encoded(self.to_dict())
+
+    def identity(self) -> str:
+        """Return the text that tells one model from another in a digest."""
+        return _encoded(DIGEST.fields(self.to_dict()))
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Pretrained:
@@ -103,16 +129,26 @@ class Pretrained(StandardisedLogistic):
         return cls(standardiser, weights, fields.number(stored, "intercept"))
 
 
+def _encoded(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
 def pretrain(
-    features: Features, labels: ArrayLike, *, columns: Sequence[str] | None = None, l2: float | None = None
+    features: Features,
+    labels: ArrayLike,
+    *,
+    columns: Sequence[str] | None = None,
+    table: TableRecord | None = None,
+    l2: float | None = None,
 ) -> Pretrained:
-    """Fits public rows to their optimum; they have no privacy afterwards.
+    """Fit public rows to their optimum; they have no privacy afterwards.
 
     Args:
         labels: 0 or 1.
-        features: a table, or an array.
+        features: a table of numbers, booleans and dates, or an array of numbers.
         columns: of a table, which are taken and in which order, all by default; the names of an array's, x0, x1, ... by
             default.
+        table: of an array, what its columns were made of; None: of numbers. A table's types say it.
         l2: of standardised features, the intercept left alone; 1 / (number of rows) by default.
 
     Raises:
@@ -121,8 +157,9 @@ def pretrain(
     """
     if (own := names_in(features)) is not None:
         columns = own if columns is None else columns
-        features = in_order(features, columns)
-    standardiser = Standardiser.fit([features], columns).require_columns()
+        table = record_of(features, columns)
+        features = in_order(features, columns, table)
+    standardiser = Standardiser.fit([features], columns, table=table).require_columns()
     rows = RealRows(append_constant(standardiser.transform(features)))
     happened = _checked_labels(labels, rows.n_rows)
     found = solvers.fit(

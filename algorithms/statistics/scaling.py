@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.statistics import fields
 from blindfit.algorithms.statistics.logistic import Floats
@@ -88,15 +89,21 @@ class Standardiser:
         columns: names of all columns that come in, in order; none comes twice.
         kept: indices of those that go out; constant columns are dropped.
         mean, std: one entry for each kept column; std is the population's (divided by n), as in scikit-learn.
+        table: what the columns are made of; None: of numbers under the same names.
     """
 
     columns: tuple[str, ...]
     kept: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    table: TableRecord | None = None
 
     def __post_init__(self) -> None:
         check_unique(self.columns)
+        if self.table is not None and set(self.table.made) != set(self.columns):
+            raise DataError("table: its columns do not make those of the model")
+        if self.table == TableRecord.of_numbers(self.columns):  # a file says it by saying nothing
+            object.__setattr__(self, "table", None)
 
     @classmethod
     def fit(
@@ -104,12 +111,14 @@ class Standardiser:
         batches: Iterable[ArrayLike],
         columns: Iterable[str] | None = None,
         *,
+        table: TableRecord | None = None,
         at_least_one: bool = False,
         each: Each = map,
     ) -> Standardiser:
         """From one or many batches of rows, read once.
 
         Args:
+            table: what the columns are made of.
             at_least_one: where every column is constant the first is kept all the same, as 0 on these rows: to end a
                 job by that would tell of the rows.
             each: `map`, or that of a pool of threads.
@@ -117,10 +126,17 @@ class Standardiser:
         Raises:
             DataError: no rows, or a value that is not finite.
         """
-        return cls.of(stream_moments(batches, each), columns, at_least_one=at_least_one)
+        return cls.of(stream_moments(batches, each), columns, table=table, at_least_one=at_least_one)
 
     @classmethod
-    def of(cls, moments: Moments, columns: Iterable[str] | None = None, *, at_least_one: bool = False) -> Standardiser:
+    def of(
+        cls,
+        moments: Moments,
+        columns: Iterable[str] | None = None,
+        *,
+        table: TableRecord | None = None,
+        at_least_one: bool = False,
+    ) -> Standardiser:
         """As `fit`, of moments that are known."""
         names = tuple(columns) if columns is not None else tuple(f"x{j}" for j in range(len(moments.mean)))
         if len(names) != len(moments.mean):
@@ -130,7 +146,7 @@ class Standardiser:
         std = np.sqrt(moments.squared_deviations[kept] / moments.n_rows)
         if at_least_one and not len(kept):
             kept, std = np.array([0]), np.array([1.0])
-        return cls(names, tuple(kept.tolist()), tuple(moments.mean[kept].tolist()), tuple(std.tolist()))
+        return cls(names, tuple(kept.tolist()), tuple(moments.mean[kept].tolist()), tuple(std.tolist()), table)
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -148,15 +164,12 @@ class Standardiser:
         return tuple(self.columns[j] for j in self.kept)
 
     def transform(self, rows: Features) -> Floats:
-        """Of a table by the names of its columns, of an array by their places.
-
-        A column of which another says where it has no value (`age=`) may lack values: there its mean stands.
+        """Take a table's columns by their names and convert them as in training; take an array's by their places.
 
         Raises:
-            DataError: a column is missing or comes twice, or a value is no finite number.
+            DataError: a column is missing or comes twice, or a value cannot be converted.
         """
-        means = self.means()
-        matrix = in_order(rows, self.columns, {name: means[name] for name in self.columns if f"{name}=" in means})
+        matrix = in_order(rows, self.columns, self.table)
         kept = matrix if len(self.kept) == matrix.shape[1] else matrix[:, list(self.kept)]
         # Row by row whatever the matrix's order: the last digits of a score must not hang on how it was stored.
         standardised: Floats = np.subtract(kept, np.array(self.mean), order="C")
@@ -181,18 +194,27 @@ class Standardiser:
             intercept -= float(weight) / std * mean
         return raw, intercept
 
+    @property
+    def record(self) -> TableRecord:
+        """What the columns are made of."""
+        return self.table or TableRecord.of_numbers(self.columns)
+
     def means(self) -> dict[str, float]:
-        """Of each column, what a missing value becomes. One that was constant has no weight: any number does."""
-        known = dict(zip(self.kept_columns, self.mean, strict=True))
+        """Return what a missing value becomes in each column, whatever its rule.
+
+        A column that was constant has no weight: any number does.
+        """
+        known = dict(zip(self.kept_columns, self.mean, strict=True)) | dict(self.record.fill)
         return {name: known.get(name, 0.0) for name in self.columns}
 
-    def to_dict(self) -> dict[str, dict[str, float] | list[str]]:
-        """For the model file: names in order, and the mean and std of each kept column by name."""
-        return {
+    def to_dict(self) -> dict[str, Any]:
+        """For the model file: names in order, the mean and std of each kept column by name, and the record."""
+        content: dict[str, Any] = {
             "columns": list(self.columns),
             "mean": dict(zip(self.kept_columns, self.mean, strict=True)),
             "std": dict(zip(self.kept_columns, self.std, strict=True)),
         }
+        return content if self.table is None else content | {"table": self.table.to_dict()}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Standardiser:
@@ -211,7 +233,9 @@ class Standardiser:
         names = [columns[j] for j in kept]
         if not all(std[name] > 0 for name in names):
             raise DataError("std: must be above 0")
-        return cls(tuple(columns), kept, tuple(float(mean[n]) for n in names), tuple(float(std[n]) for n in names))
+        table = TableRecord.from_dict(stored["table"]) if "table" in stored else None
+        means, deviations = (tuple(float(numbers[name]) for name in names) for numbers in (mean, std))
+        return cls(tuple(columns), kept, means, deviations, table)
 
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:

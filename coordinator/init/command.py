@@ -175,6 +175,15 @@ def _tell(row_id: str, seats: Sequence[Seat], out: Path, console: Console) -> No
                 highlight=False,
                 soft_wrap=True,
             )
+    if unknown := files.unknown_ids(seats):
+        server, active = (next(seat.name for seat in seats if seat.role == role) for role in ("measurement", "active"))
+        console.print(
+            f"[yellow]{server} does not have the ids of {counted(unknown, 'row')} of {active};[/] the job is refused "
+            f"until these rows are out of {active}'s table, or {escape(f'{out / server}.toml')} says "
+            'unknown_rows = "zero": then they count as label 0',
+            highlight=False,
+            soft_wrap=True,
+        )
     lines = ["next:", f"  blindfit check {out}/job.toml", f"  blindfit run {out}/job.toml --out {out}/run"]
     lines += ["between organisations, each with its own file, and addresses in job.toml:"]
     lines += [f"  blindfit certs authority {out}/certificates"]

@@ -14,7 +14,7 @@ from blindfit.coordinator.init.guess import Guessed
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
-DATASET, KEY_NODE, POPULATION = "rows", "notary", "people"
+DATASET, KEY_NODE, POPULATION, COORDINATOR = "rows", "notary", "people", "coordinator"
 EPSILON, BUDGET = 1.0, 3.0
 
 
@@ -31,7 +31,7 @@ def party_name(path: Path, taken: Sequence[str]) -> str:
     """Of a table's file: hospital.csv is the hospital's."""
     base = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:40]
     name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
-    if name in (KEY_NODE, "coordinator", *taken):
+    if name in (KEY_NODE, COORDINATOR, *taken):
         raise ConfigError(f"{path} would be the table of a second {name}", hint="rename one of the files")
     return name
 
@@ -46,7 +46,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
         f'data_dir = "state/{seat.name}"  # its database, keys and models',
         "",
         "[identity]  # `blindfit run` puts certificates of its own here",
-        *(f'{name} = "certificates/{seat.name}/{name}.pem"' for name in ("certificate", "key", "authority")),
+        *_identity(seat.name),
         "",
         "[peers.coordinator]",
         'role = "coordinator"',
@@ -58,6 +58,11 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     return "\n".join(lines) + "\n"
+
+
+def _identity(name: str) -> list[str]:
+    """Where `blindfit certs` puts the files, the revocation list next to the certificate."""
+    return [f'{kind} = "certificates/{name}/{kind}.pem"' for kind in ("certificate", "key", "authority")]
 
 
 def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
@@ -75,9 +80,8 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if is_server:
         consumer = next(other.name for other in seats if other.role == "active")
         yield from (f'population = "{POPULATION}"', f'consumers = ["{consumer}"]')
-        known = next(other.table.ids for other in seats if other.role == "active" and other.table)
-        if not known <= table.ids:
-            yield 'unknown_rows = "zero"  # rows of the consumer that this table does not have count as label 0'
+        if unknown_ids(seats):
+            yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
     yield 'features = "rest"'
     if table.left_out:
@@ -90,6 +94,12 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
     if seat.role == "passive" and few_columns(table):
         yield "# scores_may_be_solved_for = true  # its columns are so few that scores can tell them: your decision"
+
+
+def unknown_ids(seats: Sequence[Seat]) -> int:
+    """Return how many ids of the active party the measurement server's table does not have."""
+    ids = {seat.role: seat.table.ids for seat in seats if seat.table is not None}
+    return len(ids["active"] - ids["measurement"]) if "measurement" in ids else 0
 
 
 def few_columns(table: Guessed) -> bool:
@@ -113,6 +123,8 @@ def job_text(name: str, protocol: str, seats: Sequence[Seat], tables: Mapping[st
         lines += ["", f"[parties.{seat.name}]", f'role = "{seat.role}"', f'config = "{seat.name}.toml"']
         lines += [f'dataset = "{DATASET}"'] if seat.table is not None else []
         lines += ['# address = "host:7100"  # where it is up, for `blindfit submit`']
+    lines += ["", f"[{COORDINATOR}]  # who submits the job; `blindfit run` makes a certificate of its own"]
+    lines += _identity(COORDINATOR)
     for table, options in tables.items():
         lines += ["", f"[{table}]", *options]
     return "\n".join(lines) + "\n"

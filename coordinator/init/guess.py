@@ -17,7 +17,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.columns import refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names
+from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of
 
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
@@ -50,7 +50,9 @@ def opened(path: Path) -> Reader:
     found = file_of(str(path))
     if found is None:
         raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes only such files")
-    return open_file(found[0], path, name, None, str(path))
+    table = open_file(found[0], path, Origin(name, str(path), option=str(path)))
+    refuse_duplicate_names(table.names, table.origin)
+    return table
 
 
 def id_column(tables: Mapping[Path, Reader], given: str | None, label: str) -> str:
@@ -120,7 +122,7 @@ def _column(rows: Any, name: str) -> Any:
 def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
     """number, date, category or other; and whether it lacks values."""
     try:
-        numbers = to_numbers(column, name=name, first_row=1, origin=origin, hint="")
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
         return "number", bool(np.isnan(numbers).any())
     except DataError:
         pass
@@ -138,7 +140,7 @@ def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
 
 def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict[str, Any]:
     if positive is None and pa.types.is_floating(column.type):  # written 0.0 and 1.0, or any number
-        numbers = to_numbers(column, name=name, first_row=1, origin=origin, hint="")
+        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
         refuse_missing(numbers, name=name, first_row=1, origin=origin, hint="remove the rows without a label")
         return {"label": name, "label_is_number": not np.isin(numbers, (0.0, 1.0)).all()}
     counts = Counter(to_levels(column, name=name, origin=origin).to_pylist())
@@ -157,7 +159,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict
             return {"label": name, "positive": yes[0]}
         raise ConfigError(f"which label is 1, {_listed(values)}?", hint="name its text: --positive TEXT")
     try:
-        to_numbers(column, name=name, first_row=1, origin=origin, hint="")
+        to_numbers(column, name=name, first_row=1, origin=origin)
     except DataError:
         raise ConfigError(
             f"the label {name} has {len(values)} values: {_listed(values)}",

@@ -48,7 +48,7 @@ def _check_settings(job: Job[Any], name: str, base_dir: Path, here: list[PartyHe
         return
     party = PartyHere.of(job, name, base_dir)
     yield from check_policy(job, party)
-    yield from check_snapshot(party)
+    yield from check_snapshot(job, party)
     if party.settings.role == job.parties[name].role and (
         not party.dataset_name or party.dataset_name in party.settings.datasets
     ):

@@ -12,6 +12,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
+from blindfit.coordinator.preflight.unknown_ids import check_ids
 from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
 from blindfit.parties.evaluate.settings import EvaluateJob
 
@@ -39,6 +40,7 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
     for party in here:
         if check := checks.get(party.settings.role):
             yield from caught(party.name, partial(check, job, party))
+    yield from caught("ids", partial(check_ids, job, here))
     yield _width(job, RowsOfUnit.of(job, here))
 
 
@@ -62,7 +64,7 @@ def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.source().feature_names)} features")
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
 
 
 def _multiplier(job: Job[EvaluateJob]) -> float:

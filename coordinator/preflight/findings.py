@@ -35,7 +35,7 @@ def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Find
     try:
         yield from checks()
     except BlindfitError as error:
-        yield Finding("refuses", about, f"{error}" + (f" ({error.hint})" if error.hint else ""))
+        yield Finding("refuses", about, str(error))
 
 
 def large_delta(delta: float, rows: int) -> Iterator[Finding]:

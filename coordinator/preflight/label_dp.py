@@ -20,6 +20,7 @@ from blindfit.algorithms.statistics.label_regression_options import check_option
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.unknown_ids import check_ids
 from blindfit.parties.label_dp.consumer import Rows, read_rows, settings_on
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
@@ -56,6 +57,7 @@ def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Find
         yield from caught(server.name, partial(_check_labels, job, server, noise))
     if active is not None:
         yield from caught(active.name, partial(_check_features, job, active, server, noise))
+    yield from caught("ids", partial(check_ids, job, here))
 
 
 def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:

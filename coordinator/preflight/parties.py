@@ -10,22 +10,27 @@ from typing import Any
 
 import grpc
 
+from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.jobs import addresses_of, coordinator_identity
 from blindfit.coordinator.launcher import party_settings
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.report.reading import plain
-from blindfit.coordinator.snapshots import changed
-from blindfit.parties.data.source import Source, open_source
+from blindfit.coordinator.snapshots import changed, datasets_of, unpublished
+from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
+from blindfit.parties.data.urls import without_password
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
+from blindfit.parties.store.database import Store
+from blindfit.parties.training.rows import require_offered
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2, control_pb2_grpc
 
@@ -54,27 +59,56 @@ class PartyHere:
         return self.settings.datasets[self.dataset_name]
 
     def source(self) -> Source:
-        """What a job would read: the newest snapshot, or the source where there is none yet."""
-        if self.settings.role == "measurement" or not self._database.exists():
-            return open_source(self.dataset, self.base_dir, self.dataset_name)
-        with contextlib.closing(Store(self._database)) as store:
-            return Snapshots(self.settings, self.base_dir, store).source(self.dataset_name)
+        """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
+        with contextlib.closing(store) if store else contextlib.nullcontext():
+            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
+            return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Return the kind of each feature, without reading a row."""
+        return kinds_of(self.dataset, self.base_dir, self.dataset_name)
+
+    def scored(self, scale: Standardiser) -> Source:
+        """Return the rows as a model reads them.
+
+        Raises:
+            DataError: as a prediction on them would.
+        """
+        require_offered(scale.record, self.dataset, self.dataset_name)
+        store = Store.existing(self.settings, self.base_dir)
+        with contextlib.closing(store) if store else contextlib.nullcontext():
+            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
+        if found is not None:
+            return found.scored_by(scale.record, scale.columns, scale.means())
+        settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
+        check_kinds(scale.record, self.kinds(), Origin(self.dataset_name, without_password(settings.url)))
+        record = scale.record.with_fill(scale.means() if settings.fills else {})
+        return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
     def label_shares(self) -> list[float]:
         """What of each label the trainings on the newest snapshot have given away, in bits."""
-        if not self._database.exists():
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
             return []
-        with contextlib.closing(Store(self._database)) as store:
+        with contextlib.closing(store):
             snapshot = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
             return [] if snapshot is None else list(store.reader().label_layouts(snapshot.id).values())
 
-    @property
-    def _database(self) -> Path:
-        return self.base_dir / self.settings.data_dir / "party.sqlite"
+    def ledger(self, population: str) -> list[LedgerEntry]:
+        """What the population was charged."""
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
+            return []
+        with contextlib.closing(store):
+            return store.reader().ledger(population)
 
 
-def check_snapshot(party: PartyHere) -> Iterator[Finding]:
-    """What the job would read, where the party's dataset is published."""
+def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
+    """Say what the job would read of the party's datasets."""
+    for name, reason in unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
+        said = f"{name} is not published: `blindfit run` and the party's next start do so"
+        yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
     for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
         text = (
@@ -121,15 +155,14 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
     """
     name = str(party.dataset.population)
     population = party.settings.populations[name]
-    database = party.base_dir / party.settings.data_dir / "party.sqlite"
-    entries = Store(database).reader().ledger(name) if database.exists() else []
+    entries = party.ledger(name)
     spent = book.spent(entries, population.delta)
     yield Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
     events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
     try:
         book.check_budget(events, event, Budget(population.epsilon, population.delta), name)
     except BudgetExhausted as error:
-        yield Finding("warning" if again else "refuses", party.name, f"{error}" + (f"; {again}" if again else ""))
+        yield Finding("warning" if again else "refuses", party.name, error.message + (f"; {again}" if again else ""))
 
 
 # --- parties that are up ---------------------------------------------------------------------------------
@@ -145,10 +178,10 @@ async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
                 stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
                 findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
         except BlindfitError as error:
-            findings.append(Finding("refuses", name, str(error)))
+            findings.append(Finding("refuses", name, error.message))
         except grpc.aio.AioRpcError as error:
             refused = error_codes.error_of_call(error, peer=name, address=address, step="Describe")
-            findings.append(Finding("refuses", name, str(refused)))
+            findings.append(Finding("refuses", name, refused.message))
     return findings
 
 
@@ -162,3 +195,6 @@ def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> It
         yield Finding("refuses", name, f"takes no part in {job.protocol}")
     if party.dataset and party.dataset not in told.datasets:
         yield Finding("refuses", name, f"has no dataset named {party.dataset}")
+    for dataset in datasets_of(job, name):
+        if dataset in told.datasets and dataset not in told.published:
+            yield Finding("refuses", name, not_published(dataset))

@@ -6,10 +6,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from blindfit.algorithms.statistics.shared_model import SharedModelPart
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import shared_predict
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.shared_models import SharedModels
 
 
 def leaks(job: Job[Any]) -> Iterator[Finding]:
@@ -23,9 +28,22 @@ def leaks(job: Job[Any]) -> Iterator[Finding]:
 def check_rows(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         if party.dataset_name:
-            yield from caught(party.name, partial(_opens, party))
+            yield from caught(party.name, partial(_opens, job, party))
     yield from caught("model", partial(shared_predict.checks, job, here))
 
 
-def _opens(party: PartyHere) -> Iterator[Finding]:
-    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.source().feature_names)} features")
+def _opens(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
+    """Whether the model's columns are there, whatever others hold."""
+    kinds = party.kinds()
+    if (part := model_of(party, job.parameters.predict.session)) is not None:
+        party.scored(part.standardiser)
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(kinds)} features")
+
+
+def model_of(party: PartyHere, session: str) -> VerticalModelPart | SharedModelPart | None:
+    """Return the part of a model that a party keeps; None where it has none."""
+    data_dir, vault = party.base_dir / party.settings.data_dir, vault_of(party.settings, party.base_dir)
+    if (shared := SharedModels(data_dir, vault)).has(session):
+        return shared.read(session)
+    models = ModelStore(data_dir, vault)
+    return models.read(session) if models.has(session) else None

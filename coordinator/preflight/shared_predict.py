@@ -51,15 +51,16 @@ def checks(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     parts = {name: stores[name].read(session) for name in roles.chain}
     yield Finding("note", "model", "is in shares: nobody has it, and scores are computed in shares")
     yield from _rounding(parts, roles)
-    yield from _cost(parameters_of(parts, roles, _common(data)))
+    yield from _cost(parameters_of(parts, roles, _common(data, parts)))
 
 
 def _store(party: PartyHere) -> SharedModels:
     return SharedModels(party.base_dir / party.settings.data_dir, vault_of(party.settings, party.base_dir))
 
 
-def _common(data: Mapping[str, PartyHere]) -> int:
-    rows = {name: read_rows(party.source(), labels=False, report=lambda *_: None) for name, party in data.items()}
+def _common(data: Mapping[str, PartyHere], parts: Mapping[str, SharedModelPart]) -> int:
+    sources = {name: party.scored(parts[name].standardiser) for name, party in data.items()}
+    rows = {name: read_rows(source, labels=False, report=lambda *_: None) for name, source in sources.items()}
     return len(next(iter(joint.common_positions(rows).values())))
 
 

@@ -18,6 +18,7 @@ from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
+from blindfit.coordinator.preflight.unknown_ids import check_ids
 from blindfit.coordinator.report.wording import counted, listed
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
@@ -101,6 +102,7 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
     for party in here:
         if check := checks.get(party.settings.role):
             yield from caught(party.name, partial(check, job, party))
+    yield from caught("ids", partial(check_ids, job, here))
 
 
 def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int, unit: RowsOfUnit) -> Iterator[Finding]:
@@ -121,7 +123,7 @@ def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", party.name, reason)
         return
     party.source()
-    yield Finding("note", party.name, "its ids and labels are read when it publishes them, and not here")
+    yield Finding("note", party.name, "its labels are read when it publishes them, and not here")
     event = ReleaseEvent("gaussian", _multiplier(job), UNITS["person" if party.dataset.person else "row"][1])
     yield from check_budget(party, event, ANSWERED_BEFORE)
 

@@ -155,7 +155,7 @@ def _model(directory: Path, kind: Kind[Any]) -> dict[str, Any] | None:
     try:
         kind.check_model(content)
     except (DataError, RangeError) as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return content
 
 

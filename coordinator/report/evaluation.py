@@ -33,6 +33,11 @@ class ClassFigures:
     offset: float | None = None
     log_loss_before: float | None = None
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether log loss, accuracy, confusion matrix, calibration and histogram are out of fold."""
+        return self.slope is not None and self.offset is not None
+
 
 @dataclass(frozen=True)
 class ValueFigures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,12 @@ from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.report.wording import count, counted, figure, percent
 
 CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
+OUT_OF_FOLD = "out of fold"
+FIGURES_OUT_OF_FOLD = (
+    "Log loss, accuracy, confusion matrix, calibration and histogram are out of fold: each half of the test rows is "
+    "judged by a slope and offset that were fitted to the other half. The other figures are not affected. The active "
+    "party's test_scores.csv has both probabilities of each test row."
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
         note = _range(auc_range(evaluation)) or f"KS {classes.ks:.3f}"
         yield Card("AUC", f"{classes.auc:.4f}", f"{note}, on {counted(classes.rows, 'test row')}")
         yield Card("Log loss", f"{classes.log_loss:.4f}", _before(classes) or "on the test rows")
-        yield Card("Accuracy", percent(classes.accuracy), f"at probability {figure(classes.threshold)}")
+        at = f"at probability {figure(classes.threshold)}"
+        yield Card("Accuracy", percent(classes.accuracy), f"{at}, {OUT_OF_FOLD}" if classes.is_calibrated else at)
     if evaluation is not None and evaluation.values is not None:
         values = evaluation.values
         yield Card("R squared", f"{values.r2:.4f}", f"on {counted(values.rows, 'test row')}")
@@ -47,14 +55,15 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         if classes.average_precision is not None:
             yield "Average precision", f"{classes.average_precision:.4f}"
         yield "KS statistic", f"{classes.ks:.4f}"
-        yield "Log loss", f"{classes.log_loss:.4f}"
-        if classes.slope is not None and classes.offset is not None:
+        fold = f", {OUT_OF_FOLD}" if classes.is_calibrated else ""
+        yield f"Log loss{fold}", f"{classes.log_loss:.4f}"
+        if classes.is_calibrated:
             yield "Log loss before calibration", figure(classes.log_loss_before or classes.log_loss)
         possible = 0 <= classes.accuracy <= 1  # a peer may have told any number
         right = round(classes.accuracy * classes.rows) if possible else -1
-        yield f"Accuracy at {figure(classes.threshold)}", _share(right, classes.rows)
-    if evaluation is not None and evaluation.confusion is not None:
-        yield from _rates(evaluation.confusion)
+        yield f"Accuracy at {figure(classes.threshold)}{fold}", _share(right, classes.rows)
+        if evaluation.confusion is not None:
+            yield from _rates(evaluation.confusion, fold)
     if evaluation is not None and evaluation.values is not None:
         yield "R squared", f"{evaluation.values.r2:.4f}"
         yield "Mean squared error", figure(evaluation.values.mse)
@@ -63,18 +72,18 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
 
 
 def _before(classes: ClassFigures) -> str:
-    """Empty where nothing was calibrated."""
+    """Return the log loss before calibration; an empty text if nothing was calibrated."""
     if classes.log_loss_before is None:
         return ""
-    return f"{classes.log_loss_before:.4f} before calibration"
+    return f"{OUT_OF_FOLD}; {classes.log_loss_before:.4f} before calibration"
 
 
 def remark(evaluation: Evaluation | None) -> str:
-    """What was done to the probabilities; empty where nothing was."""
+    """Return how the probabilities were calibrated, and what the figures are made of; empty if nothing was."""
     classes = None if evaluation is None else evaluation.classes
     if classes is None or classes.slope is None or classes.offset is None:
         return ""
-    return f"Calibrated: {calibration(classes.slope, classes.offset)}."
+    return f"Calibrated: {calibration(classes.slope, classes.offset)}. {FIGURES_OUT_OF_FOLD}"
 
 
 def calibration(slope: float, offset: float) -> str:
@@ -90,9 +99,9 @@ def _mended(slope: float) -> str:
     return "as trained they were nearly right"
 
 
-def _rates(cells: Confusion) -> Iterator[tuple[str, str]]:
-    yield "Precision", _share(cells.true_positives, cells.true_positives + cells.false_positives)
-    yield "Recall", _share(cells.true_positives, cells.positives)
+def _rates(cells: Confusion, fold: str) -> Iterator[tuple[str, str]]:
+    yield f"Precision{fold}", _share(cells.true_positives, cells.true_positives + cells.false_positives)
+    yield f"Recall{fold}", _share(cells.true_positives, cells.positives)
 
 
 def _share(part: int, whole: int) -> str:
@@ -141,6 +150,39 @@ def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None
     ]
 
 
+def no_better(evaluation: Evaluation | None, advice: str) -> str:
+    """Return a caution if a constant would predict the test rows at least as well; else an empty text.
+
+    Args:
+        advice: which options to change, as a sentence.
+    """
+    if evaluation is None:
+        return ""
+    if evaluation.values is not None and not evaluation.values.r2 > 0:
+        r2 = evaluation.values.r2
+        return (
+            f"On the test rows the model predicts no better than the mean label (R squared {r2:.4g}): it has learned "
+            f"nothing, or the training has diverged. {advice}"
+        )
+    if evaluation.classes is None or evaluation.confusion is None:
+        return ""
+    loss, constant = evaluation.classes.log_loss, _loss_of_constant(evaluation.confusion)
+    if loss < constant or not constant:
+        return ""
+    return (
+        f"On the test rows the model's log loss is {figure(loss)}; one probability for every row would have "
+        f"{figure(constant)}: the model has learned nothing, or the training has diverged. {advice}"
+    )
+
+
+def _loss_of_constant(cells: Confusion) -> float:
+    """Return the log loss of the share of positives as every row's probability; 0 for numbers that cannot be."""
+    if cells.positives < 1 or cells.negatives < 1:
+        return 0.0
+    shares = [of_class / (cells.positives + cells.negatives) for of_class in (cells.positives, cells.negatives)]
+    return -sum(share * math.log(share) for share in shares)
+
+
 def plots(evaluation: Evaluation | None) -> list[Plot]:
     return [] if evaluation is None else evaluation.curves.plots()
 
@@ -149,7 +191,8 @@ def in_short(evaluation: Evaluation | None) -> str:
     """A line of the terminal; empty where there is none."""
     if evaluation is not None and evaluation.classes is not None:
         c = evaluation.classes
-        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}, accuracy {c.accuracy:.4f}"
+        fold = f" ({OUT_OF_FOLD})" if c.is_calibrated else ""
+        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}{fold}, accuracy {c.accuracy:.4f}{fold}"
     if evaluation is not None and evaluation.values is not None:
         return f"R squared {evaluation.values.r2:.4f}, mean squared error {figure(evaluation.values.mse)}"
     return ""

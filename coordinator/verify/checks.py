@@ -75,7 +75,7 @@ def verify(
     try:
         document = release_document.read(encoded)
     except DataError as error:
-        return Verified([Result("file: format and digests", str(error))])
+        return Verified([Result("file: format and digests", error.message)])
     parts = document.parts
     read = Read(parts, document, authority)
     results = [Result("file: format and digests"), *_run_all(CHECKS, read)]
@@ -97,7 +97,7 @@ def _run(name: str, check: Callable[[T], str], read: T) -> Result:
     try:
         found = check(read)
     except BlindfitError as error:
-        return Result(name, str(error))
+        return Result(name, error.message)
     return Result(f"{name}: {found}" if found else name)
 
 

@@ -16,6 +16,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
+from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.coordinator.verify.checks import Check
 from blindfit.coordinator.verify.read import Read
 from blindfit.parties.data.settings import DatasetSettings
@@ -117,17 +118,17 @@ class Refit:
         request, columns = read.own, read.sent
         if len(self.sent.ids) != request.n_rows or columns.width != request.n_columns:
             raise DataError("training_rows.json and the release have different numbers of rows or columns")
-        features = self._features(columns.standardiser.columns)
+        features = self._features(columns.standardiser)
         return fixed_point.quantise_rows(columns.of(features), request.norm_bound, request.frac_bits)
 
-    def _features(self, columns: tuple[str, ...]) -> NDArray[np.float64]:
+    def _features(self, scale: Standardiser) -> NDArray[np.float64]:
         """Of the rows that were sent, in their order."""
-        if self.row_id in columns:
+        if self.row_id in scale.record.names:
             raise ConfigError(
                 f"{self.row_id} is a column of the model: it cannot be the id", hint="name another column: --id COLUMN"
             )
         settings = DatasetSettings(url=self.table, id=self.row_id)
-        source = open_for_model(settings, columns, Path(), "features", "--features")
+        source = open_for_model(settings, scale.record, scale.columns, Path(), "features", "--features")
         read = read_rows(source, labels=False, report=lambda *_: None)
         places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
         if places.null_count:

@@ -9,10 +9,10 @@ from datetime import datetime
 import numpy as np
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, composed_epsilon
+from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, spent_epsilon
 from blindfit.algorithms.privacy.charges import Charges, events_of
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.gaussian import gaussian_delta
+from blindfit.algorithms.privacy.gaussian import NOISE_REACH, gaussian_delta
 from blindfit.algorithms.protocols import walr, walr_split, walr_statement
 from blindfit.coordinator.verify.read import ReadServer, require
 from blindfit.parties.identity import key_proof
@@ -94,7 +94,7 @@ def _range(server: ReadServer) -> str:
         walr_split.step_6_check(answer, request, server=server.name)
         return "numbers modulo 2^61 - 1"
     sums = server.of.opened if request.key else answer.sums
-    reach = request.n_rows * request.norm_bound + walr.NOISE_REACH * answer.noise_std
+    reach = request.n_rows * request.norm_bound + NOISE_REACH * answer.noise_std
     require(float(np.abs(sums.astype(np.float64)).max(initial=0.0)) <= reach, "it is a sum that no labels give")
     return "a sum that labels can give"
 
@@ -118,7 +118,7 @@ def _count(server: ReadServer) -> str:
     require(len(newest.charges.counted) <= newest.position, "a receipt counts more than the ledger has")
     if not newest.charges.sums:
         require(len(events) <= newest.position, "a receipt counts more releases than the ledger has entries")
-    spent = composed_epsilon(events, answer.budget_delta)
+    spent = spent_epsilon(events, answer.budget_delta)
     require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, more than the budget")
     others = "at least " if newest.charges.sums else ""
     return f"{others}{len(events)} in all, {spent:.4g} of {answer.budget_epsilon:g} at delta {answer.budget_delta:g}"

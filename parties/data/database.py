@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy import exc
+from sqlalchemy.dialects.postgresql import BIT, CIDR, DOMAIN, INET, MACADDR, MACADDR8, OID
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.types import NullType
 
+from blindfit.algorithms.columns import objects
+from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.columns import located
 from blindfit.parties.data.local_files import local_path, require_file
-from blindfit.parties.data.origin import Origin, near_names, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
@@ -28,61 +33,149 @@ LOCK_TIMEOUT_S = 30  # an administrator's forgotten transaction would else hold 
 DEAD_LINK = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 SQLITE_HEADER = b"SQLite format 3\0"
 
+# A column of a type that SQLAlchemy does not know may not be used at all; where it is, the conversion refuses it.
+warnings.filterwarnings("ignore", "Did not recognize type", exc.SAWarning)
+
 
 @dataclass(frozen=True)
 class SqlTable:
     """A table or view. Rows are numbered in the order in which the database returns them.
 
+    Every batch has a column in one Arrow type, whatever a driver returns: SQLite keeps texts among numbers.
+
     Args:
+        origin: how errors call it, but for its table.
         texts: columns that are read as text.
+        dates: columns that are read as dates. All others are read as numbers.
+        tolerates: which columns may have a problem.
     """
 
     engine: Engine
     table: sa.Table
     origin: Origin
     texts: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
+    tolerates: Tolerates = nothing
+    problems: dict[str, DataError] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.table.columns)
 
+    @property
+    def booleans(self) -> frozenset[str]:
+        return frozenset(column.name for column in self.table.columns if isinstance(_base(column.type), sa.Boolean))
+
     def fingerprint(self) -> None:
         """A table may change at any time, and nothing cheap tells."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        # Untyped, a column is handed over as the driver returns it: SQLite may keep text among numbers.
-        columns = [sa.type_coerce(self.table.c[name], NullType()).label(name) for name in names]
+        asked = [self._asked(name) for name in names]
         with connected(self.engine, self.origin) as connection, answering(self.origin):
             streaming = connection.execution_options(yield_per=batch_rows)
             first_row = 1
-            for rows in streaming.execute(sa.select(*columns)).partitions():
-                arrays = [self._to_arrow(n, v, first_row) for n, v in zip(names, zip(*rows, strict=True), strict=True)]
+            for rows in streaming.execute(sa.select(*asked)).partitions():
+                columns = zip(names, zip(*rows, strict=True), strict=True)
+                arrays = [self._tolerant(name, values, first_row) for name, values in columns]
                 yield pa.RecordBatch.from_arrays(arrays, list(names))
                 first_row += len(rows)
 
+    def _kind(self, name: str) -> Kind:
+        if name in self.texts:
+            return "category"
+        return "date" if name in self.dates else "boolean" if name in self.booleans else "number"
+
+    def _asked(self, name: str) -> Any:
+        """What is selected for a column: without a type, so that SQLAlchemy hands over what the driver returns."""
+        declared = self.table.c[name].type
+        column: Any = sa.type_coerce(self.table.c[name], NullType())
+        if self._how(declared, name) == "as text":
+            column = sa.type_coerce(sa.cast(column, sa.Text), NullType())
+        elif self._how(declared, name) == "refused":
+            column = column.is_not(None)
+        return column.label(name)
+
+    def _how(self, declared: Any, name: str) -> Literal["as it is", "as text", "refused"]:
+        """How a column is read. PostgreSQL's dates may lie beyond those of Python, so they come as texts."""
+        base, kind = _base(declared), self._kind(name)
+        if self.engine.dialect.name != "postgresql" or isinstance(base, _TEXTS):
+            return "as it is"
+        if kind == "date":
+            whole = isinstance(base, sa.Integer)  # which the conversion refuses in its own words
+            return "as text" if isinstance(base, _MOMENTS) else "as it is" if whole else "refused"
+        if isinstance(base, _NUMBERS):
+            return "as it is"
+        return "as text" if kind == "category" and isinstance(base, _WITH_ONE_TEXT) else "refused"
+
+    def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
+        if name not in self.problems:
+            try:
+                return self._to_arrow(name, values, first_row)
+            except DataError as error:
+                if not self.tolerates(name):
+                    raise
+                self.problems[name] = error
+        return pa.nulls(len(values), _ARROW[self._kind(name)])
+
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
-        """Values of one type as they are; of several as texts, of which the wrong ones are found later."""
-        try:
-            return pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            strange = [row for row, value in enumerate(values, first_row) if _has_no_one_text(value)]
-            if strange and name in self.texts:
-                hint = "store it as text or as whole numbers"
-                raise self.origin.error(
-                    "neither a text nor a whole number", row=strange[0], column=name, hint=hint
-                ) from None
-            return pa.array([None if value is None else str(value) for value in values], pa.string())
+        kind, declared = self._kind(name), self.table.c[name].type
+        if self._how(declared, name) == "refused":
+            if True not in values:
+                return pa.nulls(len(values), pa.string())
+            wanted = {"category": "texts", "date": "dates"}.get(kind, "numbers")
+            problem = f"its values are of the type {_shown(declared)}, not {wanted}"
+            row = first_row + values.index(True)
+            hint = _HINTS.get(kind) or self.origin.advice.leave_out(name)
+            raise self.origin.error(problem, row=row, column=name, hint=hint)
+        with located(self.origin, name, first_row, hint=_HINTS.get(kind) or self.origin.advice.no_number(name)):
+            return objects.MAKERS[kind](values)
+
+
+_ARROW: dict[Kind, Any] = {
+    "number": pa.float64(),
+    "boolean": pa.float64(),
+    "date": pa.timestamp("us"),
+    "category": pa.string(),
+}
+_HINTS: dict[Kind, str] = {
+    "category": "store it as text or as whole numbers",
+    "date": "store it as a date, a timestamp, or a text such as 2024-05-31",
+}
+_TEXTS = (sa.String, sa.Uuid)
+_NUMBERS = (sa.Boolean, sa.Integer, sa.Numeric, sa.Float)
+_MOMENTS = (sa.Date, sa.DateTime)
+_WITH_ONE_TEXT = (sa.Date, sa.Time, INET, CIDR, MACADDR, MACADDR8, BIT, OID)
+
+
+def _base(declared: Any) -> Any:
+    """The type that a domain of PostgreSQL is made of."""
+    while isinstance(declared, DOMAIN):
+        declared = declared.data_type
+    return declared
+
+
+def _shown(declared: Any) -> str:
+    return "that only the database knows" if isinstance(declared, NullType) else str(declared)
 
 
 def open_table(
-    url: URL, base_dir: Path, dataset: str, made_by: str | None, texts: frozenset[str] = frozenset()
+    url: URL,
+    base_dir: Path,
+    origin: Origin,
+    made_by: str | None,
+    texts: frozenset[str] = frozenset(),
+    dates: frozenset[str] = frozenset(),
+    tolerates: Tolerates = nothing,
 ) -> SqlTable:
-    """A reader of a table that exists and that the database lets us see.
+    """Return a reader of a table that exists and that the database lets us see.
 
     Args:
+        origin: how errors call it, but for its table.
         texts: columns that are read as text.
+        dates: columns that are read as dates.
+        tolerates: which columns may have a problem.
     """
-    schema, name, origin = named_table(url, dataset)
+    schema, name, origin = named_table(url, origin)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
     else:
@@ -90,22 +183,23 @@ def open_table(
     with connected(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
-    return SqlTable(engine, table, origin, texts)
+    return SqlTable(engine, table, origin, texts, dates, tolerates)
 
 
-def named_table(url: URL, dataset: str, option: str = "") -> tuple[str | None, str, Origin]:
+def named_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
     """Return the schema, where one is named, the table, and how errors call it.
 
     Args:
-        option: what names the table, if that is not the dataset's `url`.
+        origin: the same, but for the table.
     """
     shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
     if not isinstance(named, str) or not named:
-        origin = Origin(dataset, shown, option=option)
-        raise origin.error("the URL does not name one table", hint=f"end `{origin.url}` with ?table=NAME")
+        raise replace(origin, where=shown).error(
+            "the URL does not name one table", hint=f"end `{origin.url}` with ?table=NAME"
+        )
     first, dot, rest = named.partition(".")
     schema, name = (first, rest) if dot else (None, named)
-    return schema, name, Origin(dataset, f"table {named} of {shown}", option=option)
+    return schema, name, replace(origin, where=f"table {named} of {shown}")
 
 
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
@@ -113,7 +207,14 @@ def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None
     require_file(path, origin, made_by)  # SQLite itself would create it
     _refuse_other_files(path, origin)
     read_only = path.as_uri() + "?mode=ro"
-    return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True), poolclass=NullPool)
+    return sa.create_engine("sqlite://", creator=partial(_sqlite_connection, read_only), poolclass=NullPool)
+
+
+def _sqlite_connection(uri: str) -> sqlite3.Connection:
+    """Texts that are not UTF-8 come with surrogates, which the conversion refuses by row and column."""
+    connection = sqlite3.connect(uri, uri=True)
+    connection.text_factory = lambda octets: octets.decode("utf-8", "surrogateescape")
+    return connection
 
 
 def _refuse_other_files(path: Path, origin: Origin) -> None:
@@ -141,6 +242,9 @@ def _prepare_session(connection: Any, _record: object) -> None:
     """A scan may start in the middle of a large table by default: row numbers would differ between runs."""
     connection.execute("SET synchronize_seqscans = off")
     connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
+    connection.execute("SET datestyle = 'ISO, YMD'")  # dates come as texts
+    connection.execute("SET timezone = 'UTC'")
+    connection.execute("SET extra_float_digits = 1")
     connection.commit()
 
 
@@ -208,13 +312,3 @@ def answering(
         hints = {"InsufficientPrivilege": grant, "LockNotAvailable": LOCKED}
         hint = hints.get(kind, "the database's own log says more")
         raise origin.error(f"the database could not {doing} ({kind})", hint=hint) from None
-
-
-# --- values -----------------------------------------------------------------------------------------
-
-
-def _has_no_one_text(value: Any) -> bool:
-    """7 may be written 7.0, and bytes are no text."""
-    if isinstance(value, Decimal):
-        return value.as_tuple().exponent != 0  # of NaN it is a letter
-    return isinstance(value, float | bytes)

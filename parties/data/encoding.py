@@ -1,237 +1,271 @@
-"""Columns of text, of dates and of missing values as columns of numbers, made where a table is read.
+"""How a dataset's columns become a model's: the record of them, found as the settings say, and three ways to read.
 
     column                           becomes
     region, one of `categories`      region=north, region=south, ...: 1 where a row has that level, else 0
     born, one of `dates`             born: days since 1970-01-01
     age, with missing = "indicator"  age, with its mean where a row has none; and age=: 1 where a row has none, else 0
 
-A level that no column stands for is 0 in all of them, and so is one that comes first at a prediction. A missing
-category is missing in each of its columns, but with "indicator": there it is a level of its own, `region=`.
+A missing category is missing in each of its columns, but with "indicator": there it is a level of its own, `region=`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 
-from blindfit.parties.data.advice import Advice
-from blindfit.parties.data.columns import to_days, to_levels, to_numbers
-from blindfit.parties.data.origin import Origin, Reader, refuse_missing_names, without_values
+from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, made
+from blindfit.algorithms.columns.tables import made_of_levels
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.columns import Floats, to_features, to_levels
+from blindfit.parties.data.origin import (
+    Origin,
+    Reader,
+    Tolerates,
+    nothing,
+    refuse_duplicate_names,
+    refuse_missing_names,
+    without_values,
+)
 from blindfit.parties.data.settings import DatasetSettings
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """Which columns are made of which.
-
+class Described:
+    """
     Attributes:
-        levels: of each column of categories.
-        dates: columns of dates.
-        indicators: columns of which another says where they have no value.
+        record: of the columns that can be read.
+        problems: by the table's columns, why the others cannot.
     """
 
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    dates: tuple[str, ...] = ()
-    indicators: tuple[str, ...] = ()
-
-    def made_of(self, column: str) -> tuple[str, ...]:
-        """What becomes of a column of the table."""
-        named = tuple(made(column, level) for level in self.levels.get(column, ()))
-        known = named if column in self.levels else (column,)
-        return (*known, made(column, "")) if column in self.indicators else known
-
-    def of_all(self, columns: Iterable[str]) -> tuple[str, ...]:
-        return tuple(name for column in columns for name in self.made_of(column))
-
-    def column_of(self, name: str) -> tuple[str, str | None]:
-        """The column that a made one comes from, and its level, which nobody may have; the column itself and None for
-        any other."""
-        for column in self.levels:
-            if name.startswith(made(column, "")):
-                return column, name.removeprefix(made(column, ""))
-        indicated = next((column for column in self.indicators if name == made(column, "")), None)
-        return (name, None) if indicated is None else (indicated, "")
-
-    def stands_for_a_level(self, name: str) -> bool:
-        """Also of levels that the table does not have: nobody has them."""
-        return self.column_of(name)[1] is not None
+    record: TableRecord
+    problems: Mapping[str, DataError] = field(default_factory=dict)
 
 
-NOTHING_ENCODED = Encoding()
-
-
-def made(column: str, level: str) -> str:
-    """The name of the column that says who has this level; of no level, who has no value."""
-    return f"{column}={level}"
-
-
-def encoding_of(reader: Reader, settings: DatasetSettings, columns: Sequence[str]) -> Encoding:
-    """Reads the rows where levels or missing values are to be found in them.
+def described(
+    reader: Reader, settings: DatasetSettings, columns: Sequence[str], tolerates: Tolerates = nothing
+) -> Described:
+    """Find the record of a dataset's features; read the rows where levels or missing values are to be found in them.
 
     Args:
         columns: the features, as the table has them.
+        tolerates: which columns may have a problem.
 
     Raises:
         DataError: a column of categories or dates is none of the features, or holds no texts, or none at all, or
-            too many; another column has the name of a level.
+            too many; another column has the name of a level; and the column is not tolerated.
     """
-    categories, origin = settings.categories, reader.origin
-    advice = Advice(settings, origin.dataset)
-    refuse_missing_names([*categories, *settings.dates], columns, origin)
-    _refuse_names_of_levels([*settings.key_columns(), *columns], columns, advice, origin)
-    given = dict(categories) if isinstance(categories, Mapping) else {}
-    found = {name: set[str]() for name in categories if name not in given}
-    empty: set[str] = set()
-    searched = list(columns) if settings.missing == "indicator" else list(found)
-    for first_row, batch in _numbered(reader, searched):
+    declared = [name for name in (*settings.categories, *settings.dates) if name in columns or not tolerates(name)]
+    refuse_missing_names(declared, columns, reader.origin)
+    search = _Search(reader, settings, tolerates)
+    for name in columns:
+        search.refuse_names_of_levels(name, columns)
+    search.read([name for name in columns if name not in search.problems])
+    found = tuple(search.column(name) for name in columns if name not in search.problems)
+    refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
+    return Described(TableRecord(found, missing_words=settings.missing_words), search.problems)
+
+
+class _Search:
+    """Levels and missing values of the columns that the rows must tell."""
+
+    def __init__(self, reader: Reader, settings: DatasetSettings, tolerates: Tolerates) -> None:
+        self._reader, self._settings, self._tolerates = reader, settings, tolerates
+        given = settings.categories
+        self._given = dict(given) if isinstance(given, Mapping) else {}
+        self._levels = {name: set[str]() for name in given if name not in self._given}
+        self._empty: set[str] = set()
+        self.problems: dict[str, DataError] = {}
+
+    def refuse_names_of_levels(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse a column that has the name of a level, also of a level that no row has.
+
+        A later table may have such a row, and a model tells columns apart only by their names.
+        """
+        keys, origin = self._settings.key_columns(), self._reader.origin
+        for category in self._settings.categories:
+            for other in (*keys, *columns) if name == category else ():
+                if other.startswith(made(category, "")):
+                    problem = f"its name is that of a level of {category}, one of `categories`"
+                    without = f", or {origin.advice.leave_out(other)}" if other in columns else ""
+                    hint = f"rename {other} or {category}{without}"
+                    self._note(other, origin.error(problem, column=other, hint=hint))
+
+    def _note(self, name: str, problem: DataError) -> None:
+        if not self._tolerates(name):
+            raise problem
+        self.problems[name] = problem
+
+    def read(self, columns: Sequence[str]) -> None:
+        if self._settings.missing == "indicator":
+            searched = list(columns)
+        else:
+            searched = [name for name in columns if name in self._levels]
+        first_row = 1
+        for batch in self._reader.arrow_batches(searched, 1 << 14) if searched else ():
+            for name in searched:
+                if name not in self.problems:
+                    try:
+                        if name in self._reader.problems:
+                            raise self._reader.problems[name]
+                        self._look_at(name, batch.column(name), first_row)
+                    except DataError as error:
+                        self._note(name, error)
+            first_row += batch.num_rows
         for name in searched:
-            if name in categories:
-                texts = to_levels(batch.column(name), name=name, origin=origin)
-                has_none = texts.null_count > 0
-                if name in found:
-                    found[name].update(pc.unique(texts.drop_null()).to_pylist())
-                    _check_levels(name, found[name], advice, origin)
-            else:
-                has_none = _numbers(batch, name, first_row, advice, origin).null_count > 0
-            if has_none:
-                empty.add(name)
-    if without := [name for name, of_it in found.items() if not of_it]:
-        raise without_values(origin, without[0], advice.leave_out(without[0]))
-    levels = {name: given.get(name) or tuple(sorted(found[name])) for name in categories}
-    indicators = tuple(name for name in columns if name in empty) if settings.missing == "indicator" else ()
-    return Encoding(levels, settings.dates, indicators)
+            if name in self._levels and not self._levels[name] and name not in self.problems:
+                self._note(name, without_values(self._reader.origin, name))
+
+    def _look_at(self, name: str, column: Any, first_row: int) -> None:
+        origin = self._reader.origin
+        if name in self._settings.categories:
+            known = self._given.get(name)
+            texts = to_levels(column, name=name, origin=origin, first_row=first_row, known=known)
+            if known is None:
+                self._levels[name].update(pc.unique(texts.drop_null()).to_pylist())
+                _check_levels(name, self._levels[name], origin)
+            has_none = texts.null_count > 0
+        else:
+            features = to_features(column, self.column(name), first_row=first_row, origin=origin)
+            has_none = bool(np.isnan(features[name]).any())
+        if has_none:
+            self._empty.add(name)
+
+    def column(self, name: str) -> TableColumn:
+        if name in self._levels:
+            return TableColumn(name, "category", tuple(sorted(self._levels[name])), (), self._rule(name))
+        if name in self._given:
+            return TableColumn(name, "category", self._given[name], None, self._rule(name), declared=True)
+        return TableColumn(name, self._kind(name), missing=self._rule(name))
+
+    def _kind(self, name: str) -> Kind:
+        if name in self._settings.dates:
+            return "date"
+        return "boolean" if name in self._reader.booleans else "number"
+
+    def _rule(self, name: str) -> MissingRule:
+        return rule_of(self._settings.missing, lacks_values=name in self._empty)
 
 
-def _refuse_names_of_levels(used: Iterable[str], features: Sequence[str], advice: Advice, origin: Origin) -> None:
-    """Refuse a column that has the name of a level, also of a level that no row has.
+def rule_of(missing: str, *, lacks_values: bool) -> MissingRule:
+    """Return what a scorer does about a missing value.
 
-    A later table may have such a row, and a model tells columns apart only by their names.
+    Args:
+        missing: the dataset's option.
+        lacks_values: whether the column lacked some in training.
     """
-    for category in advice.settings.categories:
-        for name in used:
-            if name.startswith(made(category, "")):
-                problem = f"its name is that of a level of {category}, one of `categories`"
-                hint = f"rename {name} or {category}" + (f", or {advice.leave_out(name)}" if name in features else "")
-                raise origin.error(problem, column=name, hint=hint)
+    if missing not in ("mean", "indicator"):
+        return "refuse"
+    return "indicator" if missing == "indicator" and lacks_values else "mean"
 
 
-def _check_levels(name: str, levels: set[str], advice: Advice, origin: Origin) -> None:
+def kind_in(settings: DatasetSettings, reader: Reader, name: str) -> Kind:
+    """Return the kind of a feature without reading a row."""
+    if name in settings.categories:
+        return "category"
+    return "date" if name in settings.dates else "boolean" if name in reader.booleans else "number"
+
+
+def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
     if len(levels) > MOST_LEVELS:
         raise origin.error(
             f"it has more than {MOST_LEVELS} levels",
             column=name,
-            hint=f"name the levels that matter: {advice.levels()}; a row with another level is then 0 in all of them",
+            hint=f"name the levels that matter: {origin.advice.levels()}; a row with another level is then 0 in all of "
+            "them",
         )
 
 
-def _numbers(batch: Any, name: str, first_row: int, advice: Advice, origin: Origin) -> Any:
-    """Return the numbers or dates of a column, with null where there is no value."""
-    column = batch.column(name)
-    if name in advice.settings.dates:
-        values = to_days(column, name=name, first_row=first_row, origin=origin)
-    else:
-        values = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=advice.no_number(name))
-    return pa.array(values, from_pandas=True)
+# --- ways to read features ------------------------------------------------------------------------
 
 
-def _numbered(reader: Reader, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    """Batches with the 1-based number of their first row."""
-    if not names:
-        return
-    first_row = 1
-    for batch in reader.arrow_batches(names, 1 << 14):
-        yield first_row, batch
-        first_row += batch.num_rows
+class Features(Protocol):
+    """How the columns of a reader become those of a model."""
+
+    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the reader's columns that these columns of the model come from."""
+
+    def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
+        """Return these columns of the model, NaN where a value is missing."""
+
+    def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:
+        """Return the texts of a category, null where a value is missing."""
 
 
 @dataclass(frozen=True)
-class EncodedReader:
-    """A table as its encoding makes it.
+class FromTable:
+    """Features of a table, converted by a record.
 
-    Attributes:
-        unused: columns of the table that no setting uses; one of them may have the name of a level.
+    Args:
+        found: the categories whose levels were found in these rows.
     """
 
-    reader: Reader
-    encoding: Encoding
-    advice: Advice
-    unused: frozenset[str] = frozenset()
+    record: TableRecord
+    found: frozenset[str] = frozenset()
 
-    @property
-    def settings(self) -> DatasetSettings:
-        return self.advice.settings
+    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+        return self.record.chosen(names).names
 
-    @property
-    def origin(self) -> Origin:
-        return self.reader.origin
+    def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
+        features: dict[str, Floats] = {}
+        for column in self.record.chosen(names).columns:
+            if column.kind == "category":
+                features |= made_of_levels(self.levels(batch, column, first_row, origin), column)
+            else:
+                features |= to_features(batch.column(column.name), column, first_row=first_row, origin=origin)
+        return features
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.encoding.of_all(self._used)
-
-    @property
-    def _used(self) -> list[str]:
-        return [name for name in self.reader.names if name not in self.unused]
-
-    def fingerprint(self) -> str | None:
-        return self.reader.fingerprint()
-
-    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        there = set(self._used)
-        origins = {name: (name, None) if name in there else self.encoding.column_of(name) for name in names}
-        wanted = list(dict.fromkeys(column for column, _ in origins.values()))
-        first_row = 1
-        for batch in self.reader.arrow_batches(wanted, batch_rows):
-            yield pa.RecordBatch.from_arrays(
-                [self._made(batch, column, level, first_row) for column, level in origins.values()], list(names)
-            )
-            first_row += batch.num_rows
-
-    def _made(self, batch: Any, column: str, level: str | None, first_row: int) -> Any:
-        is_category = column in self.encoding.levels
-        if level is None and column not in self.encoding.dates:
-            return batch.column(column)
-        if not is_category:
-            numbers = _numbers(batch, column, first_row, self.advice, self.origin)
-            return numbers if level is None else numbers.is_null().cast(pa.float64())
-        texts = to_levels(batch.column(column), name=column, origin=self.origin)
-        if level == "":
-            return texts.is_null().cast(pa.float64())
-        if self.settings.missing == "refuse" and texts.null_count:
-            row = first_row + texts.is_null().index(True).as_py()
-            hint = self.advice.missing(of_category=True)
-            raise self.origin.error("the value is missing (empty or null)", row=row, column=column, hint=hint)
-        has = pc.equal(texts, pa.scalar(level)).cast(pa.float64())
-        return pc.fill_null(has, 0.0) if column in self.encoding.indicators else has
+    def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:
+        known = None if column.name in self.found else column.levels + (column.reference or ())
+        return to_levels(batch.column(column.name), name=column.name, first_row=first_row, origin=origin, known=known)
 
 
 @dataclass(frozen=True)
-class WithAbsentLevels:
-    """Rows and columns of zeros, of levels that none of them has."""
+class AsWritten:
+    """Features of a snapshot, as its own dataset describes them: they were converted when it was made."""
 
-    reader: Reader
-    absent: tuple[str, ...]
+    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names)
 
-    @property
-    def origin(self) -> Origin:
-        return self.reader.origin
+    def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
+        return {name: _numbers(batch.column(name)) for name in names}
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.reader.names, *self.absent)
+    def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:  # noqa: ARG002
+        return batch.column(column.name)
 
-    def fingerprint(self) -> str | None:
-        return self.reader.fingerprint()
 
-    def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        there = [name for name in names if name not in self.absent]
-        for batch in self.reader.arrow_batches(there, batch_rows):
-            zeros = pa.array([0.0] * batch.num_rows, pa.float64())
-            arrays = [zeros if name in self.absent else batch.column(name) for name in names]
-            yield pa.RecordBatch.from_arrays(arrays, list(names))
+@dataclass(frozen=True)
+class ByModel:
+    """Features of a snapshot, as a model's record describes them.
+
+    A snapshot has each number, boolean and date under the name of the table's column, and the text of each category.
+    """
+
+    record: TableRecord
+
+    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+        return self.record.chosen(names).names
+
+    def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
+        features: dict[str, Floats] = {}
+        for column in self.record.chosen(names).columns:
+            if column.kind == "category":
+                features |= made_of_levels(batch.column(column.name), column)
+            else:
+                values = features[column.name] = _numbers(batch.column(column.name))
+                if column.missing == "indicator":
+                    features[made(column.name, "")] = np.isnan(values).astype(np.float64)
+        return features
+
+    def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:  # noqa: ARG002
+        return batch.column(column.name)
+
+
+def _numbers(column: Any) -> Floats:
+    found: Floats = column.to_numpy(zero_copy_only=False)
+    return found

@@ -6,22 +6,24 @@ import csv
 import json
 import socket
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.algorithms.columns.values import is_boolean, is_text
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.columns import is_text
 from blindfit.parties.data.local_files import reachable, require_file
-from blindfit.parties.data.origin import Origin, Reader, no_rows, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Reader, Tolerates, no_rows, nothing
 from blindfit.parties.data.urls import FileFormat
 
 BLOCK_BYTES = 1 << 20
@@ -33,16 +35,41 @@ SNIFFED_BYTES = 1 << 16
 csv.field_size_limit(2 * BLOCK_BYTES)
 
 
-def open_file(kind: FileFormat, path: Path, dataset: str, made_by: str | None, option: str = "") -> Reader:
+@dataclass(frozen=True)
+class MissingWords:
+    """Which unquoted words of a csv file stand for "no value".
+
+    Args:
+        declared: by column, the words that are values there.
+    """
+
+    words: frozenset[str] = frozenset(MISSING_WORDS)
+    declared: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, column: str) -> frozenset[str]:
+        return self.words - self.declared.get(column, frozenset())
+
+
+def open_file(
+    kind: FileFormat,
+    path: Path,
+    origin: Origin,
+    made_by: str | None = None,
+    words: MissingWords | None = None,
+    tolerates: Tolerates = nothing,
+) -> Reader:
     """Return a reader of a file that exists and whose header is sound.
 
     Args:
-        option: what names the file, if that is not the dataset's `url`.
+        origin: how errors call it.
+        words: of a csv file.
+        tolerates: which columns may have a problem.
     """
-    origin = Origin(dataset, str(path), option=option)
     require_file(path, origin, made_by)
     with _readable(origin):
-        return CsvFile.open(path, origin) if kind == "csv" else ParquetFile.open(path, origin)
+        if kind == "csv":
+            return CsvFile.open(path, origin, words or MissingWords())
+        return ParquetFile.open(path, origin, tolerates)
 
 
 def file_fingerprint(path: Path) -> str:
@@ -66,19 +93,23 @@ def _readable(origin: Origin) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A csv file in UTF-8 with a header, read as text and converted later, where rows are known."""
+    """A csv file in UTF-8 with a header, read as text and converted later, where rows are known.
+
+    A field is null where it is written without quotes and is empty or, without white space around it, a missing word.
+    """
 
     path: Path
     origin: Origin
     names: tuple[str, ...]
+    words: MissingWords = MissingWords()
+    booleans: frozenset[str] = frozenset()
+    problems: Mapping[str, DataError] = field(default_factory=dict)  # every field is a text, whatever it says
 
     @classmethod
-    def open(cls, path: Path, origin: Origin) -> CsvFile:
+    def open(cls, path: Path, origin: Origin, words: MissingWords) -> CsvFile:
         origin = replace(origin, locate=lambda row: _place_of_row(path, row))
         _refuse_other_formats(path, origin)
-        names = _header(path, origin)
-        refuse_duplicate_names(names, origin)
-        return cls(path, origin, names)
+        return cls(path, origin, _header(path, origin), words)
 
     def fingerprint(self) -> str:
         return file_fingerprint(self.path)
@@ -87,12 +118,38 @@ class CsvFile:
         del batch_rows  # Arrow reads blocks of bytes
         with _readable(self.origin):
             try:
-                yield from self._open_arrow(names)
+                yield from self._with_nulls(names)
             except pa.ArrowInvalid as error:
                 raise self._diagnose() from error
             self._refuse_an_open_quote()
 
-    def _open_arrow(self, names: Sequence[str]) -> Any:
+    def _with_nulls(self, names: Sequence[str]) -> Iterator[Any]:
+        """Arrow takes one list of words for all columns: columns of other words are read beside, block by block."""
+        groups: dict[frozenset[str], list[str]] = {}
+        for name in names:
+            groups.setdefault(self.words.of(name), []).append(name)
+        readers = [self._of_one_list(group, words) for words, group in groups.items()]
+        for batches in zip(*readers, strict=True):
+            columns = {name: batch.column(name) for batch in batches for name in batch.schema.names}
+            yield pa.RecordBatch.from_arrays([columns[name] for name in names], list(names))
+
+    def _of_one_list(self, names: Sequence[str], words: frozenset[str]) -> Iterator[Any]:
+        """Arrow knows whether a field had quotes and takes words only as they are written. So the words with white
+        space around them that a block turns out to hold are added to the list, and the block is read again."""
+        listed, done = {"", *words}, 0
+        while True:
+            for number, batch in enumerate(self._open_arrow(names, listed)):
+                if number < done:
+                    continue
+                if more := _padded(batch, words) - listed:
+                    listed |= more
+                    break
+                yield batch
+                done += 1
+            else:
+                return
+
+    def _open_arrow(self, names: Sequence[str], words: Iterable[str]) -> Any:
         return pa.csv.open_csv(
             self.path,
             read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=USE_THREADS),
@@ -100,7 +157,9 @@ class CsvFile:
             convert_options=pa.csv.ConvertOptions(
                 include_columns=list(names),
                 column_types=dict.fromkeys(self.names, pa.string()),
-                strings_can_be_null=False,
+                strings_can_be_null=True,
+                null_values=sorted(words),
+                quoted_strings_can_be_null=False,
             ),
         )
 
@@ -139,6 +198,22 @@ class CsvFile:
         return self.origin.error(
             "the file cannot be read as csv", hint="is a double quote left open, or a row longer than 1 MiB?"
         )
+
+
+def _padded(batch: Any, words: frozenset[str]) -> set[str]:
+    """Return the texts of a batch that are one of these words with white space around it."""
+    found: set[str] = set()
+    listed = pa.array(sorted(words), pa.string())
+    for column in batch.columns:
+        trimmed = pc.utf8_trim_whitespace(column)
+        if _octets(trimmed) < _octets(column):  # rarely: most files have no white space around a field
+            is_padded = pc.and_(pc.is_in(trimmed, value_set=listed), pc.not_equal(trimmed, column))
+            found.update(pc.unique(column.filter(pc.fill_null(is_padded, False))).to_pylist())
+    return found
+
+
+def _octets(texts: Any) -> int:
+    return pc.sum(pc.binary_length(texts)).as_py() or 0
 
 
 def _refuse_other_formats(path: Path, origin: Origin) -> None:
@@ -225,6 +300,7 @@ class ParquetFile:
         n_rows: that are read.
         state: of the file when it was opened (`_state`).
         rows: those that are read, from the first up to before the last, counted from 0; None: all.
+        tolerates: which columns may have a problem.
     """
 
     path: Path
@@ -233,20 +309,25 @@ class ParquetFile:
     n_rows: int
     state: tuple[int, int]
     rows: tuple[int, int] | None = None
+    tolerates: Tolerates = nothing
+    problems: dict[str, DataError] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, origin: Origin) -> ParquetFile:
+    def open(cls, path: Path, origin: Origin, tolerates: Tolerates = nothing) -> ParquetFile:
         state = _state(path)
         if state[0] == 0:
             raise origin.error("the file is empty", hint="it needs columns and rows")
         with _sound_parquet(origin), pq.ParquetFile(path) as file:
             schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        refuse_duplicate_names(schema.names, origin)
-        return cls(path, origin, schema, n_rows, state)
+        return cls(path, origin, schema, n_rows, state, tolerates=tolerates)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.schema.names)
+
+    @property
+    def booleans(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.schema if is_boolean(field.type))
 
     def fingerprint(self) -> str:
         return file_fingerprint(self.path)
@@ -275,10 +356,19 @@ class ParquetFile:
             pq.ParquetFile(self.path, buffer_size=BLOCK_BYTES, pre_buffer=False) as file,
         ):
             for batch in file.iter_batches(batch_rows, groups, list(names), use_threads=USE_THREADS):
-                for name in names:
-                    _refuse_other_bytes(batch.column(name), name, begins + 1, self.origin)
-                yield batch.select(list(names))
+                columns = [self._sound(batch.column(name), name, begins + 1) for name in names]
+                yield pa.RecordBatch.from_arrays(columns, list(names))
                 begins += batch.num_rows
+
+    def _sound(self, column: Any, name: str, first_row: int) -> Any:
+        """The column, or nulls where its texts are not UTF-8 and that is tolerated."""
+        try:
+            _refuse_other_bytes(column, name, first_row, self.origin)
+        except DataError as error:
+            if not self.tolerates(name):
+                raise
+            self.problems.setdefault(name, error)
+        return pa.nulls(len(column), column.type) if name in self.problems else column
 
     def _of_rows(self, first: int, last: int, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         with _sound_parquet(self.origin), pq.ParquetFile(self.path) as file:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.advice import Advice
 
 NAMES_SHOWN = 12
+NO_ADVICE = Advice()  # no party file describes the table
+Tolerates = Callable[[str], bool]
+
+
+def nothing(_column: str) -> bool:
+    """Tolerate no column that cannot be read."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -20,12 +28,14 @@ class Origin:
     Attributes:
         locate: the 1-based data row in words; csv adds the physical line.
         option: what names the file or table, if that is not the dataset's `url` in a party file.
+        advice: what its owner can do about a column or a value.
     """
 
     dataset: str
     where: str
     locate: Callable[[int], str] = "row {}".format
     option: str = ""
+    advice: Advice = NO_ADVICE
 
     @property
     def url(self) -> str:
@@ -43,13 +53,24 @@ class Origin:
 
 
 class Reader(Protocol):
-    """One file or table, read forward in Arrow batches of any size."""
+    """One file or table, read forward in Arrow batches of any size.
+
+    Several columns may have one name, or none. Whoever needs such a column refuses it.
+    """
 
     @property
     def origin(self) -> Origin: ...
 
     @property
     def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def booleans(self) -> frozenset[str]:
+        """The columns of the type boolean, as far as the source has types."""
+
+    @property
+    def problems(self) -> Mapping[str, DataError]:
+        """Why some columns could not be read so far, where that is tolerated; their values are nulls."""
 
     def fingerprint(self) -> str | None:
         """Changes whenever the content may have; None where nothing cheap can tell."""
@@ -65,17 +86,21 @@ def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
 
 
 def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: Origin) -> None:
+    """Raises DataError: a column that is wanted is not there, or two are called so."""
+    counts = Counter(present)
     for name in wanted:
-        if name not in present:
+        if not counts[name]:
             raise origin.error(f"there is no column {name}", hint=near_names(name, present, "columns"))
+        if counts[name] > 1:
+            refuse_duplicate_names([name, name], origin)
 
 
 def no_rows(origin: Origin) -> DataError:
     return origin.error("there are no rows", hint="a dataset needs at least one row")
 
 
-def without_values(origin: Origin, column: str, hint: str) -> DataError:
-    return origin.error("no row has a value", column=column, hint=hint)
+def without_values(origin: Origin, column: str) -> DataError:
+    return origin.error("no row has a value", column=column, hint=origin.advice.leave_out(column))
 
 
 def near_names(name: str, present: Sequence[str], kind: str) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from blindfit.parties.data.urls import without_password
+from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.parties.data.urls import file_of, without_password
 
 ColumnName = Annotated[str, Field(min_length=1)]
 Levels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=1000)]
@@ -42,6 +43,8 @@ class DatasetSettings(BaseModel):
         missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
             row, put the column's `mean` in its place (which reads the table twice), or `indicator`: the mean, and
             a column of zeros and ones that says where it was put.
+        missing_words: Words that stand for "no value" in a csv file where they are written without quotes. An empty
+            field, a null of a typed source and a NaN among numbers are no value in any case; a declared level never is.
         made_by: The command that makes the file, shown when the file does not exist.
         batch_rows: Rows held in memory at a time.
     """
@@ -62,8 +65,14 @@ class DatasetSettings(BaseModel):
     dates: tuple[ColumnName, ...] = ()
     quasi_identifiers: dict[str, ColumnName] = {}
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
+    missing_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(MISSING_WORDS, max_length=1000)
     made_by: str | None = None
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
+
+    @field_validator("missing_words")
+    @classmethod
+    def _words_in_one_spelling(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        return _in_one_spelling(words)
 
     @field_validator("categories", "positive")
     @classmethod
@@ -72,6 +81,13 @@ class DatasetSettings(BaseModel):
         if isinstance(chosen, dict):
             return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
         return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
+
+    @model_validator(mode="after")
+    def _words_are_of_csv(self) -> DatasetSettings:
+        found = file_of(self.url)
+        if "missing_words" in self.model_fields_set and (found is None or found[0] != "csv"):
+            raise ValueError("missing_words is for csv files, remove it: in other sources a missing value is a null")
+        return self
 
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:
@@ -134,20 +150,13 @@ class DatasetSettings(BaseModel):
         """Whether some columns are made of what the rows hold."""
         return self.missing == "indicator" or (isinstance(self.categories, tuple) and bool(self.categories))
 
-    @property
-    def encodes(self) -> bool:
-        return bool(self.categories or self.dates) or self.missing == "indicator"
-
-    def offers(self, feature: str) -> bool:
-        """Return whether a column may be one of the features, or be made of one (encoding.py)."""
-        if self.features == "rest":
-            return not any(feature == name or feature.startswith(f"{name}=") for name in self.left_out)
-        if feature in self.features:
-            return True
-        lacking = self.features if self.missing == "indicator" else ()
-        return feature in {f"{column}=" for column in lacking} or feature.startswith(
-            tuple(f"{column}=" for column in self.categories)
-        )
+    def declared(self) -> dict[str, frozenset[str]]:
+        """Return the texts that are values by name in each column, whatever words stand for "no value"."""
+        levels = self.categories if isinstance(self.categories, dict) else {}
+        found = {name: frozenset(of_it) for name, of_it in levels.items()}
+        if self.label is not None and self.positive is not None:
+            found[self.label] = frozenset({self.positive})
+        return found
 
     def key_columns(self) -> tuple[str, ...]:
         """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
@@ -155,8 +164,8 @@ class DatasetSettings(BaseModel):
         return tuple(name for name in named if name is not None)
 
     def text_columns(self) -> frozenset[str]:
-        """Those that are read as text, whatever type they are of."""
-        label = self.label if self.positive is not None else None
+        """Return the columns that are read as text, whatever type they are of."""
+        label = self.label if self.positive is not None or self.label_kind == "share" else None
         named = (self.id, self.person, self.split, label, *self.quasi_identifiers.values(), *self.categories)
         return frozenset(name for name in named if name is not None)
 
@@ -168,7 +177,7 @@ class DatasetSettings(BaseModel):
 def _in_one_spelling(texts: Sequence[str]) -> tuple[str, ...]:
     import pyarrow as pa  # here: most files of parties have no such text, and commands that read them no need of Arrow
 
-    from blindfit.parties.data.spelling import one_spelling
+    from blindfit.algorithms.columns.spelling import one_spelling
 
     found: list[str] = one_spelling(pa.array(texts, pa.string())).to_pylist()
     if unseen := [text for text, seen in zip(texts, found, strict=True) if not seen]:

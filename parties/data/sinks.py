@@ -81,7 +81,7 @@ class FileSink:
         if self.if_exists == "refuse":
             raise self.origin.error("the file exists already", hint=CHOOSE)
         if self.if_exists == "append":
-            require_columns(open_file(self.kind, self.path, SCORES, None, OPTION).names, names, self.origin)
+            require_columns(open_file(self.kind, self.path, self.origin).names, names, self.origin)
 
     def write(self, table: Any) -> None:
         with _one_file_at_a_time, _writable(self.origin):
@@ -129,4 +129,4 @@ def _writable(origin: Origin) -> Iterator[None]:
     except OSError as error:
         raise origin.error(f"it cannot be written: {error.strerror or 'damaged'}") from None
     except ConfigError as error:
-        raise DataError(f"{SCORES}: {error}", hint=error.hint) from None
+        raise DataError(f"{SCORES}: {error.message}", hint=error.hint) from None

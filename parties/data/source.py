@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.named_columns import column_behind
+from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord
+from blindfit.algorithms.errors import DataError, LocalProtocolError
 from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.ahead import each_ahead
-from blindfit.parties.data.columns import refuse_missing, to_labels, to_numbers, to_shares, to_texts
-from blindfit.parties.data.encoding import NOTHING_ENCODED, EncodedReader, Encoding, encoding_of
-from blindfit.parties.data.files import open_file
+from blindfit.parties.data.columns import Floats, refuse_without_value, to_fields, to_labels, to_shares, to_texts
+from blindfit.parties.data.encoding import Features, FromTable, described, kind_in
+from blindfit.parties.data.files import MissingWords, open_file
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
 from blindfit.parties.data.local_files import local_path
 from blindfit.parties.data.origin import (
     Origin,
     Reader,
+    Tolerates,
     no_rows,
-    refuse_duplicate_names,
+    nothing,
     refuse_missing_names,
     without_values,
 )
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+
+_LABELS = {"binary": pa.uint8(), "number": pa.float64(), "share": pa.uint64()}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,15 +64,24 @@ class RowBatch:
 
 @dataclass(frozen=True)
 class Source:
-    """A dataset that exists and has the columns that its settings name."""
+    """A dataset that exists and has the columns that its settings name.
+
+    Args:
+        record: what the features are made of.
+        feature_names: the model's columns, in order.
+        problems: by the table's columns, why some of its features cannot be read, where that is tolerated.
+        tolerates: which columns may have a problem.
+    """
 
     name: str
     settings: DatasetSettings
+    record: TableRecord
     feature_names: tuple[str, ...]
     _reader: Reader = field(repr=False)
-    encoding: Encoding = NOTHING_ENCODED
-    for_model: bool = False  # no party file describes it
-    _before: int = field(default=0, repr=False)  # rows of the whole that come before its first one
+    _features: Features = field(repr=False)
+    problems: Mapping[str, DataError] = field(default_factory=dict, repr=False)
+    tolerates: Tolerates = field(default=nothing, repr=False)
+    _before: int | None = field(default=None, repr=False)  # rows before its first one; None: it is the whole
 
     @classmethod
     def of(
@@ -76,28 +89,22 @@ class Source:
         reader: Reader,
         settings: DatasetSettings,
         name: str,
-        encoding: Encoding = NOTHING_ENCODED,
-        *,
-        for_model: bool = False,
+        record: TableRecord,
+        columns: Sequence[str],
+        features: Features,
     ) -> Source:
-        """Return a source of columns that are numbers already.
+        """Return the rows of a snapshot.
 
         Args:
-            encoding: how they were made.
+            columns: the model's, in order.
+            features: how they are read.
 
         Raises:
-            DataError: the reader has not the columns that the settings name.
+            DataError: the reader has not the columns that are needed.
         """
-        return cls(name, settings, _features_of(reader, settings), reader, encoding, for_model)
-
-    @property
-    def advice(self) -> Advice:
-        return Advice(self.settings, "" if self.for_model else self.name)
-
-    def refuse_missing(self, columns: Sequence[str]) -> None:
-        """Raises DataError: it has no such feature; a level that no row has is one."""
-        there = [name for name in columns if not self.encoding.stands_for_a_level(name)]
-        refuse_missing_names(there, self.feature_names, self.origin)
+        needed = features.needed(columns) if columns else ()
+        refuse_missing_names([*settings.key_columns(), *needed], reader.names, reader.origin)
+        return cls(name, settings, record, tuple(columns), reader, features)
 
     @property
     def origin(self) -> Origin:
@@ -112,38 +119,32 @@ class Source:
         """Without reading any; None where it cannot be known, nor read in parts."""
         return getattr(self._reader, "n_rows", None)
 
-    def batches(
-        self,
-        *,
-        persons: bool = True,
-        labels: bool = True,
-        features: bool = True,
-        means: Mapping[str, float] | None = None,
-    ) -> Iterator[RowBatch]:
-        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked.
+    def filled(self) -> Source:
+        """Return the same with the mean that stands for a missing value in each column, which may take one pass."""
+        if not self.settings.fills or self.record.fill or not self.feature_names:
+            return self
+        means = dict(zip(self.feature_names, self._means().tolist(), strict=True))
+        return replace(self, record=self.record.with_fill({name: means[name] for name in self.record.filled}))
 
-        Args:
-            means: what is put in place of a missing value, where the settings fill it; by default the column's mean.
-        """
+    def batches(self, *, persons: bool = True, labels: bool = True, features: bool = True) -> Iterator[RowBatch]:
+        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
         roles = _Roles(
             id=self.settings.id,
             person=self.settings.person if persons else None,
             label=self.settings.label if labels else None,
-            features=self.feature_names if features else (),
         )
-        filled = None
-        if self.settings.fills and roles.features:
-            filled = self._means(roles.features) if means is None else np.array([means[n] for n in roles.features])
+        names = self.feature_names if features else ()
+        filled = self.filled() if names else self
 
         def made(of: tuple[int, Any]) -> RowBatch:
             first_row, arrow = of
-            return self._treat_missing(self._convert(arrow, first_row, roles), roles.features, filled)
+            return filled._treat_missing(self._convert(arrow, first_row, roles, names), names)
 
         kept = 0
-        for batch in each_ahead(made, self._arrow_batches(roles.names())):
+        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._needed(names))):
             kept += len(batch)
             yield batch
-        if kept == 0:
+        if kept == 0 and self._before is None:
             raise no_row_left(self)
 
     def part(self, first: int, last: int) -> Source:
@@ -158,29 +159,90 @@ class Source:
             raise self.origin.error("it cannot be read in parts", hint="publish it: a snapshot can")
         return replace(self, _reader=part(first, last), _before=first)
 
-    def means(self) -> dict[str, float] | None:
-        """What is put in place of a missing value; None where the settings say otherwise."""
-        if not self.settings.fills:
-            return None
-        return dict(zip(self.feature_names, self._means(self.feature_names).tolist(), strict=True))
-
-    def canonical(self) -> Iterator[tuple[RowBatch, Any]]:
+    def canonical(self, problems: dict[str, DataError] | None = None) -> Iterator[tuple[RowBatch, Any]]:
         """Every row with all that the settings name, checked, and the same as a `pyarrow.RecordBatch` of one schema.
 
-        A missing value is null where the settings put a mean in its place: the mean is taken where rows are read.
+        A missing value is null where the settings put a mean in its place or leave out the row: that is done where rows
+        are read. The texts of categories come under the names of their columns.
+
+        Args:
+            problems: gets, by the table's columns, why some cannot be read, where that is tolerated; they are null.
         """
-        quasi = list(self.settings.quasi_identifiers.values())
-        roles = _Roles(self.settings.id, self.settings.person, self.settings.label, self.feature_names)
-        for first_row, arrow in self._arrow_batches(roles.names() + quasi):
-            batch = self._convert(arrow.select(roles.names()), first_row, roles)
-            if not self.settings.fills:
-                batch = self._treat_missing(batch, roles.features, None)
-            columns = [c for c in (batch.ids, batch.persons, batch.labels) if c is not None] + list(batch.features.T)
-            arrays = [pa.array(column, from_pandas=True) for column in columns]
+        problems = {} if problems is None else problems
+        settings, names = self.settings, self.feature_names
+        quasi = tuple(settings.quasi_identifiers.values())
+        roles = _Roles(settings.id, settings.person, settings.label).names()
+        for first_row, arrow in self._arrow_batches(list(dict.fromkeys([*roles, *self._needed(names), *quasi]))):
+            columns = {settings.id: self._texts(arrow, settings.id, first_row)}
+            if (person := settings.person) is not None:
+                texts = partial(self._texts, arrow, person, first_row)
+                columns[person] = self._or_null(person, texts, pa.string(), arrow.num_rows, problems)
+            if (label := settings.label) is not None:
+                found = self._or_null(
+                    label,
+                    partial(self._labels, arrow, label, first_row),
+                    _LABELS[settings.label_kind],
+                    arrow.num_rows,
+                    problems,
+                )
+                columns[label] = pa.array(found)
+            features, levels = self._tolerant_features(arrow, first_row, problems)
+            columns |= {name: pa.array(features[name], from_pandas=True) for name in names}
             for name in quasi:
-                column = arrow.column(name)
-                arrays.append(to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False))
-            yield batch, pa.RecordBatch.from_arrays(arrays, [*roles.names(), *quasi])
+                fields = partial(to_fields, arrow.column(name), name=name, first_row=first_row, origin=self.origin)
+                columns[name] = self._or_null(name, fields, pa.string(), arrow.num_rows, problems)
+            batch = RowBatch(
+                rows=np.arange(first_row, first_row + arrow.num_rows),
+                ids=columns[settings.id],
+                persons=None if person is None or person in problems else columns[person],
+                labels=None if label is None or label in problems else columns[label].to_numpy(),
+                features=np.column_stack([features[n] for n in names]) if names else np.empty((arrow.num_rows, 0)),
+            )
+            yield batch, pa.RecordBatch.from_pydict(columns | levels)
+
+    def _tolerant_features(
+        self, arrow: Any, first_row: int, problems: dict[str, DataError]
+    ) -> tuple[dict[str, Floats], dict[str, Any]]:
+        """The model's columns, and the texts of categories."""
+        rows = np.arange(first_row, first_row + arrow.num_rows)
+        features: dict[str, Floats] = {}
+        levels: dict[str, Any] = {}
+        for column in self.record.columns:
+
+            def converted(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
+                found = self._features.of(arrow, column.made, first_row, self.origin)
+                if self.settings.missing == "refuse":
+                    refuse_without_value(found, column, rows, self.origin)
+                is_category = column.kind == "category"
+                return found, self._features.levels(arrow, column, first_row, self.origin) if is_category else None
+
+            empty = dict.fromkeys(column.made, np.full(arrow.num_rows, np.nan)), pa.nulls(arrow.num_rows, pa.string())
+            found, texts = self._or_else(column.name, converted, empty, problems)
+            features |= found
+            if column.kind == "category":
+                levels[column.name] = texts
+        return features, levels
+
+    def _or_null(
+        self, name: str, convert: Callable[[], Any], kind: Any, n_rows: int, problems: dict[str, DataError]
+    ) -> Any:
+        return self._or_else(name, convert, pa.nulls(n_rows, kind), problems)
+
+    def _or_else(self, name: str, convert: Callable[[], Any], otherwise: Any, problems: dict[str, DataError]) -> Any:
+        if name not in problems:
+            try:
+                if name in self._reader.problems:
+                    raise self._reader.problems[name]
+                return convert()
+            except DataError as error:
+                self.tolerate(name, error, problems)
+        return otherwise
+
+    def tolerate(self, column: str, problem: DataError, problems: dict[str, DataError]) -> None:
+        """Note why a column of the table cannot be read. Raises the problem where the column is needed."""
+        if not self.tolerates(column):
+            raise problem
+        problems.setdefault(column, problem)
 
     def split_id(self, found: str = "") -> str:
         """That of all rows, of a dataset of shares.
@@ -221,101 +283,106 @@ class Source:
         names = [offered[which] for which in fields]
         for first_row, arrow in self._arrow_batches(names):
             for which, name, column in zip(fields, names, arrow.columns, strict=True):
-                texts = to_texts(column, name=name, first_row=first_row, origin=self.origin, required=False)
-                records[which] += texts.to_pylist()
+                records[which] += to_fields(column, name=name, first_row=first_row, origin=self.origin).to_pylist()
         return records
 
+    def texts_of(self, column: str) -> Iterator[Any]:
+        """The texts of one category, as a snapshot has them."""
+        for _, arrow in self._arrow_batches([column]):
+            yield arrow.column(0)
+
+    def _needed(self, names: Sequence[str]) -> list[str]:
+        return list(self._features.needed(names)) if names else []
+
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
-        first_row, size = 1 + self._before, self.settings.batch_rows
+        start = 1 + (self._before or 0)
+        first_row, size = start, self.settings.batch_rows
         for batch in _in_equal_batches(self._reader.arrow_batches(names, size), size):
             yield first_row, batch
             first_row += batch.num_rows
-        if first_row == 1 + self._before:
+        if first_row == start:
             raise no_rows(self.origin)
 
-    def _convert(self, arrow: Any, first_row: int, roles: _Roles) -> RowBatch:
-        origin, binary = self.origin, self.settings.label_kind == "binary"
-        columns = dict(zip(roles.names(), arrow.columns, strict=True))
-
-        def texts(name: str) -> Any:
-            return to_texts(columns[name], name=name, first_row=first_row, origin=origin)
-
-        def labels(name: str) -> NDArray[Any]:
-            if self.settings.label_kind == "share":
-                return to_shares(columns[name], name=name, first_row=first_row, origin=origin)
-            positive = self.settings.positive
-            return to_labels(
-                columns[name],
-                name=name,
-                binary=binary,
-                first_row=first_row,
-                origin=origin,
-                hint=self.advice.labels(),
-                positive=positive,
-            )
-
+    def _convert(self, arrow: Any, first_row: int, roles: _Roles, names: Sequence[str]) -> RowBatch:
         return RowBatch(
             rows=np.arange(first_row, first_row + arrow.num_rows),
-            ids=texts(roles.id),
-            persons=texts(roles.person) if roles.person else None,
-            labels=labels(roles.label) if roles.label else None,
-            features=self._features(arrow, first_row, roles.features),
+            ids=self._texts(arrow, roles.id, first_row),
+            persons=self._texts(arrow, roles.person, first_row) if roles.person else None,
+            labels=self._labels(arrow, roles.label, first_row) if roles.label else None,
+            features=self._matrix(arrow, first_row, names),
         )
 
-    def _features(self, arrow: Any, first_row: int, names: tuple[str, ...]) -> NDArray[np.float64]:
-        values, advice = np.empty((arrow.num_rows, len(names))), self.advice
+    def _texts(self, arrow: Any, name: str, first_row: int) -> Any:
+        return to_texts(arrow.column(name), name=name, first_row=first_row, origin=self.origin)
+
+    def _labels(self, arrow: Any, name: str, first_row: int) -> NDArray[Any]:
+        column, settings = arrow.column(name), self.settings
+        if settings.label_kind == "share":
+            return to_shares(column, name=name, first_row=first_row, origin=self.origin)
+        binary = settings.label_kind == "binary"
+        return to_labels(
+            column, name=name, binary=binary, first_row=first_row, origin=self.origin, positive=settings.positive
+        )
+
+    def _matrix(self, arrow: Any, first_row: int, names: Sequence[str]) -> Floats:
+        values = np.empty((arrow.num_rows, len(names)))
+        found = self._features.of(arrow, names, first_row, self.origin)
         for j, name in enumerate(names):
-            values[:, j] = to_numbers(
-                arrow.column(name), name=name, first_row=first_row, origin=self.origin, hint=advice.no_number(name)
-            )
+            values[:, j] = found[name]
         return values
 
-    def _treat_missing(self, batch: RowBatch, names: tuple[str, ...], means: NDArray[np.float64] | None) -> RowBatch:
-        if self.settings.missing == "drop":
-            return _take(batch, np.flatnonzero(~np.isnan(batch.features).any(axis=1)))
-        if means is not None:
-            np.copyto(batch.features, means, where=np.isnan(batch.features))
+    def _treat_missing(self, batch: RowBatch, names: Sequence[str]) -> RowBatch:
+        missing = np.isnan(batch.features)
+        if not missing.any():
             return batch
-        hint = self.advice.missing()
-        for j, name in enumerate(names):
-            refuse_missing(batch.features[:, j], name=name, first_row=batch.first_row, origin=self.origin, hint=hint)
-        return batch
+        if self.settings.missing == "drop":
+            return take(batch, np.flatnonzero(~missing.any(axis=1)))
+        if self.settings.fills:
+            means = np.array([self.record.fill.get(name, np.nan) for name in names])
+            np.copyto(batch.features, means, where=missing)
+            if not np.isnan(batch.features).any():
+                return batch
+        found = dict(zip(names, batch.features.T, strict=True))
+        for column in self.record.chosen(names).columns:
+            refuse_without_value(found, column, batch.rows, self.origin)
+        raise LocalProtocolError("a column lacks a value that nobody looked for")
 
-    def _means(self, names: tuple[str, ...]) -> NDArray[np.float64]:
+    def _means(self) -> Floats:
         """Each feature's mean over the rows that have it: a pass of its own."""
+        names = self.feature_names
         total, count = np.zeros(len(names)), np.zeros(len(names))
-        for first_row, arrow in self._arrow_batches(list(names)):
-            values = self._features(arrow, first_row, names)
+        for first_row, arrow in self._arrow_batches(self._needed(names)):
+            values = self._matrix(arrow, first_row, names)
             total += np.nansum(values, axis=0)
             count += (~np.isnan(values)).sum(axis=0)
         if not count.all():
-            name = self.encoding.column_of(names[int(np.argmin(count))])[0]
-            raise without_values(self.origin, name, self.advice.leave_out(name))
-        return total / count
+            raise without_values(self.origin, self.record.behind[names[int(np.argmin(count))]].name)
+        means: Floats = total / count
+        return means
 
 
-def open_source(settings: DatasetSettings, base_dir: Path, name: str) -> Source:
-    """Opens a dataset and checks that it has its columns; no row is checked yet.
+def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Source:
+    """Open a dataset and check that it has its columns; no row is checked yet.
+
+    Levels that are to be found in the rows are read.
 
     Args:
         settings: Where it is and what its columns mean.
         base_dir: What a relative path starts from: the directory of the party file.
         name: What errors call it.
+        tolerates: which features may have a problem; `Source.problems` has them.
 
     Raises:
         DataError: No such file or table, no such column, or it cannot be opened.
-
-    Of a dataset with levels that are to be found in the rows, these are read.
     """
-    reader = _open_reader(settings, base_dir, name)
-    columns = _features_of(reader, settings)
-    if not settings.encodes or not columns:
-        return Source(name, settings, columns, reader)
-    encoding = encoding_of(reader, settings, columns)
-    unused = frozenset(reader.names) - {*settings.key_columns(), *columns}
-    made = EncodedReader(reader, encoding, Advice(settings, name), unused)
-    refuse_duplicate_names(made.names, made.origin)
-    return Source(name, settings, encoding.of_all(columns), made, encoding)
+    reader = _open_reader(settings, base_dir, name, tolerates)
+    columns, problems = _features_of(reader, settings, tolerates)
+    found = described(reader, settings, columns, tolerates)
+    levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
+    how = FromTable(found.record, levels_found)
+    return Source(
+        name, settings, found.record, found.record.made, reader, how, {**problems, **found.problems}, tolerates
+    )
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
@@ -325,56 +392,99 @@ def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str 
         DataError: as `open_source`, but for what is wrong with rows.
     """
     reader = _open_reader(settings, base_dir, name)
-    _features_of(reader, settings)
+    _features_of(reader, settings, lambda _column: True)
     return reader.fingerprint()
 
 
+def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, Kind]:
+    """Return the kind of each feature that could be read, without reading a row.
+
+    Raises:
+        DataError: as `fingerprint_of`.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    columns, _ = _features_of(reader, settings, lambda _column: True)
+    return {column: kind_in(settings, reader, column) for column in columns}
+
+
 def open_for_model(
-    settings: DatasetSettings, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
+    settings: DatasetSettings, record: TableRecord, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
 ) -> Source:
-    """Return a table that has a model's columns, or those that they were made of: a category, a column that lacks
-    values.
+    """Open a table that has the columns of a model's record, and read them as the record says.
 
     Args:
-        option: what names the table.
+        columns: the model's, in order.
+        option: what names the table, if that is not the dataset's `url` in a party file.
 
     Raises:
         DataError: as `open_source`.
     """
-    reader = _open_reader(settings, base_dir, name, option)
-    levels: dict[str, tuple[str, ...]] = {}
-    indicators = []
-    for made in columns:
-        behind = "" if made in reader.names else column_behind(made, reader.names)
-        if behind and made == f"{behind}=":
-            indicators.append(behind)
-        elif behind:
-            levels[behind] = (*levels.get(behind, ()), made.removeprefix(f"{behind}="))
-    chosen = settings.model_copy(
-        update={"features": tuple(columns), "missing": "indicator" if indicators else settings.missing}
-    )
-    encoding = Encoding(levels, indicators=tuple(indicators))
-    return Source.of(EncodedReader(reader, encoding, Advice(chosen, "")), chosen, name, encoding, for_model=True)
+    declared = {column.name: frozenset(column.levels) for column in record.columns if column.declared}
+    words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
+    texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
+    dates = frozenset(column.name for column in record.columns if column.kind == "date")
+    reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
+    refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
+    filled = settings.missing == "refuse" and record.fill
+    chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
+    return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
 
 
-def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, option: str = "") -> Reader:
+def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
+    words = MissingWords(frozenset(settings.missing_words), settings.declared())
+    origin = Origin(name, "", advice=Advice(name, settings))
+    return _open(settings, base_dir, origin, words, settings.text_columns(), frozenset(settings.dates), tolerates)
+
+
+def _open(
+    settings: DatasetSettings,
+    base_dir: Path,
+    origin: Origin,
+    words: MissingWords,
+    texts: frozenset[str],
+    dates: frozenset[str],
+    tolerates: Tolerates = nothing,
+) -> Reader:
     if found := file_of(settings.url):
-        kind, path = found
-        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by, option)
+        kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
+        return open_file(kind, path, replace(origin, where=str(path)), settings.made_by, words, tolerates)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
-        raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
+        raise replace(origin, where=shown).error("this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, name, settings.made_by, settings.text_columns())
+    return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
 
 
-def _features_of(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
-    """As the reader has them. Raises DataError: it has not the columns that the settings name."""
-    wanted = () if settings.features == "rest" else settings.features
-    refuse_missing_names([*settings.key_columns(), *wanted, *settings.left_out], reader.names, reader.origin)
-    return _rest(reader, settings) if settings.features == "rest" else wanted
+def _features_of(
+    reader: Reader, settings: DatasetSettings, tolerates: Tolerates
+) -> tuple[tuple[str, ...], dict[str, DataError]]:
+    """Return the features as the reader has them, and why some cannot be read.
+
+    Raises:
+        DataError: it has not the columns that the settings name.
+    """
+    refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
+    wanted = _rest(reader, settings) if settings.features == "rest" else settings.features
+    found, problems = [], dict[str, DataError]()
+    for name in wanted:
+        try:
+            _check_name(name, reader)
+            found.append(name)
+        except DataError as error:
+            if not tolerates(name):
+                raise
+            problems[name] = error
+    return tuple(found), problems
+
+
+def _check_name(name: str, reader: Reader) -> None:
+    if not name and reader.names.count(name) == 1:
+        place = reader.names.index("") + 1
+        hint = f"give it a name in the table, or list the other columns: {reader.origin.advice.table}.features = [...]"
+        raise reader.origin.error(f"column {place} has no name", hint=hint)
+    refuse_missing_names([name], reader.names, reader.origin)
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
@@ -384,13 +494,9 @@ def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
     cell of a CSV file take its column out of the model.
     """
     used = (*settings.key_columns(), *settings.left_out)
-    rest = tuple(name for name in reader.names if name not in used)
-    table = f"datasets.{reader.origin.dataset}"
-    if "" in rest:
-        place = reader.names.index("") + 1
-        hint = f"give it a name in the table, or list the other columns: {table}.features = [...]"
-        raise reader.origin.error(f"column {place} has no name", hint=hint)
+    rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))
     if not rest:
+        table = reader.origin.advice.table
         hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
         raise reader.origin.error("no column is left for the features", hint=hint)
     return rest
@@ -398,7 +504,7 @@ def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
 
 def no_row_left(source: Source) -> DataError:
     """Return the error of a dataset whose rows all have a missing value, and are left out."""
-    hint = f'set {source.advice.table}.missing = "mean"'
+    hint = f'set {source.origin.advice.table}.missing = "mean"'
     return source.origin.error("every row has a missing value, so none is left", hint=hint)
 
 
@@ -448,13 +554,13 @@ class _Roles:
     id: str
     person: str | None
     label: str | None
-    features: tuple[str, ...]
 
     def names(self) -> list[str]:
-        return [name for name in (self.id, self.person, self.label) if name is not None] + list(self.features)
+        return [name for name in (self.id, self.person, self.label) if name is not None]
 
 
-def _take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
+def take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
+    """Return some of the rows, by their places in the batch."""
     return RowBatch(
         rows=batch.rows[kept],
         ids=batch.ids.take(pa.array(kept)),

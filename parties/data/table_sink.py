@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from blindfit.parties.data.database import answering, connected, named_table, postgresql_engine
 from blindfit.parties.data.local_files import is_there, local_path
+from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
 from blindfit.parties.data.sinks import CHOOSE, OPTION, SCORES, require_columns
 
@@ -23,7 +24,7 @@ class TableSink:
     """Rows go into a table of their own, which is made where there is none."""
 
     def __init__(self, url: URL, base_dir: Path, if_exists: IfExists) -> None:
-        self._schema, self._name, self.origin = named_table(url, SCORES, OPTION)
+        self._schema, self._name, self.origin = named_table(url, Origin(SCORES, "", option=OPTION))
         self._if_exists = if_exists
         self._file = local_path(Path(str(url.database)), base_dir, SCORES) if url.drivername == "sqlite" else None
         self._engine = postgresql_engine(url, self.origin) if self._file is None else _sqlite_engine(self._file)

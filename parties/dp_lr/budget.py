@@ -14,7 +14,8 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
-from blindfit.parties.store.store import Store, StoredAnswer
+from blindfit.parties.store.answers import StoredAnswer
+from blindfit.parties.store.database import Store
 from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of
 
 UNIT = "each row, features and label"
@@ -34,7 +35,7 @@ class TrainingLedger:
         self._session, self._settings, self._store = session, settings, store
         privacy = session.job.run_privacy
         start = hashlib.sha256(canonical_json(public)).hexdigest()
-        self._charge = charge_of(session, settings, privacy.event(), privacy.spent(), UNIT, (drawn, start))
+        self._charge = charge_of(session, settings, store, privacy.event(), privacy.spent(), UNIT, (drawn, start))
         self._budget = budget_of(settings, self._charge.population)
 
     @property

@@ -124,7 +124,7 @@ def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: S
     model = Pretrained(unscaled(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
         model, kind = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names), "file"
-        identity = model.to_json()
+        identity = model.identity()
     elif job.dp_lr.public_dataset is not None:
         public = _read_public(public_source(settings, base_dir, job.dp_lr.public_dataset, private), names, report)
         model, kind = pretrain(*public, columns=names), "public"
@@ -174,6 +174,6 @@ def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[
 
 def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | None) -> Pretrained:
     """The model of `blindfit pretrain`."""
-    source = public_source(settings, base_dir, name)
+    source = public_source(settings, base_dir, name).filled()
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
-    return pretrain(features, labels, columns=source.feature_names, l2=l2)
+    return pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)

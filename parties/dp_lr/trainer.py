@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
@@ -13,6 +15,7 @@ from blindfit.algorithms.statistics.dp_gradient import losses_of
 from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
 from blindfit.algorithms.statistics.logistic import Floats
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
@@ -57,7 +60,7 @@ class Trainer:
         session.receipt = self._party.receipts.newest(ledger.population)
         clock.lap("fit_s")
         session.report("evaluate")
-        model = DPLogisticModel.from_dict(answer["model"])
+        model = _of_table(DPLogisticModel.from_dict(answer["model"]), source)
         probabilities = model.probabilities(rows.features[rows.test])
         charged, releases = ledger.described()
         evaluation = evaluation_of(rows.labels[rows.test], probabilities)
@@ -93,8 +96,14 @@ class Trainer:
         party.write(me, "report.json", encoded_json(report))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
-            columns = {"id": ids.tolist(), "probability": probabilities}
+            labels = rows.labels[rows.test].astype(np.int64)
+            columns = {"id": ids.tolist(), "label": labels, "probability": probabilities}
             party.write(me, "held_out_scores.csv", encoded_table(columns))
+
+
+def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
+    """The model with what its columns are made of, as far as that is known without the rows."""
+    return replace(model, standardiser=replace(model.standardiser, table=source.record.public()))
 
 
 def _uncounted(session: Session[DPLRJob]) -> Report:

@@ -27,7 +27,7 @@ from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.training.rows import check_features, with_columns_of
+from blindfit.parties.training.rows import require_offered, tell_of_unseen
 from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.training.summary import told
 from blindfit.parties.work.clock import Clock
@@ -57,7 +57,7 @@ class Evaluation:
     def check(self, job: EvaluateJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here, and the rows that it is to be tried on."""
         self._check_done(job)
-        _, model = self._model(job)
+        path, model = self._model(job)
         settings, is_part = job.evaluate, model.get("format") == PART
         if is_part != bool(settings.scores):
             reason = "several parties hold columns of that model: name the joint prediction that has scored the rows"
@@ -69,7 +69,16 @@ class Evaluation:
         elif settings.rows == "held-out":
             self._file(job, HELD_OUT_SCORES)
         else:
-            check_features(self._party.snapshots.source(me.dataset), "an active party")
+            scale = self._read(path, model).standardiser
+            require_offered(scale.record, self._party.settings.datasets[me.dataset], me.dataset)
+            self._party.snapshots.check_scored(me.dataset, scale.record, scale.columns)
+
+    @staticmethod
+    def _read(path: Path, content: Mapping[str, Any]) -> WALRModel:
+        try:
+            return WALRModel.from_dict(content)
+        except DataError as error:
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from None
 
     def _refuse(self, field: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
@@ -135,18 +144,16 @@ class Evaluation:
             return self._predicted(session.job)
         if session.job.evaluate.rows == "held-out":
             return read_scores(self._file(session.job, HELD_OUT_SCORES))
-        path, content = self._model(session.job)
-        try:
-            model = WALRModel.from_dict(content)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
-        columns, dataset = model.standardiser.columns, self._party.settings.datasets[session.me.dataset]
-        source = session.published.source_as(with_columns_of(columns, dataset, session.me.dataset, labels=False))
+        model = self._read(*self._model(session.job))
+        scale = model.standardiser
+        require_offered(scale.record, self._party.settings.datasets[session.me.dataset], session.me.dataset)
+        source = session.published.scored_by(scale.record, scale.columns, scale.means())
+        tell_of_unseen(source)
         ids: list[str] = []
         scores: list[Floats] = []
-        for batch in source.batches(persons=False, labels=False, means=model.standardiser.means()):
+        for batch in source.batches(persons=False, labels=False):
             ids += batch.ids.to_pylist()
-            scores.append(model.scores(dict(zip(source.feature_names, batch.features.T, strict=True))))
+            scores.append(model.scores(batch.features))
             session.report("score rows", len(ids), 0, "rows")
         return Scored(tuple(ids), np.concatenate(scores) if scores else np.zeros(0))
 
@@ -223,6 +230,7 @@ def _report(
         "rows": {
             "sent": int(released.request.n_rows),
             "counted": int(answer.rows_kept),
+            "unknown": int(answer.rows_unknown),
         },
         "privacy": released.privacy(),
         "figures": {name: asdict(figure) for name, figure in figures.items()},

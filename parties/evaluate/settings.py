@@ -55,6 +55,7 @@ class EvaluateSettings(Settings):
 class EvaluateJob(PrivateParameters):
     protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
+    scores_rows: ClassVar[bool] = True
 
     trust_option: ClassVar[str] = "evaluate.trust"
 

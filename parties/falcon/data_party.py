@@ -86,7 +86,7 @@ class DataParty:
     async def _run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
+        source, dataset = session.published.source().filled(), self._party.settings.datasets[session.me.dataset]
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
         clock.lap("read_s")
@@ -105,6 +105,7 @@ class DataParty:
             order,
             active=active,
             label_range=dataset.label_range,
+            table=source.record if job.privacy is None else source.record.public(),
         )
         tell_of_clipping(session.me.dataset, prepared)
         answers = Answers(self._party, session, named(randomness))

@@ -26,8 +26,9 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store import charging
+from blindfit.parties.store.answers import StoredAnswer
+from blindfit.parties.store.database import Reads, Writes
 from blindfit.parties.store.receipts import SignedReceipt, hold_receipt
-from blindfit.parties.store.store import StoredAnswer, Transaction
 from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of, population_of
 from blindfit.parties.vertical.seats import Seats
 
@@ -98,7 +99,7 @@ class Draws:
         self._session.receipt = self._party.receipts.newest(self._population)
         return self._session.receipt
 
-    def _charged(self, transaction: Transaction) -> tuple[Charge, LedgerEntry]:
+    def _charged(self, transaction: Writes) -> tuple[Charge, LedgerEntry]:
         """The charge of a draw that was not opened, made now where there is none."""
         charging.check_rollbacks(transaction, self._population)
         asked, entry = self._next(transaction)
@@ -107,7 +108,7 @@ class Draws:
             entry = charging.enter(transaction, asked)
         return asked, entry
 
-    def _next(self, reader: Transaction) -> tuple[Charge, LedgerEntry | None]:
+    def _next(self, reader: Reads) -> tuple[Charge, LedgerEntry | None]:
         """The first draw that was not opened, and its charge, if it has one."""
         entries = {
             entry.request_id: entry
@@ -120,7 +121,8 @@ class Draws:
 
     def _asked(self, number: int) -> Charge:
         job, drawn = self._session.job, (*self._drawn, f"draw {number}")
-        return charge_of(self._session, self._party.settings, event_of(job), job.epsilon, UNIT, drawn)
+        party = self._party
+        return charge_of(self._session, party.settings, party.store, event_of(job), job.epsilon, UNIT, drawn)
 
     @property
     def _budget(self) -> Budget:

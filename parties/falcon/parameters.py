@@ -68,6 +68,6 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
     try:
         check_parameters(parameters)
     except RangeError as error:
-        reason = f"{error}; {error.hint}" if error.hint else str(error)
+        reason = f"{error.message}; {error.hint}" if error.hint else error.message
         raise PolicyRefused(party=seats.me, field="falcon", reason=reason) from None
     return parameters

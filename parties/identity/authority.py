@@ -45,6 +45,7 @@ from blindfit.parties.identity import CRL_DAYS
 PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")
 
+REVOKED = "crl.pem"  # the revocation list, in the authority's folder and in each party's
 CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose clock is behind ours
 
 
@@ -59,7 +60,7 @@ class PartyFiles:
 
     @classmethod
     def in_folder(cls, folder: Path) -> PartyFiles:
-        return cls(folder / "certificate.pem", folder / "key.pem", folder / "authority.pem", folder / "crl.pem")
+        return cls(folder / "certificate.pem", folder / "key.pem", folder / "authority.pem", folder / REVOKED)
 
 
 # --- what the commands do -------------------------------------------------------------------------
@@ -357,11 +358,11 @@ def _write_crl(signer: _Signer, days: int) -> Path:
     index = replace(index, crl_number=index.crl_number + 1)
     pem = _signed_crl(signer, index, _checked_days(days)).public_bytes(serialization.Encoding.PEM)
     _save_index(signer.directory, index)
-    path = signer.directory / "crl.pem"
+    path = signer.directory / REVOKED
     replace_file(path, pem)
     for folder in signer.directory.iterdir():
         if PARTY_NAME.fullmatch(folder.name) and (folder / "certificate.pem").exists():
-            replace_file(folder / "crl.pem", pem)
+            replace_file(folder / REVOKED, pem)
     return path
 
 
@@ -408,8 +409,8 @@ def _write_folder(
         write_new(files.key, key_pem, mode=0o600)
         write_new(files.certificate, _pem(certificate))
         write_new(files.authority, _pem(signer.root))
-        if (signer.directory / "crl.pem").exists():
-            write_new(temporary / "crl.pem", read_file(signer.directory / "crl.pem"))
+        if (signer.directory / REVOKED).exists():
+            write_new(temporary / REVOKED, read_file(signer.directory / REVOKED))
         if set_aside is not None:
             folder.rename(set_aside)
         temporary.rename(folder)

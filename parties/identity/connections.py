@@ -15,12 +15,14 @@ whoever reconnects calls `open_channel` anew.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ from blindfit.parties.files.private_files import (
     read_passphrase,
     read_private_key,
 )
-from blindfit.parties.identity.authority import PartyFiles, party_of
+from blindfit.parties.identity.authority import REVOKED, PartyFiles, party_of
 from blindfit.parties.settings import IdentitySettings
 from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.limits import Limits, channel_options
@@ -59,66 +61,115 @@ VERIFY_FAILURES = {  # OpenSSL's X509_V_ERR_* -> what is wrong with the peer's c
     26: "its certificate may not be used by a server",
 }
 NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
+REVOKED_REASON = "its certificate was revoked"
 HUNG_UP = "it hung up during the handshake: it is stopping, or has too many connections"
 
+NEW_LIST = "`blindfit certs crl DIR`, run by the authority's operator, makes a new one: copy it over this file"
+SOON = timedelta(days=7)  # of the end of a revocation list
+
 Stamp = tuple[int, int, int]
+NO_FILE: Stamp = (0, 0, 0)
 
 
 def _stamp(path: Path) -> Stamp:
     try:
         status = path.stat()
     except OSError:
-        return (0, 0, 0)
+        return NO_FILE
     return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 class RevocationList:
-    """The authority's list of revoked certificates, read again whenever its file changes."""
+    """The authority's list of revoked certificates, read again whenever its file changes.
 
-    def __init__(self, path: Path, authority: x509.Certificate) -> None:
-        self._path, self._authority = path, authority
-        self._stamp = _stamp(path)
-        self._crl = self._read()
+    Args:
+        required: the file must be there, because the operator named it. A list that was read once must stay too.
+    """
+
+    def __init__(self, path: Path, authority: x509.Certificate, *, required: bool) -> None:
+        self.path, self._authority, self.required = path, authority, required
+        self._stamp: Stamp = NO_FILE
+        self._crl: x509.CertificateRevocationList | None = None
+        self._warned_of = NO_FILE  # a list that ends soon, once
+        self._refresh()
 
     def has(self, certificate: x509.Certificate) -> bool:
-        """Whether the certificate was revoked.
+        """Return whether the certificate was revoked; without a list, none was.
 
         Raises:
-            ConfigError: our list is unreadable, foreign or too old, so nobody can be let in.
+            ConfigError: our list is unreadable, foreign or too old, or has gone, so nobody can be let in.
         """
-        stamp = _stamp(self._path)
-        if stamp != self._stamp:
-            self._crl, self._stamp = self._read(), stamp
+        self._refresh()
+        if self._crl is None:
+            return False
         self._check_fresh()
         return self._crl.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
 
+    def report(self, party: str) -> None:
+        """Log which list acts and when it ends, or that none does."""
+        if self._crl is None:
+            log.warning("no revocation list: a revoked certificate is let in", party=party, hint=self.hint_if_missing)
+        else:
+            facts = {"file": str(self.path), "ends": _day(self._crl.next_update_utc), "revoked": len(self._crl)}
+            log.info("a revocation list acts", party=party, **facts)
+
+    @property
+    def is_missing(self) -> bool:
+        return self._crl is None
+
+    @property
+    def hint_if_missing(self) -> str:
+        return f"copy the authority's crl.pem to {self.path}: it acts at once, without a restart"
+
+    def _refresh(self) -> None:
+        stamp = _stamp(self.path)
+        if self._crl is not None and stamp == self._stamp:
+            return
+        if self._crl is None and not self.required and not os.path.lexists(self.path):
+            return
+        crl = self._read()
+        if self._crl is not None:
+            facts = {"file": str(self.path), "ends": _day(crl.next_update_utc), "revoked": len(crl)}
+            log.info("a new revocation list acts", **facts)
+        self._crl, self._stamp, self.required = crl, stamp, True
+
     def _read(self) -> x509.CertificateRevocationList:
         try:
-            crl = x509.load_pem_x509_crl(read_file(self._path))
+            crl = x509.load_pem_x509_crl(read_file(self.path))
         except ValueError as error:
             raise ConfigError(
-                f"{self._path} is not a revocation list in PEM",
+                f"{self.path} is not a revocation list in PEM",
                 hint="it must begin with -----BEGIN X509 CRL-----",
             ) from error
         if not crl.is_signature_valid(self._authority.public_key()):  # type: ignore[arg-type]  # any CA's key
             raise ConfigError(
-                f"{self._path} is not signed by our authority",
+                f"{self.path} is not signed by our authority",
                 hint="take crl.pem from the authority's folder",
             )
         return crl
 
     def _check_fresh(self) -> None:
-        ends = self._crl.next_update_utc
-        if ends is None or ends <= datetime.now(UTC):
+        ends, now = self._crl.next_update_utc if self._crl is not None else None, datetime.now(UTC)
+        if ends is None or ends <= now:
             raise ConfigError(
-                f"{self._path} expired on {ends:%Y-%m-%d}" if ends else f"{self._path} has no end date",
-                hint="`blindfit certs crl DIR`, run by the authority's operator, makes a new one",
+                f"{self.path} expired on {_day(ends)}" if ends else f"{self.path} has no end date", hint=NEW_LIST
             )
+        if ends - now < SOON and self._warned_of != self._stamp:
+            self._warned_of = self._stamp
+            log.warning("the revocation list ends soon", file=str(self.path), ends=_day(ends), hint=NEW_LIST)
+
+
+def _day(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d}" if moment else "never"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a party needs to show who it is and to know the others; made by `load_identity`."""
+    """What a party needs to show who it is and to know the others; made by `load_identity`.
+
+    Attributes:
+        seen: the last certificate that each party showed, and this party's own.
+    """
 
     name: str
     files: PartyFiles
@@ -126,8 +177,18 @@ class Identity:
     authority_pem: bytes = field(repr=False)
     key_pem: bytes = field(repr=False)
     passphrase: bytes | None = field(repr=False)
-    revoked: RevocationList | None = field(repr=False, compare=False)
+    revoked: RevocationList = field(repr=False, compare=False)
     stamps: tuple[Stamp, ...] = field(repr=False, compare=False)
+    seen: dict[str, x509.Certificate] = field(default_factory=dict, repr=False, compare=False)
+
+    def first_revoked(self, names: Iterable[str]) -> str:
+        """Return the first of these parties whose certificate was revoked since it was shown; "" if there is none.
+
+        Raises:
+            ConfigError: our revocation list cannot be used.
+        """
+        shown = ((name, self.seen.get(name)) for name in names)
+        return next((name for name, certificate in shown if certificate and self.revoked.has(certificate)), "")
 
 
 def load_identity(
@@ -138,6 +199,9 @@ def load_identity(
     passphrase: bytes | None = None,
 ) -> Identity:
     """Reads a party's files and checks everything that a peer would check.
+
+    Args:
+        revoked: the authority's revocation list; by default crl.pem next to the certificate, if it is there.
 
     Raises:
         ConfigError: naming the file, what is wrong with it and what to do.
@@ -150,8 +214,9 @@ def load_identity(
         raise ConfigError(f"{key} is not the key of {certificate}", hint="copy both from the same folder")
     _check_root(authority, root)
     _check_leaf(files, leaf, root)
-    revocations = RevocationList(revoked, root) if revoked else None
-    if revocations and revocations.has(leaf):
+    beside = certificate.with_name(REVOKED)
+    revocations = RevocationList(revoked or beside, root, required=revoked is not None)
+    if revocations.has(leaf):
         raise ConfigError(
             f"{certificate} was revoked", hint="ask the authority's operator for a new key and certificate"
         )
@@ -170,6 +235,7 @@ def load_identity(
         passphrase=passphrase,
         revoked=revocations,
         stamps=stamps,
+        seen={name: leaf},
     )
 
 
@@ -189,16 +255,18 @@ def current(identity: Identity) -> Identity:
     """The identity, read again if its files changed; the old one while the new files do not fit together."""
     if _stamps(identity.files) == identity.stamps:
         return identity
-    files = identity.files
+    files, known = identity.files, identity.revoked
+    revoked = known.path if known.required else files.revoked  # a list that has acted must stay
     try:
-        newest = load_identity(files.certificate, files.key, files.authority, files.revoked, identity.passphrase)
+        newest = load_identity(files.certificate, files.key, files.authority, revoked, identity.passphrase)
     except ConfigError as error:
-        log.warning("the changed certificate is not taken", reason=str(error), hint=error.hint)
+        log.warning("the changed certificate is not taken", reason=error.message, hint=error.hint)
         return identity
     if newest.name != identity.name:
         log.warning("the changed certificate is not taken", reason=f"it names {newest.name}")
         return identity
-    return newest
+    identity.seen.update(newest.seen)
+    return replace(newest, seen=identity.seen)
 
 
 def _stamps(files: PartyFiles) -> tuple[Stamp, ...]:
@@ -281,7 +349,10 @@ def _server_configuration(identity: Identity) -> grpc.ServerCertificateConfigura
     return grpc.ssl_server_certificate_configuration([pair], identity.authority_pem)
 
 
-def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[bytes]], identity: Identity) -> str:
+Context = grpc.aio.ServicerContext | Mapping[str, Iterable[bytes]]  # type: ignore[type-arg]
+
+
+def caller(context: Context, identity: Identity) -> str:
     """The party that makes this call.
 
     gRPC has checked the chain when the connection was made; a connection may outlive its certificate, so what
@@ -291,8 +362,7 @@ def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[b
         PeerUnauthenticated: no certificate, expired, revoked, or naming no party.
         ConfigError: our revocation list cannot be used, so nobody can be let in.
     """
-    facts = context if isinstance(context, Mapping) else context.auth_context()
-    shown = next(iter(facts.get("x509_pem_cert", ())), None)
+    shown = _shown(context)
     if shown is None:
         raise PeerUnauthenticated(peer="a caller", reason="it showed no certificate")
     certificate, name = _read_shown(shown)
@@ -300,9 +370,29 @@ def caller(context: grpc.aio.ServicerContext[Any, Any] | Mapping[str, Iterable[b
         raise PeerUnauthenticated(peer="a caller", reason="its certificate names no party")
     if certificate.not_valid_after_utc <= datetime.now(UTC):
         raise PeerUnauthenticated(peer=name, reason="its certificate has expired")
-    if identity.revoked and identity.revoked.has(certificate):
-        raise PeerUnauthenticated(peer=name, reason="its certificate was revoked")
+    if identity.revoked.has(certificate):
+        raise PeerUnauthenticated(peer=name, reason=REVOKED_REASON)
+    identity.seen[name] = certificate
     return name
+
+
+def check_not_revoked(context: Context, identity: Identity) -> None:
+    """Check a call that was let in before. A list that cannot be read ends no call: it lets no new one in.
+
+    Raises:
+        PeerUnauthenticated: the caller's certificate was revoked since.
+    """
+    shown = _shown(context)
+    if shown is not None:
+        certificate, name = _read_shown(shown)
+        with contextlib.suppress(ConfigError):
+            if identity.revoked.has(certificate):
+                raise PeerUnauthenticated(peer=name or "a caller", reason=REVOKED_REASON)
+
+
+def _shown(context: Context) -> bytes | None:
+    facts = context if isinstance(context, Mapping) else context.auth_context()
+    return next(iter(facts.get("x509_pem_cert", ())), None)
 
 
 @lru_cache(maxsize=256)
@@ -330,6 +420,7 @@ async def open_channel(identity: Identity, peer: str, address: str, limits: Limi
             leaf = await asyncio.to_thread(probe, newest, peer, address, timeout_s)
     except TimeoutError as error:
         raise _unreachable(peer, address, f"no answer in {timeout_s:g} s") from error
+    newest.seen[peer] = x509.load_pem_x509_certificate(leaf)
     return channel(newest, peer, address, leaf, channel_options(limits))
 
 
@@ -425,8 +516,8 @@ def _check_peer(identity: Identity, peer: str, leaf: x509.Certificate) -> None:
         raise PeerUnauthenticated(peer=peer, reason="its certificate names no party")
     if name != peer:
         raise PeerUnauthenticated(peer=peer, reason=f"what answers there is {name}")
-    if identity.revoked and identity.revoked.has(leaf):
-        raise PeerUnauthenticated(peer=peer, reason="its certificate was revoked")
+    if identity.revoked.has(leaf):
+        raise PeerUnauthenticated(peer=peer, reason=REVOKED_REASON)
 
 
 @lru_cache(maxsize=8)

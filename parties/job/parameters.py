@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.job.tables import AlignSettings, PrivacySettings, SplitSettings, TimeoutSettings
 from blindfit.parties.tables import Settings
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 PROPOSED = "the proposed job"
 MOST_PARTS = 4  # of a parameter's name
+JOB_DIGEST = DigestFormat()
+"""How options are written in every digest of a job: question, approval, linkage, batch layout, fit, norm bound."""
 
 
 class JobParameters(Settings):
@@ -66,6 +69,13 @@ class JobParameters(Settings):
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
         """The field and the reason of what the policy of a party of this role does not allow of it."""
         yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))
+
+    #: Whether rows are scored by a model: then the columns that the model does not need may hold anything.
+    scores_rows: ClassVar[bool] = False
+
+    def also_reads(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - most jobs name one dataset of each party
+        """Return the datasets that a party of this role reads in addition to the one that the job names for it."""
+        return ()
 
     @property
     def required_privacy(self) -> PrivacySettings:
@@ -113,6 +123,14 @@ class JobParameters(Settings):
     def to_parameters(self) -> dict[str, ParameterValue]:
         """Only what the protocol uses: two jobs that mean the same are the same."""
         return dict(_flat("", self.to_tables()))
+
+    def digest_fields(self, *, asides: bool = True) -> dict[str, ParameterValue]:
+        """Return the options as digests name them, so that a renamed or a new option changes no digest.
+
+        Args:
+            asides: whether to include the options that have no bearing on what comes out.
+        """
+        return in_digest({n: v for n, v in self.to_parameters().items() if asides or not self.is_aside(n)})
 
     def to_tables(self, **how: Any) -> dict[str, Any]:
         """As in a job file, with every default. `how`: as pydantic's `model_dump` takes it."""
@@ -177,6 +195,11 @@ class AlignedParameters(JobParameters):
         if role != "key-node" and asked < least:
             reason = f"{asked} is less than its policy.{option} = {least}: set align.least_common = {least}, or more"
             yield "align.least_common", reason
+
+
+def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
+    """Return a job's parameters under the names and with the values that digests have."""
+    return JOB_DIGEST.fields(parameters)
 
 
 def nested(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:

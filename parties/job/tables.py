@@ -11,6 +11,8 @@ from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.tables import Settings
 
+LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
+
 
 class PrivacySettings(Settings):
     """What the release may tell, and so how much noise it has."""
@@ -28,6 +30,14 @@ class PrivacySettings(Settings):
         """Return the first option, other than these, that is set to something else than its default; or ""."""
         fields = type(self).model_fields
         return next((n for n in fields if n not in names and getattr(self, n) != fields[n].default), "")
+
+    @model_validator(mode="after")
+    def _has_a_noise(self) -> PrivacySettings:
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least {LEAST_EPSILON:g}: an answer would be nothing but noise")
+        if self.delta < LEAST_DELTA:
+            raise ValueError(f"delta must be at least {LEAST_DELTA:g}")
+        return self
 
     @model_validator(mode="after")
     def _classic_is_proved_below_1(self) -> PrivacySettings:

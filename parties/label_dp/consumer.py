@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import structlog
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, fine_enough
+from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.evaluation import evaluate_values
 from blindfit.algorithms.statistics.label_regression import (
@@ -23,7 +24,6 @@ from blindfit.algorithms.statistics.label_regression import (
 )
 from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
 from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
@@ -34,7 +34,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.randomness import own_randomness
-from blindfit.parties.training.rows import Report, check_features, with_columns_of
+from blindfit.parties.training.rows import Report, check_features, require_offered, tell_of_unseen
 from blindfit.parties.training.split import RowPart, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
@@ -52,11 +52,11 @@ class LabelRegression:
         """What can be refused before a session starts."""
         check_features(self._party.snapshots.source(me.dataset), "an active party")
         if job.label_dp.evaluate_on:
-            self._study(job, me)
+            self._check_study(job, me)
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source, randomness = session.published.source(), own_randomness(self._party, session)
+        source, randomness = session.published.source().filled(), own_randomness(self._party, session)
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
@@ -66,12 +66,13 @@ class LabelRegression:
         released = await self._released(client, rows, description, session)
         clock.lap("release_s")
         fitted = await asyncio.to_thread(fit_rows, rows, released, job, randomness, session.report)
-        true = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
+        study = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
+        true = {} if study is None else evaluate_values(study.labels, study.predictions)
         outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
         report = report_of(outcome)
-        await asyncio.to_thread(self._write, session, rows, released, fitted, report)
+        await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
         return summary_of(report)
 
     async def _released(
@@ -98,42 +99,53 @@ class LabelRegression:
 
     # --- true labels
 
-    def _study(self, job: LabelDPJob, me: Member) -> DatasetSettings:
-        """The dataset of this party that has true labels, its features by name and in the model's order."""
+    def _check_study(self, job: LabelDPJob, me: Member) -> None:
+        """Raises ConfigError, DataError: the dataset that has true labels cannot be read as the model reads rows."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")
         dataset = self._party.settings.datasets[name]
         if dataset.label is None or dataset.label_kind != "number":
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
-        found, wanted = self._party.snapshots.source(name), self._party.snapshots.source(me.dataset).feature_names
-        settings = with_columns_of(wanted, dataset, name, labels=True)
-        found.refuse_missing(wanted)
-        return settings
+        trained = self._party.snapshots.source(me.dataset)
+        require_offered(trained.record, dataset, name)
+        self._party.snapshots.check_scored(name, trained.record, trained.feature_names)
 
-    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> dict[str, Any]:
-        """On the rows of `evaluate_on` that were not trained on."""
-        if not session.job.label_dp.evaluate_on:
-            return {}
-        study = self._study(session.job, session.me)
-        source = self._party.snapshots.newest(session.job.label_dp.evaluate_on).source_as(study)
+    def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> Study | None:
+        """Return the rows of `evaluate_on` that were not trained on; None if there are none."""
+        name, scale = session.job.label_dp.evaluate_on, model.standardiser
+        if not name:
+            return None
+        snapshot = self._party.snapshots.published(name)
+        source = snapshot.scored_by(scale.record, scale.columns, scale.means(), labels=True)
+        tell_of_unseen(source)
         trained = set(rows.ids[: rows.n_trained])
+        ids: list[str] = []
         labels, predictions = [], []
         for batch in source.batches(persons=False):
-            fresh = np.array([name not in trained for name in batch.ids.to_pylist()])
+            names = batch.ids.to_pylist()
+            fresh = np.array([name not in trained for name in names])
             if fresh.any() and batch.labels is not None:
+                ids += [name for name, is_fresh in zip(names, fresh, strict=True) if is_fresh]
                 labels.append(batch.labels[fresh])
                 predictions.append(model.predict(batch.features[fresh]))
         if not labels:
             log.warning("every row was trained on, so none is left to evaluate on", dataset=source.name)
-            return {}
-        return evaluate_values(np.concatenate(labels), np.concatenate(predictions))
+            return None
+        return Study(ids, np.concatenate(labels), np.concatenate(predictions))
 
     # --- what is kept
 
     def _write(
-        self, session: Session[LabelDPJob], rows: Rows, released: ReleasedLabels, fitted: Fitted, report: dict[str, Any]
+        self,
+        session: Session[LabelDPJob],
+        rows: Rows,
+        released: ReleasedLabels,
+        fitted: Fitted,
+        study: Study | None,
+        report: dict[str, Any],
     ) -> None:
+        """Write the model, the report, and of each row what the report's figures are made of."""
         party, me = self._party, session.id
         model = {**fitted.fit.model.to_dict(), "privacy": report["privacy"]}
         party.write(me, "model.json", encoded_json(model))
@@ -141,10 +153,15 @@ class LabelRegression:
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}
+        if session.job.label_dp.debias:
+            labels["label_debiased"] = fitted.labels[kept]
         party.write(me, "released_labels.csv", encoded_table(labels))
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
             party.write(me, "held_out_predictions.csv", encoded_table(predictions))
+        if study is not None:
+            true = {"id": study.ids, "label": study.labels, "prediction": study.predictions}
+            party.write(me, "true_label_predictions.csv", encoded_table(true))
 
 
 # --- the request -----------------------------------------------------------------------------------
@@ -169,7 +186,7 @@ def mechanism_settings(
     try:
         grid = LabelGrid(description.label_lo, description.label_hi)
     except ConfigError as error:
-        raise MalformedMessage(culprit=server, field="label range", reason=str(error)) from None
+        raise MalformedMessage(culprit=server, field="label range", reason=error.message) from None
     return settings_on(grid, job, rows_per_person(job, description.max_rows_per_person))
 
 
@@ -179,8 +196,6 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
     delta = privacy.delta if chosen.mechanism == "gaussian" else 0.0
     epsilon = epsilon_of_row(chosen.mechanism, privacy.epsilon, delta, max(1, max_rows_per_person))
     options = {name: getattr(chosen, name) for name in MECHANISM_OPTIONS}
-    if chosen.mechanism == "gaussian":
-        grid = fine_enough(grid, epsilon, delta)
     return MechanismSettings(name=chosen.mechanism, grid=grid, epsilon=epsilon, delta=delta, **options)
 
 
@@ -195,6 +210,7 @@ class Rows:
     train_features: Floats
     test_features: Floats
     columns: tuple[str, ...]
+    table: TableRecord | None = None  # what the columns were made of
 
     @property
     def n_trained(self) -> int:
@@ -204,11 +220,20 @@ class Rows:
 def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, report: Report) -> Rows:
     train, test = read_split(source, job, randomness, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
-    return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names)
+    return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names, source.record)
 
 
 def _matrix(part: RowPart, source: Source) -> Floats:
     return np.concatenate(part.features) if part.features else np.zeros((0, len(source.feature_names)))
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """Rows of `label_dp.evaluate_on`, whose true labels the active party has: n ids, labels and predictions."""
+
+    ids: list[str]
+    labels: Floats
+    predictions: Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,6 +267,7 @@ def fit_rows(
         rows.train_features[trained],
         labels[:n][trained],
         columns=rows.columns,
+        table=rows.table,
         regressor=chosen.regressor,
         options=chosen.options,
         seed=int(randomness.generator("fit").integers(2**32)),  # the most that scikit-learn takes

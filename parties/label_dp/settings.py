@@ -81,6 +81,9 @@ class LabelDPJob(TrainingParameters):
     def delta(self) -> float:
         return super().delta if self.label_dp.mechanism == "gaussian" else 0.0
 
+    def also_reads(self, role: str) -> tuple[str, ...]:
+        return (self.label_dp.evaluate_on,) if role == "active" and self.label_dp.evaluate_on else ()
+
     @model_validator(mode="after")
     def _releases_labels(self) -> LabelDPJob:
         privacy, label_dp = self.privacy, self.label_dp
@@ -89,7 +92,7 @@ class LabelDPJob(TrainingParameters):
         try:
             check_label_epsilon(privacy.epsilon, label_dp.mechanism)
         except ConfigError as error:
-            raise ValueError(f"{error}: {error.hint}") from None
+            raise ValueError(f"{error.message}: {error.hint}") from None
         if privacy.mechanism != "analytic":
             raise ValueError("privacy.mechanism does nothing in a label-dp job, remove it: see label_dp.mechanism")
         if label_dp.mechanism != "gaussian" and privacy.delta != PrivacySettings.model_fields["delta"].default:

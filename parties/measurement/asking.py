@@ -20,6 +20,7 @@ def client_of(party: Party, session: Session[JobParameters], server: str) -> Mea
         limits=party.limits,
         step_timeout_s=timeouts.step_s,
         reconnect_s=timeouts.reconnect_s,
+        waits=session.channel.waits,
     )
 
 

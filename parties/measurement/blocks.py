@@ -44,8 +44,8 @@ class Blocks:
     def settings_sha256(self) -> str:
         """Of all that a fit depends on beside its release, of which norm bounds are a part: else a job would be refused
         where its quantile gives the same bounds as another's."""
-        parameters = self._session.job.to_parameters()
-        chosen = {n: v for n, v in parameters.items() if n.startswith("walr.") or n == "seed"}
+        fields = self._session.job.digest_fields()
+        chosen = {n: v for n, v in fields.items() if n.startswith("walr.") or n == "seed"}
         return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
 
     def snapshots(self, active: str) -> list[str]:
@@ -96,7 +96,7 @@ class Blocks:
         except MalformedMessage as error:
             if error.culprit not in self.holders:
                 raise
-            raise PolicyRefused(party=self._session.me.name, field="parties", reason=str(error)) from None
+            raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
 
     def released(self) -> ToFit:
         """Raises LocalProtocolError: the session has had no answer."""

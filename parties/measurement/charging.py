@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
-from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
@@ -21,9 +21,10 @@ from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
+from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.charging import check_rollbacks
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.store import Store, StoredAnswer, Transaction
+from blindfit.parties.store.database import Reads, Store, Writes
+from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.protos import measurement_pb2 as pb
 
 
@@ -103,7 +104,9 @@ class ChargingService:
     """Datasets, budgets, ledger. Nothing leaves that was not charged here.
 
     Args:
-        newest: a dataset -> the same at its newest snapshot.
+        described: every dataset of the server's file, published or not; by default those of `datasets`.
+        newest: a dataset's name, and the dataset as it is known -> the dataset at its newest snapshot; it raises
+            PolicyRefused where the dataset is not published.
         meeting: with the other server of a consumer's session.
         blocks: of the other holders of columns in a consumer's session.
         prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
@@ -119,7 +122,8 @@ class ChargingService:
         key: SigningKey,
         approved_job: Callable[[str, str], ApprovedJob | None] = lambda _session, _consumer: None,
         uniform: UniformInt = system_uniform,
-        newest: Callable[[LabelDataset], LabelDataset] = lambda dataset: dataset,
+        described: Mapping[str, PartyDatasetSettings] | None = None,
+        newest: Callable[[str, LabelDataset | None], LabelDataset] | None = None,
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
         meeting: Callable[[str, str], Meeting | None] = lambda _session, _consumer: None,
@@ -127,17 +131,23 @@ class ChargingService:
         prove_key: Callable[[bytes], KeyProof] = lambda _key: NO_PROOF,
     ) -> None:
         self.meeting, self.blocks, self.prove_key = meeting, blocks, prove_key
-        self.approved_job, self._newest, self.vault = approved_job, newest, vault
+        self.approved_job, self.vault = approved_job, vault
+        self.described = described or {known.name: known.settings for known in datasets.values()}
+        self._newest = newest or (lambda name, _known: datasets[name])
         self.name, self.datasets, self.budgets, self.policy = name, datasets, budgets, policy
         self.store, self.key, self.uniform, self.fit = store, key, uniform, fit or FitSettings()
         self.receipts, self.threads = OwnReceipts(name, store, key), Threads()
 
     def dataset(self, name: str, consumer: str) -> LabelDataset:
-        """One answer for both: who may not use a dataset does not learn that it exists."""
-        dataset = self.datasets.get(name)
-        if dataset is None or consumer not in dataset.settings.consumers:
+        """Return a dataset at its newest snapshot. A party that may not use it does not learn that it exists.
+
+        Raises:
+            PolicyRefused: there is none of this name for this consumer, or it is not published.
+        """
+        described = self.described.get(name)
+        if described is None or consumer not in described.consumers:
             raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
-        self.datasets[name] = self._newest(dataset)
+        self.datasets[name] = self._newest(name, self.datasets.get(name))
         return self.datasets[name]
 
     def refuse(self, field: str, reason: str) -> None:
@@ -170,9 +180,7 @@ class ChargingService:
 
     # --- before any row, and again in the transaction that charges: then nobody can come between
 
-    def check_chargeable(
-        self, reader: Transaction, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost
-    ) -> None:
+    def check_chargeable(self, reader: Reads, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
         events = self.receipts.books.events(reader, dataset.population)
@@ -180,7 +188,7 @@ class ChargingService:
 
     def check_approval(
         self,
-        reader: Transaction,
+        reader: Reads,
         request: Asked,
         dataset: LabelDataset,
         consumer: str,
@@ -204,7 +212,7 @@ class ChargingService:
 
     def append(
         self,
-        transaction: Transaction,
+        transaction: Writes,
         request: Asked,
         dataset: LabelDataset,
         consumer: str,
@@ -237,7 +245,7 @@ class ChargingService:
             population=population,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            spent_epsilon=composed_epsilon(events, budget.delta),
+            spent_epsilon=spent_epsilon(events, budget.delta),
             releases=len(events),
         )
 

@@ -30,6 +30,7 @@ from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.waits import Waits
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
@@ -105,6 +106,7 @@ class MeasurementClient:
         step_timeout_s: the longest the server may take for one step.
         reconnect_s: how long it may be away before a request is given up; after a cut, a request starts again
             with the same id, which costs nothing twice.
+        waits: of a session, where it is noted that it waits for the server.
     """
 
     def __init__(
@@ -116,20 +118,24 @@ class MeasurementClient:
         limits: Limits | None = None,
         step_timeout_s: float = 120.0,
         reconnect_s: float = 30.0,
+        waits: Waits | None = None,
     ) -> None:
+        self._waits = waits or Waits()
         self._identity, self._server, self._address = own, server, address
         self._limits = limits or Limits()
         self._step_timeout_s, self._reconnect_s = step_timeout_s, reconnect_s
 
     async def describe(self, dataset: str) -> pb.DatasetDescription:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.DatasetDescription:
-            return await stub.Describe(pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
+            with self._waits.on(self._server, "Describe"):
+                return await stub.Describe(pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
 
         return await self._with_stub("Describe", call)
 
     async def budget(self, dataset: str) -> pb.BudgetDescription:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.BudgetDescription:
-            return await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
+            with self._waits.on(self._server, "Budget"):
+                return await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
 
         return await self._with_stub("Budget", call)
 
@@ -145,7 +151,12 @@ class MeasurementClient:
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Aggregate:
             on_rows(-1)  # from the start again
             channel = measurement_codec.ClientSide(
-                self._server, self._address, stub.Aggregate(), self._step_timeout_s, self._limits.max_message_bytes
+                self._server,
+                self._address,
+                stub.Aggregate(),
+                self._step_timeout_s,
+                self._limits.max_message_bytes,
+                waits=self._waits,
             )
             try:
                 answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
@@ -214,6 +225,7 @@ class MeasurementClient:
             self._step_timeout_s,
             self._limits.max_message_bytes,
             measurement_labels_codec.MESSAGES,
+            self._waits,
         )
         try:
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
@@ -225,7 +237,8 @@ class MeasurementClient:
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
         for cuts_left in reversed(range(MAX_CUTS)):
-            channel = await self._connect(step, after_a_cut=cuts_left < MAX_CUTS - 1)
+            with self._waits.on(self._server, step):
+                channel = await self._connect(step, after_a_cut=cuts_left < MAX_CUTS - 1)
             try:
                 return await call(measurement_pb2_grpc.MeasurementStub(channel))  # type: ignore[no-untyped-call]
             except grpc.aio.AioRpcError as call_error:
@@ -244,20 +257,24 @@ class MeasurementClient:
         return error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
 
     async def _connect(self, step: str, *, after_a_cut: bool) -> grpc.aio.Channel:
-        loop = asyncio.get_running_loop()
-        give_up, wait_s = loop.time() + self._reconnect_s, 0.1
+        loop, stood_s = asyncio.get_running_loop(), self._waits.pulse.stood_s
+        began, wait_s = loop.time(), 0.1
+
+        def left() -> float:
+            return began + self._reconnect_s + stood_s(began) - loop.time()
+
         while True:
-            left_s = max(give_up - loop.time(), 0.1)
+            left_s = max(left(), 0.1)
             limits = replace(self._limits, connect_timeout_s=min(self._limits.connect_timeout_s, left_s))
             try:
                 return await identity.open_channel(self._identity, self._server, self._address, limits)
             except PeerUnauthenticated:
                 # It accepted us before: a handshake that a stopping server cuts off looks like a refusal.
-                if not after_a_cut or loop.time() + wait_s > give_up:
+                if not after_a_cut or wait_s > left():
                     raise
             except PeerUnreachable as error:
-                if loop.time() + wait_s > give_up:
-                    reason = f"{str(error).rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
+                if wait_s > left():
+                    reason = f"{error.message.rpartition(': ')[2]}; tried for {self._reconnect_s:g} s"
                     raise PeerUnreachable(peer=self._server, address=self._address, step=step, reason=reason) from None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, 2.0)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 import numpy as np
 
-from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PeerTimeout, RangeError, UnexpectedStep
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError, UnexpectedStep
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares
 from blindfit.algorithms.protocols.table import Gate, Table, listed
@@ -21,6 +21,7 @@ from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
 from blindfit.algorithms.protocols.walr_shares import MaskedRows
 from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import error_codes
+from blindfit.parties.wire.waits import Waits
 from blindfit.protos import measurement_pb2 as pb
 
 M = TypeVar("M")
@@ -72,6 +73,7 @@ _ANSWER_FIELDS = (
     *_TERMS,
     "entry",
     "ciphertexts",
+    "rows_unknown",
 )
 
 
@@ -236,31 +238,24 @@ class ServerSide:
         context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
         step_timeout_s: float,
         messages: Messages = AGGREGATE,
+        waits: Waits | None = None,
     ) -> None:
         self._consumer, self._requests, self._context = consumer, aiter(requests), context
-        self._step_timeout_s, self._messages = step_timeout_s, messages
+        self._step_timeout_s, self._messages, self._waits = step_timeout_s, messages, waits or Waits()
         self._gate = messages.gate("measurement", {consumer: "active"})
         self._read: asyncio.Task[Any] | None = None
         self.answered = False
 
     async def send(self, to: str, message: object) -> None:
         self._gate.check_sent(message, to)
-        step = type(message).__name__
-        try:
-            async with asyncio.timeout(self._step_timeout_s):
-                await self._context.write(self._messages.response_to_pb(message))
-        except TimeoutError:
-            raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
+        writing = asyncio.ensure_future(self._context.write(self._messages.response_to_pb(message)))
+        await _until_done(self._waits, writing, to, type(message).__name__, self._step_timeout_s)
         self.answered = self.answered or isinstance(message, self._messages.answer)
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         self._gate.check_asked(kind, sender)
         read, self._read = self._read or self._next(), None
-        try:
-            async with asyncio.timeout(self._step_timeout_s):
-                request = await read
-        except TimeoutError:
-            raise PeerTimeout(peer=sender, step=kind.__name__, timeout_s=self._step_timeout_s) from None
+        request = await _until_done(self._waits, read, sender, kind.__name__, self._step_timeout_s)
         if request is None:
             raise UnexpectedStep(
                 culprit=sender, expected=kind.__name__, got="the end of the stream", step=kind.__name__
@@ -277,6 +272,14 @@ class ServerSide:
     def close(self) -> None:
         if self._read is not None:
             self._read.cancel()
+
+
+async def _until_done(waits: Waits, task: asyncio.Future[M], peer: str, step: str, timeout_s: float) -> M:
+    """Its result; where that does not come, the task is cancelled. Raises PeerTimeout."""
+    try:
+        return await waits.until(lambda: asyncio.shield(task), peer, step, timeout_s)
+    finally:
+        task.cancel()
 
 
 async def _value_or_none(values: AsyncIterator[Any]) -> Any:
@@ -297,12 +300,14 @@ class ClientSide:
         step_timeout_s: float,
         max_message_bytes: int,
         messages: Messages = AGGREGATE,
+        waits: Waits | None = None,
     ) -> None:
+        self._waits = waits or Waits()
         self._messages, self._gate = messages, messages.gate("active", {server: "measurement"})
         self._server, self._address, self._call = server, address, call
         self._step_timeout_s, self._max_message_bytes = step_timeout_s, max_message_bytes
         self._read: asyncio.Future[Any] | None = None
-        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata] | None = None
+        self._status: tuple[grpc.StatusCode, grpc.aio.Metadata, str] | None = None
         call.add_done_callback(self._note_status)
         self.bytes_sent = 0
 
@@ -316,10 +321,9 @@ class ClientSide:
         step = type(message).__name__
         self._reading()
         try:
-            async with asyncio.timeout(self._step_timeout_s):
-                await self._call.write(request)
-        except TimeoutError:
-            raise PeerTimeout(peer=to, step=step, timeout_s=self._step_timeout_s) from None
+            await _until_done(
+                self._waits, asyncio.ensure_future(self._call.write(request)), to, step, self._step_timeout_s
+            )
         except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
             await self._raise_status(step)
 
@@ -327,10 +331,9 @@ class ClientSide:
         self._gate.check_asked(kind, sender)
         step = kind.__name__
         try:
-            async with asyncio.timeout(self._step_timeout_s):
-                response = await asyncio.shield(self._reading())
-        except TimeoutError:
-            raise PeerTimeout(peer=sender, step=step, timeout_s=self._step_timeout_s) from None
+            response = await self._waits.until(
+                lambda: asyncio.shield(self._reading()), sender, step, self._step_timeout_s
+            )
         except grpc.aio.AioRpcError:
             response = grpc.aio.EOF
         self._read = None
@@ -360,7 +363,11 @@ class ClientSide:
 
     def _note_status(self, call: Any) -> None:
         """Called by gRPC the moment that the call ends, and so before a failing write puts its own status there."""
-        self._status = (_value_now(call.code()), _value_now(call.trailing_metadata()))
+        self._status = (
+            _value_now(call.code()),
+            _value_now(call.trailing_metadata()),
+            _value_now(call.details()),
+        )
 
     async def _raise_status(self, step: str) -> NoReturn:
         """The call has ended: its status says why.
@@ -368,15 +375,16 @@ class ClientSide:
         A write to an ended call fails with a status of its own, INTERNAL without any detail, just before or after the
         true one comes.
         """
-        code, metadata = self._status or (grpc.StatusCode.INTERNAL, None)
+        code, metadata, said = self._status or (grpc.StatusCode.INTERNAL, None, "")
         for _ in range(STATUS_POLLS):
             if code is not grpc.StatusCode.INTERNAL or metadata:
                 break
             await asyncio.sleep(STATUS_POLL_S)
             code, metadata = await self._call.code(), await self._call.trailing_metadata()
+            said = await self._call.details()
         if code is grpc.StatusCode.OK:
             raise UnexpectedStep(culprit=self._server, expected=step, got="the end of the stream", step=step)
-        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), "")
+        error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata or grpc.aio.Metadata(), said)
         raise error_codes.error_of_call(error, peer=self._server, address=self._address, step=step)
 
 

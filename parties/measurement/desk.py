@@ -31,7 +31,7 @@ from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.meeting import Meeting
 from blindfit.parties.measurement.service import MeasurementService
-from blindfit.parties.measurement.uploads import Upload
+from blindfit.parties.measurement.uploads import Upload, log_unanswered
 
 log = structlog.get_logger(__name__)
 
@@ -106,7 +106,7 @@ class AggregateDesk(Background):
             self._joined().check()
             self._service.check_kept(tally.rows_kept)
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
-            log.warning("a request cannot be answered", consumer=self._consumer, reason=str(error))
+            log_unanswered(error, self._consumer)
             raise CannotAnswer(party=self._service.name) from None
         columns = [*(block.n_columns for block in self._blocks), walr_blocks.own_columns(self.request, self._blocks)]
         told = walr_blocks.bits_told_of(columns, tally.rows_kept)
@@ -215,11 +215,25 @@ class AggregateDesk(Background):
     def release(self, tally: Tally) -> NoisySum:
         self._kept.seek(0)
         pieces = iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
-        with self._upload.answering(self._joined()):
+        joined = self._joined()
+        # Of several holders' rows, how many are unknown would also depend on which rows they have in common.
+        if self._dataset.settings.rows_are_public and not self._blocks:
+            tally.rows_unknown = joined.rows_taken_as_zero
+        with self._upload.answering(joined):
             answer = self._service.release(tally, self._dataset, self._consumer, pieces)
+        self._warn_of_unknown_rows(joined.rows_taken_as_zero)
         if isinstance(tally, BlocksTally):
             self._holders().to_fit = ToFit(self.request, answer, tally)
         return answer
+
+    def _warn_of_unknown_rows(self, unknown: int) -> None:
+        """Tell the operator."""
+        if unknown:
+            log.warning(
+                f"{unknown:,} of {self.request.n_rows:,} rows of {self._consumer} counted as label 0, because "
+                f'{self._dataset.name} does not have their ids (unknown_rows = "zero")',
+                dataset=self._dataset.name,
+            )
 
     def told(self, answer: NoisySum) -> NoisySum:
         return walr_blocks.told(answer, self.request)

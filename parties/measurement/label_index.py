@@ -27,11 +27,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.algorithms.errors import ConfigError, DataError, DuplicateId, UnknownId
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
 from blindfit.parties.data.id_hash import HashKeys, Words, hash_texts
 from blindfit.parties.data.source import Source
-from blindfit.parties.data.spelling import one_spelling
 from blindfit.parties.files.private_files import new_private
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.measurement.label_index_build import Built, IndexKeys, build_files, reading
@@ -220,6 +220,11 @@ class JoinState:
         if self._refuses and self.unknown:
             raise UnknownId(self._first_unknown, self.unknown)
 
+    @property
+    def rows_taken_as_zero(self) -> int:
+        """Rows that counted as label 0 under unknown="zero": the table does not have their ids, or they came again."""
+        return 0 if self._refuses else self.unknown + self.again
+
     def count_within(self, max_rows_per_person: int | None) -> int:
         """How many of the rows that came are among the first so many of their person, in the index's order."""
         count = 0
@@ -385,9 +390,8 @@ def write_index(
         remarks = [READ_ALONE] if rows.read_alone(table.n_rows) else []
     positive = source.settings.positive
     if positive is not None and not MappedArray.open(directory / "label", table.label).array.any():
-        remarks.append(
-            without_positive(source.name, positive)
-        )  # to its operator alone, and no refusal: a job may be waiting
+        # A remark to its operator alone, and no refusal: a job may be waiting.
+        remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256, remarks=tuple(remarks))

@@ -110,7 +110,7 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
     require_finite(message, ("lo", "hi", "epsilon", "delta"), "LabelsOpen", culprit)
     prior = message.prior
     try:
-        return MechanismSettings(
+        settings = MechanismSettings(
             name=message.name,
             grid=LabelGrid(message.lo, message.hi, message.cells),
             epsilon=message.epsilon,
@@ -119,7 +119,12 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
             **options,
         )
     except BlindfitError as error:  # about the consumer's own settings, and so for it to read
-        raise _malformed(culprit, "mechanism", str(error)) from None
+        raise _malformed(culprit, "mechanism", error.message) from None
+    if (enough := settings.grid.cells) != message.cells:  # a default count, which our own client makes finer
+        raise _malformed(
+            culprit, "cells", f"the noise would be smaller than 2^16 grid steps: take {enough} cells or more"
+        )
+    return settings
 
 
 def _malformed(culprit: str, field: str, reason: str) -> MalformedMessage:

@@ -39,9 +39,10 @@ from blindfit.parties.measurement.fitting import LimitedMaker
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
 from blindfit.parties.measurement.uploads import Upload
+from blindfit.parties.store.answers import StoredAnswer, StoredLabels
 from blindfit.parties.store.charging import check_rollbacks
+from blindfit.parties.store.database import Reads
 from blindfit.parties.store.receipts import SignedReceipt
-from blindfit.parties.store.store import StoredAnswer, StoredLabels, Transaction
 from blindfit.protos import measurement_pb2 as pb
 
 log = structlog.get_logger(__name__)
@@ -111,7 +112,7 @@ class LabelReleases:
                 self._check_allowed(view, request, dataset, consumer, cost)
         return self._remembered(request) if is_charged else None
 
-    def _is_answered(self, reader: Transaction, request: LabelsOpen, consumer: str) -> bool:
+    def _is_answered(self, reader: Reads, request: LabelsOpen, consumer: str) -> bool:
         stored = reader.answer(consumer, request.request_id)
         if stored is not None:
             check_same(stored, protocol.request_digest(request))
@@ -127,7 +128,7 @@ class LabelReleases:
             self._charging.refuse("mechanism", f"{settings.name} is not one of the policy's mechanisms")
 
     def _check_allowed(
-        self, reader: Transaction, request: LabelsOpen, dataset: LabelDataset, consumer: str, cost: Cost
+        self, reader: Reads, request: LabelsOpen, dataset: LabelDataset, consumer: str, cost: Cost
     ) -> None:
         """Of a release that was charged, budget and answered jobs are not asked again."""
         if _is_charged(reader, request):
@@ -203,7 +204,7 @@ class LabelReleases:
         try:
             return self._fit(request, dataset)
         except BlindfitError as error:
-            raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
+            raise PolicyRefused(party=self._charging.name, field="mechanism", reason=error.message) from None
 
     def _fit_to_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
         """None: whether these settings make a mechanism hung on the labels, by way of the prior."""
@@ -277,7 +278,7 @@ def _digest(request: LabelsOpen) -> str:
     return protocol.release_digest(request).hex()
 
 
-def _is_charged(reader: Transaction, request: LabelsOpen) -> bool:
+def _is_charged(reader: Reads, request: LabelsOpen) -> bool:
     return reader.label_release(_digest(request)) is not None
 
 

@@ -36,7 +36,7 @@ class RowKey:
         try:
             return cls(PrivateKey.from_bytes(vault.read(path)))
         except DataError as error:
-            raise ConfigError(f"{path}: {error}", hint="restore it from a backup") from None
+            raise ConfigError(f"{path}: {error.message}", hint="restore it from a backup") from None
 
     def request(self, request: AggregateOpen) -> AggregateOpen:
         """The same, for rows that are hidden."""

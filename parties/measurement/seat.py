@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import grpc
 import structlog
 
@@ -30,19 +28,20 @@ log = structlog.get_logger(__name__)
 
 
 def open_service(party: Party) -> MeasurementService:
-    """Reads the datasets, or opens their indexes. Called by `party.shared`: there is one ledger."""
-    datasets = {}
-    for name, dataset in party.settings.datasets.items():
-        snapshot = party.snapshots.newest(name)
-        index = open_index(snapshot.directory, party.vault)
-        datasets[name] = LabelDataset(name, dataset, index, snapshot.id)
-        log.info("dataset is ready", dataset=name, rows=snapshot.row.rows, snapshot=snapshot.row.number)
+    """Open the indexes of published datasets. Called by `party.shared`: there is one ledger."""
 
-    def newest(known: LabelDataset) -> LabelDataset:
-        snapshot = party.snapshots.newest(known.name)
-        if snapshot.id == known.snapshot:
+    def newest(name: str, known: LabelDataset | None = None) -> LabelDataset:
+        snapshot = party.snapshots.published(name)
+        if known is not None and known.snapshot == snapshot.id:
             return known
-        return replace(known, index=open_index(snapshot.directory, party.vault), snapshot=snapshot.id)
+        found = LabelDataset(
+            name, party.settings.datasets[name], open_index(snapshot.directory, party.vault), snapshot.id
+        )
+        log.info("dataset is ready", dataset=name, rows=snapshot.row.rows, snapshot=snapshot.row.number)
+        return found
+
+    published = [name for name in party.settings.datasets if party.snapshots.current(name)]
+    datasets = {name: newest(name) for name in published}
 
     budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
     key = party.vault.signing_key(party.data_dir / RECEIPT_KEY)
@@ -66,6 +65,7 @@ def open_service(party: Party) -> MeasurementService:
         party.store,
         key,
         approved,
+        described=party.settings.datasets,
         newest=newest,
         fit=party.settings.fit,
         vault=party.vault,
@@ -99,7 +99,7 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
         if session := _session_of(party, request.session, consumer):
             session.answered.set()
 
-    servicer = MeasurementServicer(service, current_caller, on_answered)
+    servicer = MeasurementServicer(service, current_caller, on_answered, party.pulse)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     return "blindfit.v1.Measurement"
 
@@ -117,7 +117,7 @@ class MeasurementSeat:
             raise PolicyRefused(party=me.name, field=job.trust_option or "labels", reason=reason)
 
     def _is_of_shares(self, me: Member) -> bool:
-        return self._service.datasets[me.dataset].settings.label_kind == "share"
+        return self._service.described[me.dataset].label_kind == "share"
 
     async def run(self, session: Session[JobParameters]) -> Summary:
         meeting = meeting_of(session) if self._is_of_shares(session.me) else None

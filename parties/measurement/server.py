@@ -18,6 +18,8 @@ from blindfit.parties.measurement.charging import Asked
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
 from blindfit.parties.measurement.service import MeasurementService
+from blindfit.parties.wire.pulse import Pulse
+from blindfit.parties.wire.waits import Waits
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
@@ -34,7 +36,9 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         service: MeasurementService,
         caller_of: Callable[[], str],
         on_answered: Callable[[str, Asked], None] = lambda _consumer, _request: None,
+        pulse: Pulse | None = None,
     ) -> None:
+        self._pulse = pulse or Pulse()
         self._service, self._caller_of, self._on_answered = service, caller_of, on_answered
         self._labels = LabelReleases(service)
 
@@ -52,7 +56,8 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
     ) -> None:
         consumer = self._caller_of()
         desk = AggregateDesk(self._service, consumer)
-        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S)
+        waits = Waits(self._pulse)
+        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, waits=waits)
         try:
             await walr.run_measurement_server(consumer, channel, desk)
         finally:
@@ -68,8 +73,8 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
     ) -> None:
         consumer = self._caller_of()
         desk = LabelsDesk(self._service, self._labels, consumer)
-        messages = measurement_labels_codec.MESSAGES
-        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, messages)
+        messages, waits = measurement_labels_codec.MESSAGES, Waits(self._pulse)
+        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, messages, waits)
         try:
             await release_labels.run_measurement_server(consumer, channel, desk)
         finally:

@@ -50,7 +50,7 @@ def check_key_proof(party: Party, description: measurement_pb2.DatasetDescriptio
         key_proof.check(proof, server, key_proof.RECEIPTS, description.receipt_key, authority, datetime.now(UTC))
     except DataError as error:
         raise MalformedMessage(
-            culprit=server, field="receipt_key_signature", reason=str(error), step="Describe"
+            culprit=server, field="receipt_key_signature", reason=error.message, step="Describe"
         ) from None
 
 

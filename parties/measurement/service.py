@@ -17,8 +17,7 @@ from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.release_labels import allowed_mechanisms
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
-from blindfit.parties.store.store import StoredAnswer
-from blindfit.parties.store.told_bits import count_told_bits
+from blindfit.parties.store.answers import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
 
 
@@ -96,7 +95,8 @@ class MeasurementService(ChargingService):
             )
             return PolicyRefused(party=self.name, field="parties", reason=reason)
 
-        count_told_bits(self.store, consumer, request.request_id, bits, most, refuse)
+        with self.store.transaction() as transaction:
+            transaction.count_told_bits(consumer, request.request_id, bits, most, refuse)
 
     def _terms(self, dataset: LabelDataset) -> Terms:
         budget = self.budgets[dataset.population]

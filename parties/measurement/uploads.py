@@ -15,6 +15,7 @@ from datetime import timedelta
 import structlog
 
 from blindfit.algorithms.errors import (
+    BlindfitError,
     CannotAnswer,
     DuplicateId,
     LedgerUnavailable,
@@ -24,11 +25,22 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
-from blindfit.parties.store.store import Transaction, stamp
+from blindfit.parties.store.database import Reads, stamp
 
 log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(hours=24)
+
+
+def log_unanswered(error: BlindfitError, consumer: str) -> None:
+    """Give the operator the reason, which the active party may not have."""
+    log.warning(
+        "a request cannot be answered",
+        consumer=consumer,
+        error=type(error).__name__,
+        reason=error.message,
+        hint=error.hint,
+    )
 
 
 class Upload:
@@ -39,7 +51,7 @@ class Upload:
         self._number: int | None = None
         self._is_answered = False
 
-    def check_quota(self, reader: Transaction) -> None:
+    def check_quota(self, reader: Reads) -> None:
         """Raises:
         PolicyRefused: too many ended without an answer, or are under way.
         """
@@ -93,9 +105,7 @@ class Upload:
             joined.check()
             yield
         except (DuplicateId, UnknownId, TooFewRows) as error:
-            log.warning(
-                "a request cannot be answered", consumer=self._consumer, dataset=self._dataset.name, reason=str(error)
-            )
+            log_unanswered(error, self._consumer)
             if self._dataset.settings.rows_are_public:
                 raise
             raise CannotAnswer(party=self._charging.name) from None

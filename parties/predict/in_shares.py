@@ -44,7 +44,7 @@ def parameters_of(told: Mapping[str, ModelTold], seats: Seats, rows: int) -> Sco
     try:
         parameters.check()
     except RangeError as error:
-        raise PolicyRefused(party=seats.me, field="predict.session", reason=str(error)) from None
+        raise PolicyRefused(party=seats.me, field="predict.session", reason=error.message) from None
     return parameters
 
 
@@ -88,7 +88,7 @@ async def scores_in_shares(
     try:
         found = await in_own_thread(session.channel, scored)
     except SharesDoNotFit as error:
-        reason = f"{error}; {error.hint}"
+        reason = f"{error.message}; {error.hint}"
         raise PolicyRefused(party=seats.me, field="predict.session", reason=reason) from None
     return None if found is None else found << (SCORE_BITS - parameters.scale)
 

@@ -21,7 +21,6 @@ from blindfit.algorithms.protocols import predict, shared_scores
 from blindfit.algorithms.statistics.ranking import probability_histogram, value_histogram
 from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import FileSink, Sink, open_sink
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json
@@ -29,8 +28,8 @@ from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.store.store import Prediction
-from blindfit.parties.training.rows import PartyRows, read_rows, with_columns_of
+from blindfit.parties.store.sessions import Prediction
+from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
@@ -62,7 +61,9 @@ class JointPrediction:
     def check(self, job: PredictJob, me: Member) -> None:
         """What can be refused before a session starts: the model is here and whole, the dataset has its columns."""
         part = self._part(job, me)
-        self._settings_for(me, part)
+        scale = part.standardiser
+        require_offered(scale.record, self._party.settings.datasets[me.dataset], me.dataset)
+        self._party.snapshots.check_scored(me.dataset, scale.record, scale.columns)
         self._quota(job, me, part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
@@ -89,12 +90,10 @@ class JointPrediction:
         quota.check()
         return quota
 
-    def _settings_for(self, me: Member, part: Part) -> DatasetSettings:
-        """Raises ConfigError, DataError: the dataset has not the model's columns."""
-        found, columns = self._party.snapshots.source(me.dataset), part.standardiser.columns
-        settings = with_columns_of(columns, self._party.settings.datasets[me.dataset], me.dataset, labels=False)
-        found.refuse_missing(columns)
-        return settings
+    def _rows(self, session: Session[PredictJob], part: Part) -> Source:
+        """Raises DataError: the dataset has not the model's columns."""
+        scale = part.standardiser
+        return session.published.scored_by(scale.record, scale.columns, scale.means())
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
@@ -104,15 +103,14 @@ class JointPrediction:
         quota = self._quota(session.job, session.me, part)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
-        source = session.published.source_as(self._settings_for(session.me, part))
-        rows = await asyncio.to_thread(
-            read_rows, source, labels=False, report=session.report, means=part.standardiser.means()
-        )
+        source = self._rows(session, part)
+        await asyncio.to_thread(tell_of_unseen, source)
+        rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report)
         clock.lap("read_s")
         positions = (await align_by_id(session, seats, rows)).positions
         clock.lap("align_s")
         session.report("score", 0, len(positions), "rows")
-        scores = await self._scores(session, seats, part, quota, rows.features[positions], positions)
+        scores = await self._scores(session, seats, part, quota, rows, positions)
         report = self._report(session, source, rows, positions)
         report["model"] = {"in_shares": isinstance(part, SharedModelPart)}
         if scores is not None:
@@ -132,19 +130,20 @@ class JointPrediction:
         seats: Seats,
         part: Part,
         quota: ScoreQuota | None,
-        features: NDArray[Any],
+        rows: PartyRows,
         positions: NDArray[np.int64],
     ) -> NDArray[np.int64] | None:
-        """Of these rows, at the active party; a passive one's part in scoring them."""
+        """Of the rows at these positions, at the active party; a passive one's part in scoring them."""
+        features, places = rows.features[positions], rows.in_snapshot[positions]
         of_all = await shared_scores.told_all(
             what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel
         )
         if isinstance(part, SharedModelPart):
-            return await scores_in_shares(session, seats, part, of_all, features, quota, positions)
+            return await scores_in_shares(session, seats, part, of_all, features, quota, places)
         own = await asyncio.to_thread(part.score_parts, features)
         if quota is None:
             return await predict.run_active(own, seats.passives, session.channel)
-        await give_scores(quota, session, seats, part, own, positions)
+        await give_scores(quota, session, seats, part, own, places)
         return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,7 @@ class PredictSettings(Settings):
 class PredictJob(AlignedParameters):
     protocol: Literal["predict"] = "predict"  # which system computes
     predict: PredictSettings = PredictSettings()
+    scores_rows: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _has_a_model(self) -> PredictJob:

@@ -19,7 +19,8 @@ from pathlib import Path
 from blindfit.algorithms.errors import LedgerUnavailable
 from blindfit.parties.files import written
 from blindfit.parties.sessions.sessions import ENDS
-from blindfit.parties.store.store import BegunFile, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import BegunFile
 
 
 def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes) -> None:

@@ -20,9 +20,10 @@ from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots, Writer
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.parties.wire.limits import Limits
+from blindfit.parties.wire.pulse import Pulse
 from blindfit.parties.work.compute import workers_of
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Party:
     identity: Identity
     store: Store
     limits: Limits = field(default_factory=Limits)
+    pulse: Pulse = field(default_factory=Pulse)
     write_snapshot: Writer = write_rows
     sessions: Sessions = field(init=False)
     _shared: dict[Callable[[Party], Any], Any] = field(default_factory=dict)

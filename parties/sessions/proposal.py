@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from blindfit.algorithms.messages import ParameterValue, canonical_bytes
 from blindfit.algorithms.protocols.handshake import agreed_digest
-from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.job.parameters import JobParameters, in_digest
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 
@@ -64,6 +64,7 @@ def membership(members: Iterable[Member], proposed_by: str) -> dict[str, Paramet
 def digest_of(
     session: str, protocol: str, members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]
 ) -> str:
-    """Of all that an operator approves; two sessions never have the same."""
-    head = canonical_bytes({"session": session, "protocol": protocol})
-    return hashlib.sha256(hashlib.sha256(head).digest() + agreed_digest(members, parameters)).hexdigest()[:DIGEST_CHARS]
+    """Return the digest of all that an operator approves; two sessions never have the same."""
+    head = canonical_bytes({"session": session, "protocol": in_digest({"protocol": protocol})["protocol"]})
+    agreed = agreed_digest(members, in_digest(parameters))
+    return hashlib.sha256(hashlib.sha256(head).digest() + agreed).hexdigest()[:DIGEST_CHARS]

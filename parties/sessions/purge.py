@@ -30,7 +30,7 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import SESSION
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store.database import Reads, Store
 
 KINDS = ("checkpoints", "models", "predictions", "logs")
 FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without the one; the other says where scores went
@@ -69,7 +69,7 @@ def kept_of(store: Store, data_dir: Path, session: str) -> list[Kept]:
     return [Kept(session, path, path.lstat().st_size) for path in mine]
 
 
-def _check_ended(reader: Transaction, session: str | None) -> None:
+def _check_ended(reader: Reads, session: str | None) -> None:
     row = reader.session(session) if session else None
     if row is not None and row.state not in ENDS:
         raise ConfigError(
@@ -87,7 +87,7 @@ def _files_in(root: Path) -> Iterator[Path]:
         yield root
 
 
-def _is_strangers(path: Path, reader: Transaction) -> bool:
+def _is_strangers(path: Path, reader: Reads) -> bool:
     """Whether a job that this party knows nothing of has put its report beside the file since."""
     try:
         content = read_json(path.parent / LAST)

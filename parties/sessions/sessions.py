@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import structlog
@@ -27,14 +28,20 @@ import structlog
 from blindfit.algorithms.errors import (
     BlindfitError,
     ConfigError,
+    CutOff,
     LedgerUnavailable,
     LimitExceeded,
     LocalProtocolError,
     MalformedMessage,
     PeerAborted,
+    PeerTimeout,
+    PeerUnauthenticated,
+    PeerUnreachable,
     PolicyRefused,
     SessionUnknown,
+    TransportError,
     forget_frames,
+    root_party,
 )
 from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.algorithms.protocols import handshake
@@ -44,14 +51,15 @@ from blindfit.parties.sessions.proposal import Member as Member  # seats know it
 from blindfit.parties.sessions.proposal import ReadJob, digest_of, membership, read_proposal
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
-from blindfit.parties.store.own_receipts import OwnReceipts
-from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, SignedReceipt
-from blindfit.parties.store.store import SessionRow, Store, stamp
-from blindfit.parties.wire import codec, error_codes
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES, OwnReceipts, SignedReceipt
+from blindfit.parties.store.sessions import SessionRow
+from blindfit.parties.wire import codec, error_codes, waits
 from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.exchange import Accounts, ExchangeChannel
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import OpenPeer, Signal, Timeouts
+from blindfit.parties.wire.pulse import Pulse
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
@@ -80,6 +88,7 @@ MOST_RECEIPTS = 24  # of a proposal: of so many populations; all fit into one me
 MOST_TEXT_CHARS = 256  # of one text of a proposal, its parameters aside
 PROGRESS_EVERY_S = 0.1
 CANCEL_GRACE_S = 0.5
+START_S = 60.0  # how long a coordinator may take to start a job that every party has accepted
 STOP_S = 10.0  # how long a party that stops waits for its sessions to tell their peers
 
 
@@ -115,6 +124,8 @@ class Session(Generic[J_co]):
     task: asyncio.Task[None] | None = None
     operator: asyncio.Task[None] | None = None  # waits for one who cancels
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
+    accepted: float = 0.0  # when, by the loop's clock
+    began: float = 0.0  # when it started, by the same
     answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
     meeting: Any = None  # of two measurement servers: what they must agree on before that
     store: Store | None = None  # of this party, where what a session tells is counted
@@ -145,7 +156,7 @@ class Session(Generic[J_co]):
         Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it
         or when it was cut, a job is no other one.
         """
-        job = {name: value for name, value in self.parameters.items() if not self.job.is_aside(name)}
+        job = self.job.digest_fields(asides=False)
         members = {
             f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
         }
@@ -204,6 +215,7 @@ class Sessions:
     read_job: a proposal's parameters -> the job of its system.
     parts: by protocol.
     receipts: of this party's ledger.
+    first_revoked: of these parties, the first whose certificate was revoked since it was shown here; "": none.
     """
 
     def __init__(
@@ -216,10 +228,13 @@ class Sessions:
         parts: Mapping[str, Part],
         snapshots: Snapshots,
         receipts: Callable[[], OwnReceipts],
+        first_revoked: Callable[[Iterable[str]], str] = lambda _names: "",
+        pulse: Pulse | None = None,
     ) -> None:
+        self._pulse = pulse or Pulse()
         self._settings, self._store, self._limits = settings, store, limits
         self._open_peer, self._read_job, self._parts = open_peer, read_job, parts
-        self._snapshots, self._receipts = snapshots, receipts
+        self._snapshots, self._receipts, self._first_revoked = snapshots, receipts, first_revoked
         self._sessions: dict[str, Session[JobParameters]] = {}
         self._accounts = Accounts(limits)
 
@@ -254,12 +269,12 @@ class Sessions:
         self._parts[session.job.protocol].check(session.job, session.me)
         held = self._settings.policy.approve == "ask"
         self._forget_oldest(proposed_by)
-        session.state = next_state("", "propose-held" if held else "propose", session.id)
+        self._is_now(session, next_state("", "propose-held" if held else "propose", session.id))
         self._keep(session, proposal)
         self._sessions[session.id] = session
         if held:
             session.task = asyncio.create_task(self._wait_for_approval(session))
-        session.operator = asyncio.create_task(self._wait_for_cancellation(session))
+        session.operator = asyncio.create_task(self._watch_over(session))
         return session
 
     def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
@@ -323,6 +338,7 @@ class Sessions:
             self._limits,
             timeouts,
             account_of=self._accounts.of,
+            waits=waits.Waits(self._pulse),
         )
         return Session(proposal.session, proposed_by, members, parameters, job, channel, me, store=self._store)
 
@@ -335,7 +351,7 @@ class Sessions:
         try:
             split_address(member.address)
         except ConfigError as error:
-            self._refuse("parties", f"the address of {member.name}: {error}")
+            self._refuse("parties", f"the address of {member.name}: {error.message}")
         return member.address
 
     def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
@@ -355,6 +371,9 @@ class Sessions:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
         for field_name, reason in job.refusals(policy, session.me.role):
             self._refuse(field_name, reason)
+        for dataset in (session.me.dataset, *job.also_reads(session.me.role)):
+            if dataset in self._settings.datasets:  # what else is wrong with another one, the seat says
+                self._snapshots.published(dataset)
 
     def _refuse(self, field_name: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self._settings.name, field=field_name, reason=reason)
@@ -377,14 +396,43 @@ class Sessions:
                     return
             await asyncio.sleep(APPROVAL_POLL_S)
 
-    async def _wait_for_cancellation(self, session: Session[JobParameters]) -> None:
-        """The operator's `blindfit cancel` is another process too."""
+    async def _watch_over(self, session: Session[JobParameters]) -> None:
+        """End a session that its operator cancels, that nobody starts, or in which a certificate is revoked.
+
+        The operator's `blindfit cancel` is another process, and a revocation list another file.
+        """
         while session.state not in ENDS:
             with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more
                 if self._store.reader().is_cancelled(session.id):
                     await self.cancel(session.id, by=self._settings.name)
                     return
+            if self._is_forgotten(session):
+                log.warning("session ends: its coordinator has not started it", session=session.id)
+                await self._stop(session, None)
+                return
+            if revoked := self._revoked_in(session):
+                log.error("session ends: a certificate was revoked", session=session.id, party=revoked)
+                reason = "its certificate was revoked"
+                await self._stop(session, PeerUnauthenticated(peer=revoked, reason=reason, step="session"))
+                return
             await session.change_of_state(APPROVAL_POLL_S)
+
+    def _is_forgotten(self, session: Session[JobParameters]) -> bool:
+        """Return whether the coordinator should have started the session by now.
+
+        It starts a job when every party has accepted, for which each has `timeouts.approval_s`.
+        """
+        patience_s = session.job.timeouts.approval_s + START_S
+        return session.state == "ACCEPTED" and asyncio.get_running_loop().time() - session.accepted > patience_s
+
+    def _revoked_in(self, session: Session[JobParameters]) -> str:
+        """Return the first party whose certificate was revoked; "" also if our list cannot be read.
+
+        Such a list lets nobody new in, and that error says so; it ends no session.
+        """
+        with contextlib.suppress(ConfigError):
+            return self._first_revoked((session.proposed_by, *session.members))
+        return ""
 
     # --- run
 
@@ -404,8 +452,23 @@ class Sessions:
 
     async def _run(self, session: Session[JobParameters]) -> None:
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
+        session.began = asyncio.get_running_loop().time()
         session.channel.start()
         session.channel.on_waiting = session.waits
+        try:
+            error = await self._outcome(session)
+            if error is not None:
+                await self._fail(session, error)
+        except asyncio.CancelledError:
+            why = session.error or PeerAborted(culprit=session.proposed_by, code="CANCELLED")
+            if session.error is not None:  # who has ended it tells all parties: each is to hear it from there first
+                await asyncio.sleep(CANCEL_GRACE_S)
+            with contextlib.suppress(BlindfitError):
+                await session.channel.close(why)
+            raise
+
+    async def _outcome(self, session: Session[JobParameters]) -> Exception | None:
+        """Run the session; return the error with which it failed, or None."""
         try:
             if session.me.dataset:
                 session.snapshot = await asyncio.to_thread(self._snapshot_of, session)
@@ -414,25 +477,20 @@ class Sessions:
             await session.channel.close()
             self._end(session, "finish")
             log.info("session is done", session=session.id)
-        except asyncio.CancelledError:
-            culprit = session.error.culprit if isinstance(session.error, PeerAborted) else session.proposed_by
-            if session.error is not None:  # who has cancelled it tells all parties: each is to hear it from there first
-                await asyncio.sleep(CANCEL_GRACE_S)
-            with contextlib.suppress(BlindfitError):
-                await session.channel.close(PeerAborted(culprit=culprit, code="CANCELLED"))
-            raise
         except Exception as error:  # noqa: BLE001 - a session's end: peers and coordinator are told the code
-            await self._fail(session, error)
+            session.error = error
+            return await self._traced(session, error)
+        return None
 
     def _snapshot_of(self, session: Session[JobParameters]) -> Snapshot:
         """The newest of its dataset; of a training that is resumed, the one that it began with.
 
         Raises:
-            DataError: what is wrong with the rows of a dataset that no job has read before; or a snapshot is gone.
-            PolicyRefused: a job resumes a training of another dataset.
+            DataError: a snapshot is gone.
+            PolicyRefused: the dataset is not published; or a job resumes a training of another dataset.
         """
         resumes, dataset = session.job.resumes, session.me.dataset
-        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.newest(dataset)
+        found = self._snapshots.of_session(resumes) if resumes else self._snapshots.published(dataset)
         if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
             reason = f"{dataset} is not the dataset that {resumes} began with"
             raise PolicyRefused(party=session.me.name, field="dataset", reason=reason)
@@ -449,29 +507,77 @@ class Sessions:
         told = await handshake.run_party(mine, peers, session.channel)
         session.snapshots = {name: snapshot for name, snapshot in {**told, session.me.name: own}.items() if snapshot}
 
+    # --- who is to blame
+
+    def report_of(self, session: Session[JobParameters]) -> waits.Report:
+        """Return whom this party waits for in a session, or waited for when its part ended."""
+        found, error = session.channel.waits.report(), session.error
+        if isinstance(error, BlindfitError):  # what it waits for after that is that others hear of it
+            blamed, step = root_party(error), getattr(error, "step", "")
+            found = (waits.Wait(blamed, step),) if blamed in session.channel.peers else ()
+        has_ended = session.state in ENDS
+        return waits.Report(found, self._pulse.longest_s(session.began), error is not None and not has_ended, has_ended)
+
+    async def _traced(self, session: Session[JobParameters], error: Exception) -> Exception:
+        """Return the error, or for a wait that failed one that says more: whom the others wait for."""
+        if not isinstance(error, PeerTimeout | PeerUnreachable) or error.peer not in session.channel.peers:
+            return error
+        reports = await waits.ask_all({name: partial(self._ask, session, name) for name in session.channel.peers})
+        if len(reports) > 1 and all(report.is_silent for report in reports.values()):
+            return CutOff(peer=session.me.name, step=error.step)
+        if isinstance(error, PeerUnreachable):
+            return error
+        step_s = session.job.timeouts.step_s
+        root = waits.root_of(waits.Wait(error.peer, error.step), reports, step_s, session.me.name)
+        return PeerTimeout(
+            peer=root.party,
+            step=root.step,
+            timeout_s=error.timeout_s,
+            through=root.through,
+            found=root.found,
+            still_s=root.still_s,
+        )
+
+    async def _ask(self, session: Session[JobParameters], peer: str) -> waits.Report:
+        try:
+            channel = await self._open_peer(peer, session.channel.peers[peer])
+        except (TransportError, ConfigError):
+            return waits.SILENT
+        try:
+            return await waits.ask(channel, session.id, tuple(session.members))
+        finally:
+            await channel.close()
+
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
-        log.error("session failed", session=session.id, **described(error))
+        blamed = root_party(error) if isinstance(error, BlindfitError) else ""
+        log.error("session failed", session=session.id, blamed=blamed or session.me.name, **described(error))
         session.error = error
         self._end(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
             await session.channel.close(error)
 
-    async def cancel(self, session_id: str, by: str = "") -> Session[JobParameters]:
+    async def cancel(self, session_id: str, by: str = "", blamed: str = "") -> Session[JobParameters]:
         """Args:
         by: who asks for it; empty: this process, which stops.
+        blamed: the party for which `by` ends the job, as it says.
         """
         session = self.get(session_id)
-        reason = f"{by} has cancelled it" if by else "this party stops"
+        about = {"reason": f"{by} has cancelled it" if by else "this party stops", **_waited_for(session)}
+        about |= {"blamed": blamed} if blamed in session.members else {}
         if session.state not in ENDS or (by and _was_told_by_a_peer(session)):
-            log.warning("session is cancelled", session=session.id, reason=reason)
+            log.warning("session is cancelled", session=session.id, **about)
         if session.state not in ENDS:
-            session.error = PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None
-            if session.task is not None:
-                session.task.cancel()
-            if session.state != "RUNNING":  # else its task closes it
-                await session.channel.discard()
-            self._end(session, "cancel")
+            await self._stop(session, PeerAborted(culprit=by, code="CANCELLED", session=session.id) if by else None)
         return session
+
+    async def _stop(self, session: Session[JobParameters], error: BlindfitError | None) -> None:
+        """End a session from outside its task."""
+        session.error = error
+        if session.task is not None:
+            session.task.cancel()
+        if session.state != "RUNNING":  # else its task closes it
+            await session.channel.discard()
+        self._end(session, "cancel")
 
     async def close(self) -> None:
         sessions = list(self._sessions.values())
@@ -505,6 +611,8 @@ class Sessions:
 
     def _is_now(self, session: Session[JobParameters], state: State) -> None:
         session.state = state
+        if state == "ACCEPTED":
+            session.accepted = asyncio.get_running_loop().time()
         session.changed.notify()
 
     async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
@@ -526,6 +634,12 @@ class Sessions:
             await session.change_of_state(PROGRESS_EVERY_S)
 
 
+def _waited_for(session: Session[JobParameters]) -> dict[str, str]:
+    """Return, for the log, whom a session waited for when it was ended from outside."""
+    found = session.channel.waits.report()
+    return {"waited_for": ", ".join(f"{w.peer} at step {w.step} for {w.since_s:.0f} s" for w in found)} if found else {}
+
+
 def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:
     """Of a cancelled job, before whoever cancels it could say so here."""
     error = session.error
@@ -541,9 +655,11 @@ def _last_event(session: Session[JobParameters]) -> pb.Event:
     if session.state == "DONE":
         return pb.Event(state=state, summary=codec.parameters_to_pb(session.summary), receipt=receipt)
     if session.error is not None:
-        return pb.Event(state=state, error=error_codes.detail_of(session.error), receipt=receipt)
-    code = errors_pb2.POLICY_REFUSED if session.state == "REFUSED" else errors_pb2.CANCELLED
-    return pb.Event(state=state, error=errors_pb2.ErrorDetail(code=code), receipt=receipt)
+        return pb.Event(state=state, error=error_codes.status_of(session.error), receipt=receipt)
+    if session.state == "REFUSED":
+        refused = PolicyRefused(party=session.me.name, field="policy.approve", reason="its operator did not approve it")
+        return pb.Event(state=state, error=error_codes.status_of(refused), receipt=receipt)
+    return pb.Event(state=state, error=error_codes.status_of_code(errors_pb2.CANCELLED), receipt=receipt)
 
 
 def _receipt(receipt: SignedReceipt | None) -> SignedReceiptMessage | None:

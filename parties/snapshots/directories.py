@@ -25,7 +25,8 @@ from pathlib import Path
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import sync_directory
-from blindfit.parties.store.store import SnapshotRow, stamp
+from blindfit.parties.store.database import stamp
+from blindfit.parties.store.snapshots import SnapshotRow
 
 ID_BYTES = 16
 ID = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.origin import Origin, without_values
-from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, no_row_left
+from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, no_row_left, take
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
@@ -29,49 +32,105 @@ class Written:
     Args:
         content_sha256: of ids and labels.
         distinct: how many values each feature has, counted up to `MOST_DISTINCT`.
+        reference: by category, the levels that rows have and that have no column; None where there are many.
+        problems: by the table's columns, why some of them cannot be read.
         remarks: on how it was written, for its operator.
     """
 
     rows: int
     content_sha256: str
     distinct: Mapping[str, int] = field(default_factory=dict)
+    reference: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    problems: Mapping[str, DataError] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
 
 def write_rows(source: Source, directory: Path) -> Written:
-    """Checks every row and writes all into an empty directory.
+    """Check every row and write all into an empty directory.
+
+    Rows that `missing = "drop"` leaves out are written too: which rows these are depends on the columns that are read.
 
     Raises:
         DataError: names the row and the column; or ids repeat, there are no rows, a feature has no value in any, or all
             labels are the same.
     """
     content, seen, labels, distinct = ContentDigest(), DuplicateSearch(), _Spread(), _Distinct(source.feature_names)
+    others, dropped, problems = _Others(source), _Dropped(source), dict(source.problems)
     writer: Any = None
+    n_rows, has_value = 0, np.zeros(len(source.feature_names), np.bool_)
     with new_private(directory / FILE) as file:
-        for batch, arrow in source.canonical():
+        for batch, arrow in source.canonical(problems):
             writer = writer or pa.ipc.new_file(file, arrow.schema)
             writer.write_batch(arrow)
-            content.add(batch)
-            _check_size(source, batch)
-            if len(batch):
-                seen.add(batch)
-            labels.add(batch.labels)
-            distinct.add(batch.features)
+            n_rows += len(batch)
+            seen.add(batch)
+            _check_size(source, batch, problems)
+            others.add(arrow)
+            has_value |= (~np.isnan(batch.features)).any(axis=0)
+            used, whole = dropped.remaining(batch, problems)
+            content.add(used)
+            labels.add(used.labels)
+            distinct.add(whole.features)
         if not content.n_rows:
             raise no_row_left(source)
         writer.close()
     seen.refuse_duplicates(source)
-    counts = distinct.counts()
-    if empty := [name for name, count in counts.items() if not count]:
-        name = source.encoding.column_of(empty[0])[0]
-        raise without_values(source.origin, name, source.advice.leave_out(name))
-    if labels.is_flat:
-        raise source.origin.error(
-            "the label is the same in every row: there is nothing to learn",
-            column=source.settings.label,
-            hint=labels.reason(source.name, source.settings.positive),
-        )
-    return Written(content.n_rows, content.hexdigest(), counts)
+    for name, has_one in zip(source.feature_names, has_value, strict=True):
+        column = source.record.behind[name].name
+        if not has_one and column not in problems:
+            source.tolerate(column, without_values(source.origin, column), problems)
+    if labels.is_flat and (label := source.settings.label) is not None and label not in problems:
+        problem = "the label is the same in every row: there is nothing to learn"
+        error = source.origin.error(problem, column=label, hint=labels.reason(source.name, source.settings.positive))
+        source.tolerate(label, error, problems)
+    return Written(n_rows, content.hexdigest(), distinct.counts(), others.found(), problems, tuple(dropped.remarks()))
+
+
+class _Others:
+    """Levels of categories that have no column."""
+
+    def __init__(self, source: Source) -> None:
+        self._columns = [column for column in source.record.columns if column.kind == "category"]
+        self._found: dict[str, set[str]] = {column.name: set() for column in self._columns}
+
+    def add(self, arrow: Any) -> None:
+        for column in self._columns:
+            found = self._found[column.name]
+            if len(found) <= MOST_LEVELS:
+                found.update(pc.unique(arrow.column(column.name).drop_null()).to_pylist())
+                found.difference_update(column.levels)
+
+    def found(self) -> dict[str, Sequence[str] | None]:
+        return {name: sorted(levels) if len(levels) <= MOST_LEVELS else None for name, levels in self._found.items()}
+
+
+class _Dropped:
+    """Rows that `missing = "drop"` leaves out of a training on all columns."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._rows, self._lacking = source, 0, Counter[str]()
+
+    def remaining(self, batch: RowBatch, problems: Mapping[str, DataError]) -> tuple[RowBatch, RowBatch]:
+        """Return the rows that stay where only the columns that somebody needs are read, and where all are."""
+        source = self._source
+        if source.settings.missing != "drop":
+            return batch, batch
+        lacks_one, lacks_any = np.zeros(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
+        for place, name in enumerate(source.feature_names):
+            column = source.record.behind[name]
+            if column.name not in problems and name == column.valued[0]:
+                missing = np.isnan(batch.features[:, place])
+                self._lacking[column.name] += int(missing.sum())
+                lacks_any |= missing
+                if not source.tolerates(column.name):
+                    lacks_one |= missing
+        self._rows += int(lacks_any.sum())
+        return take(batch, np.flatnonzero(~lacks_one)), take(batch, np.flatnonzero(~lacks_any))
+
+    def remarks(self) -> Iterator[str]:
+        if self._rows:
+            each = ", ".join(f"{count} in {name}" for name, count in self._lacking.most_common() if count)
+            yield f'missing = "drop" leaves out {self._rows} rows: values are missing, {each}'
 
 
 class _Distinct:
@@ -89,24 +148,25 @@ class _Distinct:
         return {name: min(len(seen), MOST_DISTINCT) for name, seen in self._seen.items()}
 
 
-def _check_size(source: Source, batch: RowBatch) -> None:
-    """Here, for the operator alone: a job that ended by a number would tell of it.
+def _check_size(source: Source, batch: RowBatch, problems: dict[str, DataError]) -> None:
+    """Here, for the operator only: a job that ended by a number would tell others of it.
 
     Raises:
         DataError: a feature or label is too large to compute with.
     """
-    names, columns = source.feature_names, batch.features
+    columns = dict(zip(source.feature_names, batch.features.T, strict=True))
     if batch.labels is not None:
-        names, columns = (*names, str(source.settings.label)), np.column_stack([columns, batch.labels])
-    found = np.argwhere(np.abs(columns) > LARGEST)
-    if len(found):
-        row, column = found[0]
-        raise source.origin.error(
-            f"the number is beyond {LARGEST:g}, and too large to compute with",
-            row=int(batch.rows[row]),
-            column=names[column],
-            hint="divide the column by its largest number",
-        )
+        columns[str(source.settings.label)] = batch.labels
+    for name, numbers in columns.items():
+        beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
+        if beyond.size:
+            error = source.origin.error(
+                f"the number is beyond {LARGEST:g}, and too large to compute with",
+                row=int(batch.rows[beyond[0]]),
+                column=name,
+                hint="divide the column by its largest number",
+            )
+            source.tolerate(name, error, problems)
 
 
 class _Spread:
@@ -149,6 +209,16 @@ class RowsFile:
     path: Path
     origin: Origin
     rows: tuple[int, int] | None = None
+
+    @property
+    def booleans(self) -> frozenset[str]:
+        """A snapshot has numbers in their place."""
+        return frozenset()
+
+    @property
+    def problems(self) -> Mapping[str, DataError]:
+        """A snapshot was checked when it was made."""
+        return {}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,24 +18,43 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
+from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
+from blindfit.algorithms.digest_format import DigestFormat
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.statistics.score_leaks import RowContent
-from blindfit.parties.data.encoding import Encoding, WithAbsentLevels
-from blindfit.parties.data.origin import Origin
+from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
+from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
 from blindfit.parties.data.source import Source, fingerprint_of, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
+from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
-from blindfit.parties.store.store import SnapshotRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.snapshots import SnapshotRow
+from blindfit.parties.work.ending import described
 
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
+DIGEST = DigestFormat(renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": []})
+"""How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
-ENCODED = ("positive", "categories", "dates")  # done when a snapshot is made
+ENCODED = ("positive", "categories", "dates", "missing_words", "left_out")  # done when a snapshot is made
+SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
+    "number": ("number", "boolean"),
+    "boolean": ("boolean", "number"),
+    "date": ("date",),
+    "category": ("category",),
+}
+DESCRIBE: dict[Kind, str] = {
+    "number": "take it out of `categories` and `dates`",
+    "boolean": "take it out of `categories` and `dates`",
+    "date": "name it in `dates`; the table must hold dates there",
+    "category": "name it in `categories`",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,23 +85,75 @@ class Snapshot:
         return content_of(self.row, columns)
 
     def source(self) -> Source:
-        """Its rows, with the columns that it was published with; of a party that keeps rows."""
-        meaning = json.loads(self.row.meaning)
-        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
-        columns = tuple(meaning["columns"])
-        return self.source_as(DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows}))
-
-    def source_as(self, settings: DatasetSettings) -> Source:
-        """Its rows, as other settings of the same dataset read them: some of its columns, or without labels.
+        """Return its rows with all columns that it was published with; of a party that keeps rows.
 
         Raises:
-            DataError: it has not all of their columns.
+            DataError: some of these columns cannot be read.
         """
-        file = RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
-        encoding, names = encoding_of_row(self.row), file.names
-        wanted = () if settings.features == "rest" else settings.features
-        absent = tuple(name for name in wanted if name not in names and encoding.stands_for_a_level(name))
-        return Source.of(WithAbsentLevels(file, absent) if absent else file, settings, self.row.dataset, encoding)
+        meaning = DIGEST.restored(json.loads(self.row.meaning))
+        for name, problem in meaning.get("unusable", {}).items():
+            raise _unusable(self.row, name, problem)
+        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
+        columns = tuple(meaning["columns"])
+        chosen = DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows})
+        return Source.of(self._file, chosen, self.row.dataset, record_of(self.row), columns, AsWritten())
+
+    def scored_by(
+        self, record: TableRecord, columns: Sequence[str], means: Mapping[str, float], *, labels: bool = False
+    ) -> Source:
+        """Return its rows as a model reads them: the model's columns, converted by its record. No row is read here.
+
+        Args:
+            columns: the model's, in order.
+            means: by the model's columns, what stands for a missing value where the dataset lets values be missing.
+            labels: whether the dataset's label is read too.
+
+        Raises:
+            DataError: it lacks a column, has it in another kind, or cannot read it.
+        """
+        meaning, there, file = DIGEST.restored(json.loads(self.row.meaning)), record_of(self.row), self._file
+        kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
+        settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
+        problems = meaning.get("unusable", {})
+        described = {name: _described_kind(name, meaning) for name in problems}
+        check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
+        for name in (settings["id"], *record.names, *filter(None, [settings.get("label")])):
+            if name in problems:
+                raise _unusable(self.row, name, problems[name])
+        if older := [c.name for c in record.columns if c.kind == "category" and c.name not in file.names]:
+            raise file.origin.error(
+                "it was made by an older version, and keeps no texts of this column",
+                column=older[0],
+                hint="publish the dataset again",
+            )
+        chosen = DatasetSettings(**{**settings, "features": tuple(columns), "batch_rows": self.batch_rows})
+        return Source.of(file, chosen, self.row.dataset, record.with_fill(means), columns, ByModel(record))
+
+    @property
+    def _file(self) -> RowsFile:
+        return RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
+
+
+def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) -> None:
+    """Raises DataError: the table lacks a column of a model's record, or has it in another kind."""
+    refuse_missing_names(record.names, list(there), origin)
+    for column in record.columns:
+        kind = there[column.name]
+        if kind not in SERVES[column.kind]:
+            problem = f"the model reads it as a {column.kind}, and the dataset describes a {kind}"
+            raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
+
+
+def _described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
+    """Return the kind that the party's file gives a column that could not be read."""
+    if column in (meaning["categories"] or ()):
+        return "category"
+    return "date" if column in (meaning["dates"] or ()) else "number"
+
+
+def _unusable(row: SnapshotRow, column: str, problem: str) -> DataError:
+    hint = f"correct it, and publish the dataset again: snapshot {row.number} has no column {column}"
+    return DataError(problem, hint=hint)
 
 
 class Snapshots:
@@ -120,30 +191,38 @@ class Snapshots:
             )
         return None
 
+    def names_published(self) -> Iterator[str]:
+        """Yield the datasets that have a current snapshot."""
+        for dataset in self._settings.datasets:
+            with suppress(ConfigError):  # this process must be started again before it reads the dataset
+                if self.current(dataset) is not None:
+                    yield dataset
+
     def all_of(self, dataset: str) -> list[Snapshot]:
         """Those whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def newest(self, dataset: str) -> Snapshot:
-        """The current one; the first use of a dataset publishes it.
+    def published(self, dataset: str) -> Snapshot:
+        """Return the current snapshot, which jobs read. A job makes none: its refusal could tell what rows hold.
 
         Raises:
-            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+            PolicyRefused: there is none.
+            ConfigError: as `current`.
         """
-        return self.current(dataset) or self.published(dataset)
-
-    def published(self, dataset: str) -> Snapshot:
-        """The next one, made by the party itself: its log says so."""
-        made = self.publish(dataset)
-        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
-        for caution in self.cautions(made):
-            log.warning(caution, dataset=dataset)
-        return made
+        found = self.current(dataset)
+        if found is None:
+            raise PolicyRefused(party=self._settings.name, field="dataset", reason=not_published(dataset))
+        return found
 
     def cautions(self, made: Snapshot) -> Iterator[str]:
         """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
         counts it begins."""
         yield from made.remarks
+        dataset = made.row.dataset
+        if self._dataset(dataset).publish_every_h is not None and self.waits_for_operator(dataset):
+            yield schedule_waits(dataset)
+        for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
+            yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
@@ -188,9 +267,21 @@ class Snapshots:
         return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
-        """What a job would read: the current snapshot, or before its first use the source, of which no row is read."""
-        found = self.current(dataset)
-        return found.source() if found else open_source(self._dataset(dataset), self._base_dir, dataset)
+        """Return the rows of the current snapshot.
+
+        Raises:
+            PolicyRefused, ConfigError: as `published`.
+        """
+        return self.published(dataset).source()
+
+    def check_scored(self, dataset: str, record: TableRecord, columns: Sequence[str]) -> None:
+        """Check that a model can read the current snapshot.
+
+        Raises:
+            PolicyRefused, ConfigError: as `published`.
+            DataError: the snapshot lacks a column, has it in another kind, or cannot read it.
+        """
+        self.published(dataset).scored_by(record, columns, {})
 
     def changed_since(self, snapshot: Snapshot) -> bool | None:
         """Whether the source has changed; None: a database cannot tell. For the party's own operator."""
@@ -202,19 +293,62 @@ class Snapshots:
             return True
         return found != snapshot.row.source
 
-    def overdue(self, dataset: str) -> bool:
-        """Whether its owner's schedule asks for the next one, changed or not."""
-        every = self._dataset(dataset).publish_every_h
-        if every is None or (current := self.current(dataset)) is None:
-            return False
-        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
-
     def tell_of_changes(self) -> None:
-        """The operator alone, in the log."""
-        for dataset in self._settings.datasets:
+        """Log for the operator which datasets have changed, and which schedules do not run."""
+        for dataset, settings in self._settings.datasets.items():
             current = self.current(dataset)
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
+            if current is not None and settings.publish_every_h is not None and self.waits_for_operator(dataset):
+                log.warning(schedule_waits(dataset), dataset=dataset)
+
+    # --- which the party makes by itself
+
+    def waits_for_operator(self, dataset: str) -> str:
+        """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
+        return why_it_waits(self._settings, dataset, self._store.reader().snapshots())
+
+    def make_first(self) -> None:
+        """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
+
+        A column that cannot be read is left out. A dataset whose ids cannot be read stays unpublished, and the party
+        starts without it.
+        """
+        for dataset in self._settings.datasets:
+            try:
+                if self.current(dataset) is None:
+                    self.make_next(dataset, skip_unreadable=True)
+            except Exception as error:  # noqa: BLE001 - the operator is told, and the other datasets are as good as ever
+                log.error("dataset is not published", dataset=dataset, **described(error))
+
+    def make_overdue(self, dataset: str) -> None:
+        """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
+        if self.overdue(dataset):
+            self.make_next(dataset)
+
+    def overdue(self, dataset: str) -> bool:
+        """Return whether the owner's schedule asks for the next snapshot."""
+        every = self._dataset(dataset).publish_every_h
+        if every is None or (current := self.current(dataset)) is None or self.waits_for_operator(dataset):
+            return False
+        return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
+
+    def make_next(self, dataset: str, *, skip_unreadable: bool = False) -> None:
+        """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log says so.
+
+        Args:
+            skip_unreadable: as `publish`.
+
+        Raises:
+            DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
+        """
+        if reason := self.waits_for_operator(dataset):
+            log.warning(reason, dataset=dataset)
+            return
+        made = self.publish(dataset, skip_unreadable=skip_unreadable)
+        log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
+        for caution in self.cautions(made):
+            log.warning(caution, dataset=dataset)
 
     def unknown(self) -> Iterator[str]:
         """Directories with a snapshot's name that the party's database does not know; for its operator."""
@@ -236,11 +370,18 @@ class Snapshots:
     # --- making them
 
     def publish(
-        self, dataset: str, *, other_people: bool = False, on_waiting: Callable[[str], None] | None = None
+        self,
+        dataset: str,
+        *,
+        skip_unreadable: bool = False,
+        other_people: bool = False,
+        on_waiting: Callable[[str], None] | None = None,
     ) -> Snapshot:
-        """Makes the next one; nothing of it is there unless all of it is.
+        """Make the next snapshot; nothing of it is there unless all of it is.
 
         Args:
+            skip_unreadable: leave out columns that cannot be read, except the ids. A job that needs such a column is
+                refused. By default only the columns that the snapshot before left out may be unreadable.
             other_people: the operator's word that its people are none of another population.
             on_waiting: is told what is waited for, where another one is being made; by default the log is.
 
@@ -249,7 +390,7 @@ class Snapshots:
             ConfigError: the rows are known under another population.
         """
         settings = self._dataset(dataset)
-        source = open_source(settings, self._base_dir, dataset)
+        source = open_source(settings, self._base_dir, dataset, self._tolerance(dataset, skip_unreadable))
         fingerprint = source.fingerprint()  # before the rows are read: a file that changes meanwhile is seen to differ
         try:
             make_private(self._directory)
@@ -268,6 +409,14 @@ class Snapshots:
                 f"{dataset}: its snapshot in {self._directory} cannot be written: {error.strerror or error}",
                 hint="is the disk full, or may this user not write there?",
             ) from error
+
+    def _tolerance(self, dataset: str, skip_unreadable: bool) -> Tolerates:
+        if skip_unreadable:
+            row_id = self._dataset(dataset).id
+            return lambda column: column != row_id
+        before = self._store.reader().snapshots(dataset)
+        unusable = json.loads(before[-1].meaning).get("unusable", {}) if before else {}
+        return unusable.__contains__ if unusable else nothing
 
     def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:
         """Removes the files of all but the newest; what was charged for them stays in the ledger.
@@ -306,9 +455,7 @@ class Snapshots:
                 meaning=json.dumps(
                     {
                         **_meaning(settings),
-                        "columns": list(source.feature_names),
-                        "levels": dict(source.encoding.levels),
-                        "indicators": source.encoding.indicators,
+                        **_found(source, written),
                         "distinct": dict(written.distinct),
                     }
                 ),
@@ -318,7 +465,7 @@ class Snapshots:
                 other_people=int(other_people),
                 made=stamp(),
             )
-            _refuse_another_population(row, known)
+            refuse_another_population(row, known)
             transaction.add_snapshot(row)
         return replace(self._at(row), remarks=written.remarks)
 
@@ -330,10 +477,9 @@ class Snapshots:
         return Snapshot(row, self._directory / row.id, described.batch_rows if described else BATCH_ROWS)
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
-        """An operator who describes a dataset in other words has another one, which its first use publishes."""
-        meaning = json.loads(row.meaning)
-        described = _meaning(settings)
-        return all(meaning.get(name) == described.get(name) for name in {*described, "except"})
+        """Return whether the snapshot is of the dataset as these settings describe it."""
+        meaning, described = json.loads(row.meaning), _meaning(settings)
+        return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
 
 
 def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
@@ -341,44 +487,62 @@ def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
     distinct = json.loads(row.meaning)["distinct"]
     if missing := [name for name in columns if name not in distinct]:
         raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
-    encoding = encoding_of_row(row)
+    record = record_of(row)
     counts: dict[str, int] = {}
     for name in columns:  # the columns of a category are one: a row has one level, or none of them
-        column, level = encoding.column_of(name)
-        if level is None:
-            counts[column] = distinct[name]
-        elif column in encoding.levels and distinct[name] > 1:
-            counts[column] = counts.get(column, 1) + 1
+        column = record.behind[name]
+        if record.level_of(name) is None:
+            counts[column.name] = distinct[name]
+        elif column.kind == "category" and distinct[name] > 1:
+            counts[column.name] = counts.get(column.name, 1) + 1
     return RowContent.of(list(counts.values()))
 
 
-def encoding_of_row(row: SnapshotRow) -> Encoding:
-    """How its columns were made of those of the table."""
+def record_of(row: SnapshotRow) -> TableRecord:
+    """Return what its columns were made of, without means."""
     meaning = json.loads(row.meaning)
-    levels = {column: tuple(levels) for column, levels in meaning.get("levels", {}).items()}
-    return Encoding(levels, indicators=tuple(meaning.get("indicators", ())))
+    levels, dates = meaning.get("levels", {}), meaning.get("dates") or ()
+    booleans, reference = meaning.get("booleans", ()), meaning.get("reference", {})
+    are_found = not isinstance(meaning.get("categories"), Mapping)  # then every level of a row has a column
+    columns = []
+    for name in _table_columns(meaning):
+        rule = rule_of(meaning.get("missing", ""), lacks_values=name in meaning.get("indicators", ()))
+        if name in levels:
+            others = [] if are_found else reference.get(name)
+            met = None if others is None else tuple(others)
+            columns.append(TableColumn(name, "category", tuple(levels[name]), met, rule, declared=not are_found))
+        else:
+            kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
+            columns.append(TableColumn(name, kind, missing=rule))
+    return TableRecord(tuple(columns), missing_words=tuple(meaning.get("missing_words") or MISSING_WORDS))
+
+
+def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
+    """The table's columns that a snapshot's come from, in order."""
+    levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
+    of_made = {made(name, level): name for name in levels for level in levels[name]}
+    of_made |= {made(name, ""): name for name in indicators}
+    return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
+
+
+def _found(source: Source, written: Written) -> dict[str, Any]:
+    """What the rows, and not the party's file, say of the columns."""
+    usable = [column for column in source.record.columns if column.name not in written.problems]
+    return {
+        "columns": [name for name in source.feature_names if source.record.behind[name] in usable],
+        "levels": {column.name: column.levels for column in usable if column.kind == "category"},
+        "reference": {name: written.reference.get(name) for name in source.record.names if name in written.reference},
+        "booleans": [column.name for column in usable if column.kind == "boolean"],
+        "indicators": [column.name for column in usable if column.missing == "indicator"],
+        "unusable": {name: problem.message for name, problem in written.problems.items()},
+    }
 
 
 def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
     chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    excepted = {"except": list(settings.left_out)} if settings.left_out else {}  # absent, as before there was any
-    return {**chosen, **excepted, "url": without_password(settings.url)}
+    return DIGEST.fields({**chosen, "url": without_password(settings.url)})
 
 
-def _refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
-    """Two budgets for the same people would be twice the budget."""
-    others = [
-        k for k in known if k.population and k.population != row.population
-        and (k.dataset == row.dataset or k.content_sha256 == row.content_sha256)
-    ]  # fmt: skip
-    if not row.population or not others or row.other_people:
-        return
-    if any(k.other_people and (k.dataset, k.population) == (row.dataset, row.population) for k in known):
-        return
-    other = others[-1]
-    raise ConfigError(
-        f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
-        f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
-        hint=f'set datasets.{row.dataset}.population = "{other.population}"; or, if these are other people, '
-        f"`blindfit publish PARTY.TOML {row.dataset} --other-people`",
-    )
+def not_published(dataset: str) -> str:
+    """Say so to a proposer: in the same words whatever the rows hold."""
+    return f"{dataset} is not published: the party's operator runs `blindfit publish PARTY.TOML {dataset}`"

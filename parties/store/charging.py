@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+
 from blindfit.algorithms.errors import DataError, LedgerBehind, LedgerUnavailable
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.charges import ChargeCounter, Charges
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt
-from blindfit.parties.store.store import Store, Transaction, stamp
+from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt, charge_of
+from blindfit.parties.store.database import Reads, Store, Writes, stamp
 
 MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"
 
@@ -20,10 +25,10 @@ def check_chain(store: Store) -> None:
     try:
         book.verify_chain(store.reader().ledger())
     except DataError as error:
-        raise DataError(f"{store.path}: {error}: a budget would be spent twice", hint=MEND) from None
+        raise DataError(f"{store.path}: {error.message}: a budget would be spent twice", hint=MEND) from None
 
 
-def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
+def check(reader: Reads, charge: Charge, budget: Budget) -> None:
     """Raises:
     LedgerUnavailable: an entry is missing.
     LedgerBehind: somebody's receipt proves entries that the ledger does not have.
@@ -35,7 +40,7 @@ def check(reader: Transaction, charge: Charge, budget: Budget) -> None:
     book.check_budget(events, charge.event, budget, charge.population)
 
 
-def check_rollbacks(reader: Transaction, population: str) -> None:
+def check_rollbacks(reader: Reads, population: str) -> None:
     """One ledger for all populations; the error names the asker's, as another one is none of its business.
 
     Raises:
@@ -55,21 +60,67 @@ def check_rollbacks(reader: Transaction, population: str) -> None:
         )
 
 
-def last_position(reader: Transaction) -> int:
+def last_position(reader: Reads) -> int:
     last = reader.last_entry()
     return last.position if last else 0
 
 
-def enter(transaction: Transaction, charge: Charge, answer_sha256: str = "") -> LedgerEntry:
+def enter(transaction: Writes, charge: Charge, answer_sha256: str = "") -> LedgerEntry:
     """Charges, once it was checked in the same transaction; on the disk when that ends."""
     entry = book.append(transaction.last_entry(), charge, time=stamp(), answer_sha256=answer_sha256)
     transaction.add_entry(entry)
     return entry
 
 
-def paid(reader: Transaction, charge: Charge) -> bool:
+def paid(reader: Reads, charge: Charge) -> bool:
     """Whether this question about this snapshot was charged before."""
     return any(
         (entry.snapshot, entry.request_id) == (charge.snapshot, charge.request_id) and entry.kind == "release"
         for entry in reader.ledger(charge.population)
     )
+
+
+# --- what was charged, read from the ledger once: a long history does not make every request slow --------------
+
+
+@dataclass
+class _Book:
+    last: LedgerEntry | None = None
+    events: list[ReleaseEvent] = field(default_factory=list)
+    counter: ChargeCounter = field(default_factory=ChargeCounter)
+
+    def add(self, entry: LedgerEntry) -> None:
+        self.last = entry
+        self.events.append(ReleaseEvent.from_canonical(entry.event))
+        self.counter.add(charge_of(entry))
+
+
+class Books:
+    """Of all populations. What it says is what the reader's own view of the ledger says."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._books: dict[str, _Book] = defaultdict(_Book)
+
+    def events(self, reader: Reads, population: str) -> list[ReleaseEvent]:
+        with self._lock:
+            return list(self._up_to_date(reader, population).events)
+
+    def charges(self, reader: Reads, population: str) -> Charges:
+        with self._lock:
+            return self._up_to_date(reader, population).counter.charges()
+
+    def last(self, reader: Reads, population: str) -> LedgerEntry | None:
+        """The newest charge."""
+        with self._lock:
+            return self._up_to_date(reader, population).last
+
+    def _up_to_date(self, reader: Reads, population: str) -> _Book:
+        known = self._books[population].last
+        if known is not None and reader.entry_at(known.position) != known:
+            # It was read within a transaction that was taken back since, or that the reader does not see.
+            del self._books[population]
+        book = self._books[population]
+        for entry in reader.ledger(population, after=book.last.position if book.last else 0):
+            book.add(entry)
+        return book

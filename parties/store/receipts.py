@@ -1,15 +1,26 @@
-"""Receipts of others' ledgers: checked, and kept for the next request, so that a restored ledger is noticed."""
+"""Signed receipts of charges: others' ledgers' are kept, the own ledger's are given and compared with what it has.
+
+A ledger that was restored from a backup is behind a receipt that somebody holds. It is noticed, nothing is charged
+until the operator acknowledges it, and what the receipt proves is charged again then.
+"""
 
 from __future__ import annotations
 
-from blindfit.algorithms.errors import DataError, MalformedMessage
-from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.errors import DataError, LedgerBehind, MalformedMessage, PolicyRefused
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.charges import CountedCharge
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Charge, LedgerEntry, Receipt
 from blindfit.parties.files import signing
-from blindfit.parties.store.store import Store
+from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.store.charging import Books, last_position
+from blindfit.parties.store.database import Reads, Store, Writes, stamp
 
 MOST_RECEIPT_BYTES = 2**17  # twice what 256 different charges take
 SignedReceipt = tuple[bytes, bytes]
 """Statement and signature; two empty ones: there is none."""
+
+FORMER_KEY = "its operator puts the former receipt_key.pem back, from a backup"
 
 
 def check_given(receipt: SignedReceipt, server: str, key: bytes, population: str | None = None) -> Receipt:
@@ -49,3 +60,107 @@ def hold_receipt(store: Store, server: str, key: bytes, population: str, receipt
     with store.transaction() as transaction:
         if proves_more(given, transaction.receipt_held(server, population)[0]):
             transaction.hold_receipt(server, population, receipt)
+
+
+# --- receipts of the own ledger ----------------------------------------------------------------------------------
+
+
+class OwnReceipts:
+    """
+    Args:
+        name: of the party whose ledger it is.
+    """
+
+    def __init__(self, name: str, store: Store, key: SigningKey) -> None:
+        self.books = Books()
+        self._name, self._store, self._key = name, store, key
+
+    @property
+    def public_key(self) -> bytes:
+        return self._key.public_bytes
+
+    def take(self, presented: SignedReceipt, by: str) -> None:
+        """A restored backup refunds no budget: what others can prove must still be in the ledger. Where it is not, the
+        ledger is known to be behind from here on, and nothing is charged (`charging.check_rollbacks`).
+
+        Raises:
+            PolicyRefused: this party did not sign it.
+        """
+        statement, signature = presented
+        if len(statement) > MOST_RECEIPT_BYTES or not signing.verify(self.public_key, statement, signature):
+            self._refuse(f"the one that {by} presents is not signed by this party's receipt key: {FORMER_KEY}")
+        receipt = Receipt.from_statement(statement)
+        if receipt.server != self._name:
+            self._refuse(f"the one that {by} presents is another party's, which has the same key")
+        compare_receipt(receipt, self._store)
+
+    def of_entry(self, transaction: Reads, entry: LedgerEntry) -> SignedReceipt:
+        """Of the last entry of its population."""
+        charges = self.books.charges(transaction, entry.population)
+        statement = book.receipt_for(self._name, entry, charges, transaction.entry_at).statement()
+        return statement, self._key.sign(statement)
+
+    def newest(self, population: str) -> SignedReceipt:
+        """Of all that the population was charged; of nothing where it was not."""
+        with self._store.view() as reader:
+            last = self.books.last(reader, population)
+            return self.of_entry(reader, last) if last else (b"", b"")
+
+    def _refuse(self, reason: str) -> None:
+        raise PolicyRefused(party=self._name, field="receipt", reason=reason)
+
+
+# --- a ledger that is behind a receipt ---------------------------------------------------------------------------
+
+
+def acknowledge_rollbacks(store: Store) -> int:
+    """The operator's word that the ledger was restored: charges again what the noticed receipts prove.
+
+    Returns:
+        How many charges were recovered; a sum of many counts once.
+    """
+    recovered = 0
+    with store.transaction() as transaction:
+        for statement in transaction.rollbacks():
+            receipt = Receipt.from_statement(statement)
+            for charge, count in _missing(receipt, transaction):
+                for _ in range(count):
+                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))
+                    recovered += 1
+        transaction.acknowledge_rollbacks(stamp())
+    return recovered
+
+
+def _recovered_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
+    event = ReleaseEvent.from_canonical(charge.event)
+    again = Charge(receipt.population, event, content_sha256=receipt.entry_hash)
+    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.recovered_kind(charge))
+
+
+def compare_receipt(receipt: Receipt, store: Store) -> None:
+    """Notices a receipt that the ledger should show and does not."""
+    reader = store.reader()
+    try:
+        book.check_receipt(receipt, reader.entry_at, last_position=last_position(reader))
+    except LedgerBehind:
+        # What was lost and acknowledged was charged again in the same transaction, under other hashes.
+        if not reader.is_acknowledged(receipt.statement()) and not _was_recovered(receipt, reader):
+            with store.transaction() as transaction:
+                transaction.notice_rollback(receipt.statement(), stamp())
+
+
+def _was_recovered(receipt: Receipt, reader: Reads) -> bool:
+    """Whether an acknowledged receipt is of the same lost ledger, at this entry or later, and all that this one proves
+    was charged again: of another population, or of another lost ledger, it may prove what is missing.
+    """
+    at = (receipt.position, receipt.entry_hash)
+    acknowledged = map(Receipt.from_statement, reader.acknowledged_rollbacks())
+    if not any(at in ((known.position, known.entry_hash), *known.landmarks) for known in acknowledged):
+        return False
+    return not _missing(receipt, reader)
+
+
+def _missing(receipt: Receipt, reader: Reads) -> list[tuple[CountedCharge, int]]:
+    statements = (*reader.rollbacks(), *reader.acknowledged_rollbacks())
+    common, entries = book.common_position(receipt, reader.entry_at), reader.ledger(receipt.population)
+    return list(book.missing_charges(receipt, entries, common, map(Receipt.from_statement, statements)))

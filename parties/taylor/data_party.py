@@ -85,8 +85,7 @@ class DataParty:
             charging.check_rollbacks(self._party.store.reader(), population_of(dataset, me.dataset))
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
-        if published := self._party.snapshots.current(me.dataset):
-            self._quota(job, me, published, source.feature_names)
+        self._quota(job, me, self._party.snapshots.published(me.dataset), source.feature_names)
 
     def _quota(self, job: TaylorJob, me: Member, snapshot: Snapshot, columns: Sequence[str]) -> ScoreQuota | None:
         """Of a passive party.
@@ -108,7 +107,7 @@ class DataParty:
     async def _run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
         seats, job, clock = Seats.of(session), session.job, Clock()
         active = seats.me == seats.chain[0]
-        source, dataset = session.published.source(), self._party.settings.datasets[session.me.dataset]
+        source, dataset = session.published.source().filled(), self._party.settings.datasets[session.me.dataset]
         quota = self._quota(job, session.me, session.published, source.feature_names)
         rows = await asyncio.to_thread(read_rows, source, labels=active, report=session.report)
         randomness = await drawn_together(self._party, session, seats.chain)
@@ -130,17 +129,18 @@ class DataParty:
             order,
             active=active,
             label_range=dataset.label_range,
+            table=source.record,
         )
         tell_of_clipping(session.me.dataset, prepared)
         if quota is not None and not job.resumes:  # one that is resumed may have given its scores before it stopped
-            quota.check_new_model(session, aligned.positions[prepared.plan.test])
+            quota.check_new_model(session, common.in_snapshot[prepared.plan.test])
         epochs_kept, layout = ",".join(map(str, checkpoints.epochs())), named(randomness)
         mine = Ready(n_columns, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
         refuse_leaks(leaks_of(parameters, prepared.plan, job), job, seats.me)
         if active and job.privacy is None:
-            count_label_bits(session, self._party.store, parameters, prepared.plan, aligned.positions)
+            count_label_bits(session, self._party.store, parameters, prepared.plan, common.in_snapshot)
         drawn = layout, told[seats.key_node].drawn
         charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
@@ -162,7 +162,7 @@ class DataParty:
             in_thread=asyncio.to_thread,
         )
         clock.lap("train_s")
-        tell_of_short_steps(seat.optimiser)
+        settled = has_settled(seat.optimiser)
         part = model_part(session, prepared, seat)
         if quota is not None:
             part = replace(part, score_rounding=quota.rounding(part))
@@ -173,7 +173,7 @@ class DataParty:
             part,
             job.taylor.threshold,
             quota,
-            aligned.positions,
+            common.in_snapshot,
             calibrate=job.calibrates,
         )
         if job.calibrates_by_sums and active:
@@ -184,6 +184,7 @@ class DataParty:
         clock.lap("evaluate_s")
         evaluation = None if tested is None else tested.evaluation
         report = report_of(session, source, prepared, epochs, evaluation, charged) | {"timing": clock.laps}
+        report["fit"]["settled"] = settled
         if job.calibrates_by_sums and active:
             report["calibration"] = {"slope": part.slope, "offset": part.offset}
         write_part(self._party, session.id, prepared, part, tested, report)
@@ -254,7 +255,7 @@ class DataParty:
         )
         if prepared.labels.y is not None:
             seat.y = prepared.labels.y
-            seat.label_terms = grid.label_terms(prepared.labels.y, self._jitter(session, aligned.positions))
+            seat.label_terms = grid.label_terms(prepared.labels.y, self._jitter(session, prepared.rows.in_snapshot))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
@@ -272,10 +273,15 @@ class DataParty:
         return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
 
 
-def tell_of_short_steps(optimiser: Optimiser) -> None:
-    """The operator alone: how far scores would move is a fact of the rows."""
-    if optimiser.shortened >= optimiser.n_batches:
-        log.warning("training has not settled: every step of its last epoch was shortened; lower taylor.learning_rate")
+def has_settled(optimiser: Optimiser) -> bool:
+    """Return whether a step of the last epoch was short enough by itself; the log and the party's own report say so.
+
+    Others must not know: how far scores would move follows from the values of the rows.
+    """
+    if optimiser.shortened < optimiser.n_batches:
+        return True
+    log.warning("training has not settled: every step of its last epoch was shortened; lower taylor.learning_rate")
+    return False
 
 
 def model_part(session: Session[TaylorJob], prepared: Prepared, seat: DataSeat) -> VerticalModelPart:

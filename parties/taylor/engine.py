@@ -22,7 +22,7 @@ def check_engine(job: TaylorJob, party: str) -> None:
     try:
         engine_of(job.paillier.engine)
     except ConfigError as missing:
-        raise PolicyRefused(party=party, field="paillier.engine", reason=f"{missing}: {missing.hint}") from None
+        raise PolicyRefused(party=party, field="paillier.engine", reason=f"{missing.message}: {missing.hint}") from None
 
 
 async def receive_key(session: Session[TaylorJob], seats: Seats) -> PublicKey:

@@ -19,7 +19,7 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
@@ -61,17 +61,20 @@ def _check(session: Session[TaylorJob], before: list[float], share: float) -> No
 def _digest(
     session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, positions: NDArray[np.int64]
 ) -> str:
-    """Of all that the equations in the labels depend on, but for the weights: which rows are together, in which size of
-    jitter and factors, beside which columns; the training rows, that these were scaled on, are those of all batches.
+    """Return a digest of all that the equations in the labels depend on, except the weights.
+
+    It covers which rows are together, the size of jitter, the factors, and the columns of the passive parties. The
+    training rows, on which these columns were scaled, are the rows of all batches.
     """
-    job, linked = session.job, session.job.align.method == "linkage"
+    job, options = session.job, session.job.digest_fields()
+    align = {name.removeprefix("align."): value for name, value in options.items() if name.startswith("align.")}
     columns = dict(zip(parameters.data_parties[1:], parameters.columns[1:], strict=True))
     meaning = {
         "passive": {name: [session.snapshots.get(name, ""), count] for name, count in columns.items()},
         "shortened": preparation_of(job).match_rate,
-        "class_weights": job.taylor.class_weights,
-        "jitter": job.taylor.jitter,
-        "linkage": job.align.model_dump(mode="json") if linked else None,  # which of the other's rows is in a slot
+        "class_weights": options["taylor.class_weights"],
+        "jitter": options["taylor.jitter"],
+        "linkage": align if job.align.method == "linkage" else None,  # which of the other's rows is in a slot
     }
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
     for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.accountant import common_neighbours, composed_epsilon
+from blindfit.algorithms.privacy.accountant import common_neighbours, spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
@@ -20,7 +20,7 @@ from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store import charging
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def charge(
         LedgerUnavailable: the ledger could not be written.
     """
     privacy = session.job.required_privacy
-    asked = charge_of(session, settings, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
+    asked = charge_of(session, settings, store, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
     with store.transaction() as transaction:
         charging.check_rollbacks(transaction, asked.population)
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
@@ -80,25 +80,41 @@ def charge(
 def charge_of(
     session: Session[TrainingParameters],
     settings: PartySettings,
+    store: Store,
     event: ReleaseEvent,
     epsilon: float,
     unit: str,
     drawn: Sequence[str],
 ) -> Charge:
-    """Raises ConfigError: the dataset has no population."""
-    dataset = settings.datasets[session.me.dataset]
-    parts = (
-        session.question,
-        session.published.id.encode(),
-        event.canonical().encode(),
-        *(name.encode() for name in drawn),
-    )
-    identity = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+    """Return the charge of a question about a snapshot, as it was entered before if it was asked before.
+
+    The noise multiplier follows from the question. Another version, or another machine, computes another last digit of
+    it: that must not make another question.
+
+    Args:
+        event: as it is computed here and now.
+
+    Raises:
+        ConfigError: the dataset has no population.
+    """
+    dataset, snapshot = settings.datasets[session.me.dataset], session.published.id
+    population = population_of(dataset, session.me.dataset)
+
+    def identity_with(event: str) -> str:
+        parts = (session.question, snapshot.encode(), event.encode(), *(name.encode() for name in drawn))
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+    releases = (entry for entry in store.reader().ledger(population) if entry.kind == "release")
+    entered = [entry for entry in releases if entry.snapshot == snapshot]
+    known = {entry.content_sha256 for entry in entered}
+    earlier = (text for text in dict.fromkeys(entry.event for entry in entered) if identity_with(text) in known)
+    event = ReleaseEvent.from_canonical(next(earlier, event.canonical()))
+    identity = identity_with(event.canonical())
     return Charge(
-        population=population_of(dataset, session.me.dataset),
+        population=population,
         event=event,
         dataset=session.me.dataset,
-        snapshot=session.published.id,
+        snapshot=snapshot,
         requester=session.proposed_by,
         request_id=identity[:32],
         content_sha256=identity,
@@ -124,7 +140,7 @@ def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
         epsilon=asked.epsilon,
         delta=asked.delta,
         noise_multiplier=asked.event.noise_multiplier,
-        spent_epsilon=composed_epsilon(events, budget.delta),
+        spent_epsilon=spent_epsilon(events, budget.delta),
         spent_neighbours=common_neighbours(events),
         budget_epsilon=budget.epsilon,
         budget_delta=budget.delta,

@@ -20,7 +20,7 @@ def load_pretrained(path: str | Path) -> Pretrained:
     try:
         return Pretrained.from_dict(content)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
@@ -33,9 +33,9 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
     path = within(option, given, base_dir)
     init = load_pretrained(path)
     try:
-        init.check_columns(source.feature_names)
+        init.check_columns(source.feature_names, source.record)
     except DataError as error:
-        raise DataError(f"{path}: {error}", hint=error.hint) from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return init
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import structlog
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.levels import added, unseen_levels
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, Source
 from blindfit.parties.settings import PartyDatasetSettings
-from blindfit.parties.tables import validate
+
+log = structlog.get_logger(__name__)
 
 Floats = NDArray[np.float64]
 Report = Callable[[str, int, int, str], None]
@@ -22,12 +25,24 @@ Report = Callable[[str, int, int, str], None]
 
 @dataclass(frozen=True, repr=False)
 class PartyRows:
-    """Rows as they were read; `labels` at the active party alone."""
+    """Rows as they were read; `labels` at the active party only.
+
+    Attributes:
+        there: False where a slot of linkage has no row of this party.
+        places: each row's place in the snapshot, which has rows that `missing = "drop"` leaves out here; -1 for none.
+            None: the snapshot has these rows and no others.
+    """
 
     ids: Any  # pyarrow StringArray
     features: Floats
     labels: Floats | None
-    there: NDArray[np.bool_]  # False where a slot of linkage has no row of this party
+    there: NDArray[np.bool_]
+    places: NDArray[np.int64] | None = None
+
+    @property
+    def in_snapshot(self) -> NDArray[np.int64]:
+        """Each row's place in the snapshot."""
+        return np.arange(len(self.there)) if self.places is None else self.places
 
     def take(self, positions: NDArray[np.int64]) -> PartyRows:
         """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
@@ -36,7 +51,7 @@ class PartyRows:
         features = self.features[safe] * there[:, None]
         labels = None if self.labels is None else self.labels[safe] * there
         ids = pa.compute.if_else(pa.array(there), self.ids.take(pa.array(safe)), pa.scalar(""))
-        return PartyRows(ids, features, labels, there)
+        return PartyRows(ids, features, labels, there, np.where(there, self.in_snapshot[safe], -1))
 
 
 def check_features(source: Source, whose: str) -> Source:
@@ -49,42 +64,57 @@ def check_features(source: Source, whose: str) -> Source:
     return source
 
 
-def with_columns_of(
-    columns: Sequence[str], dataset: PartyDatasetSettings, name: str, *, labels: bool
-) -> DatasetSettings:
-    """The dataset as a model wants it: the model's columns, by name and in its order; with labels, or without.
-
-    Raises:
-        ConfigError: the party's file does not offer a column of the model, or it is the label.
-    """
-    if missing := [column for column in columns if not dataset.offers(column)]:
+def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: str) -> None:
+    """Raises ConfigError: the party's file does not offer a column of the model, or it is the label."""
+    if taken := [column for column in record.names if column in dataset.key_columns()]:
+        raise ConfigError(
+            f"datasets.{name}: column {taken[0]} is named twice: it is a feature of the model, and here the id, the "
+            "label, a person or a field of a linkage",
+            hint="rename one of the two columns",
+        )
+    if left_out := [column for column in record.names if column in dataset.left_out]:
+        raise ConfigError(
+            f"datasets.{name}.except leaves out {', '.join(left_out)}, which the model has",
+            hint=f"remove {left_out[0]} from datasets.{name}.except",
+        )
+    if dataset.features != "rest" and (missing := [c for c in record.names if c not in dataset.features]):
         raise ConfigError(
             f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
-            hint=f"remove {missing[0]} from datasets.{name}.except"
-            if dataset.features == "rest"
-            else f'set datasets.{name}.features = "rest", or add {missing[0]} to them',
+            hint=f'set datasets.{name}.features = "rest", or add {missing[0]} to them',
         )
-    kept = {"url", "id", "missing", "made_by", "batch_rows"} | ({"label", "label_kind"} if labels else set())
-    return validate(
-        {**dataset.model_dump(include=kept), "features": columns}, DatasetSettings, source=f"datasets.{name}"
-    )
 
 
-def read_rows(source: Source, *, labels: bool, report: Report, means: Mapping[str, float] | None = None) -> PartyRows:
-    """Every row of a dataset.
+def tell_of_unseen(source: Source) -> None:
+    """Tell the operator, in the log, how many rows have levels that the model's training did not meet.
 
-    Args:
-        means: what a missing value becomes where the dataset says `missing = "mean"`; by default its column's mean.
+    The log has numbers and no levels, as it has no other value of a row.
+    """
+    for column in source.record.columns:
+        if column.kind == "category":
+            found = added(filter(None, (unseen_levels(texts, column) for texts in source.texts_of(column.name))))
+            for unseen in found.values():
+                rows, levels, near = unseen.rows.total(), len(unseen.rows), len(unseen.near)
+                spelling = f" ({near} of them differ from a known level only in spelling)" if near else ""
+                log.warning(
+                    f"column {column.name}: rows that have a level that training did not meet: {rows}; such levels: "
+                    f"{levels}{spelling}; they are scored as 0 in each of its columns",
+                    dataset=source.name,
+                )
+
+
+def read_rows(source: Source, *, labels: bool, report: Report) -> PartyRows:
+    """Read every row of a dataset.
 
     Raises:
         DataError: names the file, the row and the column; or there are no rows, or ids repeat.
     """
-    ids, features, label_parts, seen = [], [], [], DuplicateSearch()
+    ids, features, label_parts, places, seen = [], [], [], [], DuplicateSearch()
     n_read = 0
-    for batch in source.batches(persons=False, labels=labels, means=means):
+    for batch in source.batches(persons=False, labels=labels):
         seen.add(batch)
         ids.append(batch.ids)
         features.append(batch.features)
+        places.append(batch.rows - 1)
         if labels:
             label_parts.append(np.asarray(batch.labels, dtype=np.float64))
         n_read += len(batch)
@@ -92,5 +122,5 @@ def read_rows(source: Source, *, labels: bool, report: Report, means: Mapping[st
     seen.refuse_duplicates(source)
     if not n_read:
         raise DataError(f"{source.name}: the dataset has no rows")
-    all_labels = np.concatenate(label_parts) if labels else None
-    return PartyRows(pa.concat_arrays(ids), np.concatenate(features), all_labels, np.ones(n_read, np.bool_))
+    all_labels, there = np.concatenate(label_parts) if labels else None, np.ones(n_read, np.bool_)
+    return PartyRows(pa.concat_arrays(ids), np.concatenate(features), all_labels, there, np.concatenate(places))

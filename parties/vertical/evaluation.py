@@ -23,11 +23,32 @@ from blindfit.parties.vertical.seats import Seats
 
 @dataclass(frozen=True, repr=False)
 class Tested:
-    """What the active party learns of the test rows."""
+    """What the active party learns of the n test rows.
 
-    evaluation: dict[str, Any] | None  # None where they are of one class alone
-    predictions: Floats  # (test rows,) probabilities, or values of a linear model
-    platt: Platt = IDENTITY  # of the log odds, where it was fitted to these rows
+    Attributes:
+        evaluation: the figures; None if all test rows have the same class.
+        labels: (n,), 0 or 1, or the values that a linear model learned.
+        scores: (n,), the log odds as they were trained; empty for a linear model.
+        predictions: (n,), probabilities of the model as it is kept, or values of a linear model.
+        platt: the slope and offset that were fitted to these rows.
+        out_of_fold: (n,), the probability of each row by a fit to the other half of the rows. For calibrated rows, log
+            loss, accuracy, confusion matrix, calibration and histogram are made of these.
+    """
+
+    evaluation: dict[str, Any] | None
+    labels: Floats
+    scores: Floats
+    predictions: Floats
+    platt: Platt = IDENTITY
+    out_of_fold: Floats | None = None
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return what `test_scores.csv` holds of each row: all that the report's figures are made of."""
+        if not len(self.scores):
+            return {"label": self.labels, "prediction": self.predictions}
+        classes = self.labels.astype(np.int64)
+        found: dict[str, NDArray[Any]] = {"label": classes, "score": self.scores, "probability": self.predictions}
+        return found if self.out_of_fold is None else {**found, "probability_out_of_fold": self.out_of_fold}
 
 
 async def evaluate(
@@ -63,24 +84,25 @@ async def evaluate(
     scores = await predict.run_active(own, seats.passives, session.channel)
     predictions, labels = part.predictions(scores), prepared.rows.labels[test]
     if part.model == "linear":
-        return Tested(evaluate_values(labels, predictions), predictions)
-    if len(np.unique(labels)) < 2:  # under label DP no job ends by the lack of a class
-        return Tested(None, predictions)
-    plain = evaluate_classes(labels, predictions, threshold)
-    return _calibrated(part, scores, labels, plain, threshold) if calibrate else Tested(plain, predictions)
+        return Tested(evaluate_values(labels, predictions), labels, np.empty(0), predictions)
+    real = real_scores(scores)
+    if len(np.unique(labels)) < 2:  # under label DP no job ends because a class is missing
+        return Tested(None, labels, real, predictions)
+    plain = Tested(evaluate_classes(labels, predictions, threshold), labels, real, predictions)
+    return _calibrated(part, scores, plain, threshold) if calibrate else plain
 
 
-def _calibrated(
-    part: VerticalModelPart, scores: NDArray[np.int64], labels: Floats, plain: dict[str, Any], threshold: float
-) -> Tested:
-    """As it was, where the rows are too few to tell a slope."""
-    real, positive = real_scores(scores), labels > 0
-    platt, of_each = fit_platt(real, positive), out_of_fold(real, positive)
+def _calibrated(part: VerticalModelPart, scores: NDArray[np.int64], plain: Tested, threshold: float) -> Tested:
+    """Return `plain` with slope and offset; unchanged if the rows are too few to determine a slope."""
+    labels, figures = plain.labels, plain.evaluation or {}
+    positive = labels > 0
+    platt, of_each = fit_platt(plain.scores, positive), out_of_fold(plain.scores, positive)
     if platt is None or of_each is None:
-        return Tested(plain, part.predictions(scores))
-    told = {"slope": platt.slope, "offset": platt.offset, "log_loss_before": plain["log_loss"]}
+        return plain
+    fitted = {"slope": platt.slope, "offset": platt.offset, "log_loss_before": figures["log_loss"]}
     predictions = replace(part, slope=platt.slope, offset=platt.offset).predictions(scores)
-    ranked = {name: plain[name] for name in ("auc", "average_precision", "ks", "lift")}  # of the score: its order stays
-    ranked["ranking"] = ranking_curve(positive, predictions)  # at thresholds of the model as it is used
-    calibrated = {**evaluate_classes(labels, of_each, threshold), **ranked, **told}
-    return Tested(calibrated, predictions, platt)
+    # These depend on the order of the scores only, which a slope above 0 does not change.
+    ranked = {name: figures[name] for name in ("auc", "average_precision", "ks", "lift")}
+    ranked["ranking"] = ranking_curve(positive, predictions)  # at thresholds of the model as it is kept
+    calibrated = {**evaluate_classes(labels, of_each, threshold), **ranked, **fitted}
+    return replace(plain, evaluation=calibrated, predictions=predictions, platt=platt, out_of_fold=of_each)

@@ -13,14 +13,15 @@ from blindfit.algorithms.errors import LocalProtocolError, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import Linkage, Store, Transaction
+from blindfit.parties.store.counts import Linkage
+from blindfit.parties.store.database import Reads, Store
 
 MOST_LINKAGES = 16  # of a snapshot with another party's rows: so many bits of who matches
 
 
 def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
-    """A digest of the snapshots and of how they are linked: whatever changes of these, nothing stays where it was."""
-    how = {name: value for name, value in session.parameters.items() if name.startswith("align.")}
+    """Return a digest of the snapshots and of how they are linked: a change in either draws everything again."""
+    how = {name: value for name, value in session.job.digest_fields().items() if name.startswith("align.")}
     return parameters_digest({**session.snapshots, **how})
 
 
@@ -30,8 +31,8 @@ def check_linkage(session: Session[AlignedParameters]) -> None:
     Raises:
         PolicyRefused: it could count the matches, or too many were begun.
     """
-    with _store_of(session).view() as transaction:
-        _check(transaction, session)
+    with _store_of(session).view() as reader:
+        _check(reader, session)
 
 
 def begin_linkage(session: Session[AlignedParameters]) -> None:
@@ -57,9 +58,9 @@ def _asked(session: Session[AlignedParameters]) -> Linkage:
     return Linkage(other, asked_of_linkage(session).hex(), session.job.align.least_common)
 
 
-def _check(transaction: Transaction, session: Session[AlignedParameters]) -> None:
+def _check(reader: Reads, session: Session[AlignedParameters]) -> None:
     asked, dataset = _asked(session), session.me.dataset
-    before = [linkage for linkage in transaction.linkages(session.published.id) if linkage.other == asked.other]
+    before = [linkage for linkage in reader.linkages(session.published.id) if linkage.other == asked.other]
     if before and asked.least_common != before[0].least_common:
         _refuse(session, _at_another_number(dataset, before[0]))
     if len(before) >= MOST_LINKAGES and asked not in before:

@@ -42,4 +42,4 @@ class ModelStore:
         try:
             return VerticalModelPart.from_dict(content)
         except (DataError, RangeError) as error:
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from None

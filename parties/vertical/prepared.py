@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics import gradient_leaks
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
@@ -108,6 +109,7 @@ def prepare(
     *,
     active: bool,
     label_range: tuple[float, float] | None = None,
+    table: TableRecord | None = None,
 ) -> Prepared:
     """Splits in the agreed order, scales on the training rows alone or by public bounds, appends the intercept at the
     active party.
@@ -115,9 +117,12 @@ def prepare(
     Every column keeps its place: one that is constant in training is zero, and so is its weight. To leave it out would
     tell the others of it. Rows are clipped to their norm before those that stand out are shortened, which makes them
     shorter still: shortening some rows makes others stand out.
+
+    Args:
+        table: what the columns were made of, for the model.
     """
     plan = chosen.plan(order)
-    standardiser = _scale(rows, names, chosen, plan)
+    standardiser = replace(_scale(rows, names, chosen, plan), table=table)
     columns = np.zeros(rows.features.shape)
     columns[:, list(standardiser.kept)] = standardiser.transform(rows.features)
     if active and chosen.intercept:

@@ -13,7 +13,8 @@ from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.prepared import Prepared
 
-KEPT_HERE = ("shrunk", "dropped_columns")  # whose rows stand out, which columns are constant
+# Whose rows stand out, which columns are constant, whether the training has settled.
+KEPT_HERE = ("shrunk", "dropped_columns", "settled")
 TOLD_FIGURES = (
     "rows",
     "auc",

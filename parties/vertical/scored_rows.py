@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.score_leaks import (
@@ -28,10 +29,13 @@ from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import ScoredRows, Transaction
+from blindfit.parties.store.counts import ScoredRows
+from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
+PART_DIGEST = DigestFormat()
+"""How fields of a model part are written in the digest by which its scores are counted."""
 
 
 class ScoreQuota:
@@ -77,8 +81,8 @@ class ScoreQuota:
         Raises:
             PolicyRefused: some have been scored by as many as the policy allows.
         """
-        with self._party.store.view() as transaction:
-            self._check(transaction, session, None, 0.0, rows)
+        with self._party.store.view() as reader:
+            self._check(reader, session, None, 0.0, rows)
 
     def count(self, session: Session[JobParameters], part: VerticalModelPart, rows: Positions) -> None:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
@@ -104,7 +108,7 @@ class ScoreQuota:
 
     def _check(
         self,
-        transaction: Transaction,
+        reader: Reads,
         session: Session[JobParameters],
         model: str | None,
         bits: float,
@@ -114,7 +118,7 @@ class ScoreQuota:
             return
         snapshot, asker = session.published, _asker(session)
         models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-        for scored in transaction.scored_rows(snapshot.id):
+        for scored in reader.scored_rows(snapshot.id):
             if (scored.asker, scored.model) != (asker, model):
                 here = _counted(scored, asker, snapshot.row.rows)[rows]
                 models += here
@@ -159,8 +163,8 @@ async def give_scores(
 
 
 def _digest(part: VerticalModelPart) -> str:
-    """Of the numbers, whatever training they came from: equal parts give equal scores."""
-    return hashlib.sha256(json.dumps(part.to_dict(), sort_keys=True).encode()).hexdigest()
+    """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
+    return hashlib.sha256(json.dumps(PART_DIGEST.fields(part.to_dict()), sort_keys=True).encode()).hexdigest()
 
 
 def _asker(session: Session[JobParameters]) -> str:

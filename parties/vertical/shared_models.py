@@ -48,7 +48,7 @@ class SharedModels:
         try:
             return SharedModelPart.from_dict(content)
         except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from None
 
     def _content(self, path: Path) -> Any:
         try:

@@ -28,9 +28,8 @@ def write_part(
     party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
     party.write(session, "report.json", encoded_json(report))
     if tested is not None:
-        name = "probability" if part.model == "logistic" else "prediction"
-        columns = {"id": _test_ids(prepared), name: tested.predictions}
-        party.write(session, "test_scores.csv", encoded_table(columns))
+        table = {"id": _test_ids(prepared), **tested.columns()}
+        party.write(session, "test_scores.csv", encoded_table(table))
     ModelStore(party.data_dir, party.vault).keep(part, session)
 
 

@@ -33,7 +33,6 @@ from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.told_bits import count_told_bits
 from blindfit.parties.training.randomness import named
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts
@@ -91,7 +90,7 @@ def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) 
         return Grid.of(own_bound, bits), {name: Grid.of(bound, bits) for name, bound in bounds.items()}
     cut = partial(_cut, job, 1 + len(told))
     bounds, own_bound, whole = walr_blocks.step_2_bounds({n: cut(c) for n, c in told.items()}, cut(own), None)
-    bits = job.grid(GRID_MARGIN * whole, LEAVES_ROOM).frac_bits
+    bits = job.room(LEAVES_ROOM).grid(GRID_MARGIN * whole, job.walr.fixed_bits).frac_bits
     step = math.ldexp(1.0, -bits)
     return Grid.of(max(own_bound, step), bits), {n: Grid.of(max(bound, step), bits) for n, bound in bounds.items()}
 
@@ -101,8 +100,9 @@ def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
 
     By itself alone: by how much a passive party's was changed it would else learn how long the others' rows are.
     """
-    least, most = job.norm_bounds(LEAVES_ROOM)
-    finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if job.walr.frac_bits == "auto" else -job.walr.frac_bits)
+    bits = job.walr.fixed_bits
+    least, most = job.room(LEAVES_ROOM).bounds(bits)
+    finest = math.ldexp(1.0, -fixed_point.MAX_FRAC_BITS if bits is None else -bits)
     least = least / (GRID_MARGIN * math.sqrt(holders)) + 2 * finest  # each is rounded down to whole steps
     return replace(columns, norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders)))
 
@@ -154,14 +154,14 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
-    parameters = session.job.to_parameters()
-    asked = {name: v for name, v in parameters.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
+    fields = session.job.digest_fields()
+    asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
     bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}
-    count_told_bits(
-        party.store, session.with_role("active").name, request_id, bits, walr_blocks.most_bits(n_rows), refuse
-    )
+    with party.store.transaction() as transaction:
+        asker, most = session.with_role("active").name, walr_blocks.most_bits(n_rows)
+        transaction.count_told_bits(asker, request_id, bits, most, refuse)
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:

@@ -51,13 +51,12 @@ class Part:
 
     source: Source
     name: str
-    means: dict[str, float] | None
     job: WalrJob
     randomness: PublicRandomness
 
     def batches(self) -> Iterator[tuple[RowBatch, NDArray[np.bool_]]]:
         """Each with which of its rows are held out."""
-        for batch in self.source.batches(persons=False, labels=False, means=self.means):
+        for batch in self.source.batches(persons=False, labels=False):
             yield batch, held_out(batch.ids, self.job, self.randomness)
 
 
@@ -185,12 +184,13 @@ def read_parts(
         ComputeFailed: the workers were lost, or too slow.
     """
     report("read rows", 0, 0, "rows")
+    source = source.filled()
     parts = parts_of(source, job, randomness, workers.count * PARTS_OF_A_WORKER)
     facts = workers.map(facts_of, [(part,) for part in parts])
     if not any(each.ids for each in facts):
         refuse_no_row(source)
     moments = merged(of_batch for each in facts for of_batch in each.moments)
-    standardiser = Standardiser.of(moments, source.feature_names, at_least_one=True)
+    standardiser = Standardiser.of(moments, source.feature_names, table=source.record, at_least_one=True)
     columns = SentColumns(standardiser, intercept)
     report("prepare rows", 0, moments.n_rows, "rows")
     norms = np.concatenate(workers.map(norms_of, [(part, columns) for part in parts]))
@@ -203,8 +203,8 @@ def parts_of(source: Source, job: WalrJob, randomness: PublicRandomness, at_most
     begins = [0, *np.cumsum(sizes).tolist()]
     bounds = np.linspace(0, len(sizes), min(at_most, len(sizes)) + 1).round().astype(int).tolist()
     ranges = [(begins[low], begins[high]) for low, high in pairwise(bounds)]
-    means, name = source.means(), secrets.token_hex(16)
-    return [Part(source.part(*rows), f"{name}-{rows}", means, job, randomness) for rows in ranges]
+    source, name = source.filled(), secrets.token_hex(16)
+    return [Part(source.part(*rows), f"{name}-{rows}", job, randomness) for rows in ranges]
 
 
 class IntegerParts:

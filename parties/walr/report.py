@@ -45,6 +45,7 @@ def report_of(
             "held_out": len(prepared.test_ids),
             "clipped": prepared.rows_clipped,
             "not_counted": int(request.n_rows - answer.rows_kept),
+            "unknown": int(answer.rows_unknown),
             "features": len(prepared.standardiser.columns),
             "dropped_columns": list(prepared.standardiser.dropped),
         },

@@ -92,10 +92,13 @@ def read_columns(
     Args:
         intercept: whether a constant stands after the columns.
     """
+    source = source.filled()
     train, test = read_split(source, job, randomness, report, hold=_narrowed)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
-        standardiser = Standardiser.fit(train.features, source.feature_names, at_least_one=True, each=pool.map)
+        standardiser = Standardiser.fit(
+            train.features, source.feature_names, table=source.record, at_least_one=True, each=pool.map
+        )
         columns = SentColumns(standardiser, intercept)
         norms = np.concatenate(list(pool.map(columns.norms, train.features)))
     return ReadColumns(source, train, test, columns, norms)

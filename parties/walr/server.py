@@ -73,7 +73,7 @@ def _fit_or_reason(
     try:
         return _to_json(fit_blocks(to_fit, settings, randomness, report, still_wanted))
     except RangeError as error:
-        return json.dumps({"reason": str(error), "hint": error.hint}).encode()
+        return json.dumps({"reason": error.message, "hint": error.hint}).encode()
 
 
 def fit_blocks(

@@ -11,7 +11,14 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr_blocks import MOST_ITERATIONS
-from blindfit.algorithms.protocols.walr_grid import Grid, auto_grid, bounds_with_a_grid
+from blindfit.algorithms.protocols.walr_grid import (
+    LARGEST_SHARED_SUM,
+    LARGEST_SUM,
+    MOST_ROWS_OF_UNIT,
+    Grid,
+    Room,
+    auto_grid,
+)
 from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr_fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
@@ -67,6 +74,11 @@ class WalrSettings(Settings):
             centred=self.centred,
         )
 
+    @property
+    def fixed_bits(self) -> int | None:
+        """The fraction bits that the job names."""
+        return None if self.frac_bits == "auto" else self.frac_bits
+
     @model_validator(mode="after")
     def _numbers_fit(self) -> WalrSettings:
         for name in ("norm_bound", "l2"):
@@ -114,20 +126,35 @@ class WalrJob(TrainingParameters):
         Raises:
             RangeError: no grid holds a norm that the job names, or is fine enough for the noise.
         """
+        room = self.room(self._longest_row(n_columns))
         if self.walr.norm_bound != "auto":
-            return self.grid(norm_bound)
-        most_steps = fixed_point.MAX_NORM_BOUND
-        if self.shares_rows:
-            from blindfit.algorithms.sharing.short_rows import longest_to_prove  # here: `show` needs no cryptography
+            return self.grid(norm_bound, room.most)
+        return room.grid(norm_bound, self.walr.fixed_bits)
 
-            most_steps = longest_to_prove(n_columns)
-        least, most = self.norm_bounds(most_steps)
-        return self.grid(min(max(norm_bound, least), most), most_steps)
+    def room(self, most_steps: int) -> Room:
+        """
+        Args:
+            most_steps: the largest norm bound of a row, in grid steps.
 
-    def norm_bounds(self, most_steps: int) -> tuple[float, float]:
-        """The least and the largest of which there is a grid. Raises RangeError: there is none."""
-        bits = None if self.walr.frac_bits == "auto" else self.walr.frac_bits
-        return bounds_with_a_grid(bits, *self._noise, most_steps)
+        Raises:
+            RangeError: no norm bound has a grid.
+        """
+        multiplier, rows_of_unit = self._noise
+        known = self.required_privacy.max_rows_per_person
+        return Room.of(
+            multiplier,
+            (rows_of_unit, known or MOST_ROWS_OF_UNIT),
+            largest_sum=LARGEST_SHARED_SUM if self.asks_shares else LARGEST_SUM,
+            servers=2 if self.asks_shares else 1,
+            largest=most_steps,
+        )
+
+    def _longest_row(self, n_columns: int) -> int:
+        if not self.shares_rows:
+            return fixed_point.MAX_NORM_BOUND
+        from blindfit.algorithms.sharing.short_rows import longest_to_prove  # here: `show` needs no cryptography
+
+        return longest_to_prove(n_columns)
 
     @property
     def _noise(self) -> tuple[float, int]:

@@ -40,9 +40,9 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
     content = read_json(path)
     try:
         model = _released(content) if _is_released(content) else Pretrained.from_dict(content)
-        model.check_columns(source.feature_names)
+        model.check_columns(source.feature_names, source.record)
     except DataError as error:
-        raise DataError(f"{path}: {error}", hint=error.hint) from None
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return model
 
 

@@ -43,7 +43,7 @@ def _checked(address: str) -> str:
     try:
         split_address(address)
     except ConfigError as error:
-        raise ValueError(f"{error}: {FORM}") from None
+        raise ValueError(f"{error.message}: {FORM}") from None
     return address
 
 

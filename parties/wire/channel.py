@@ -15,8 +15,8 @@ M = TypeVar("M")
 Wire = Callable[[str, str, str, bytes], bytes]  # (sender, receiver, step, data) -> what arrives
 
 
-def aborted_by(peer: str, code: int, step: str, session: str = "") -> PeerAborted:
-    return PeerAborted(culprit=peer, code=error_codes.name_of(code), session=session, step=step)
+def aborted_by(peer: str, code: int, step: str, session: str = "", lost: str = "") -> PeerAborted:
+    return PeerAborted(culprit=peer, code=error_codes.name_of(code), session=session, step=step, lost=lost)
 
 
 class LocalNetwork:

@@ -26,6 +26,7 @@ from blindfit.algorithms.errors import (
     TransportError,
     UnexpectedStep,
     forget_frames,
+    root_party,
 )
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
@@ -34,6 +35,7 @@ from blindfit.parties.wire.channel import aborted_by
 from blindfit.parties.wire.frames import Account, Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import Link, OpenPeer, Signal, Timeouts
+from blindfit.parties.wire.waits import Waits
 from blindfit.protos import errors_pb2, exchange_pb2_grpc
 from blindfit.protos import exchange_pb2 as pb
 
@@ -43,7 +45,7 @@ M = TypeVar("M")
 
 ABORT_S = 2.0  # how long a failed session tries to tell its peers
 END_S = 2.0  # and one that is through
-LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED"})  # why a peer ends a session
+LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED", "CUT_OFF"})  # why a peer ends a session
 HELLO_S = 10.0  # how long a new stream may take for its Hello
 
 
@@ -107,6 +109,7 @@ class ExchangeChannel:
         listed: what the tables of the session's protocols let them send each other.
         account_of: of a peer, over all sessions; a session alone in its process counts by itself.
         on_waiting: told for whom and what this party waits; an empty name when it goes on.
+        waits: where it is noted for whom this party waits.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class ExchangeChannel:
         timeouts: Timeouts,
         on_waiting: Callable[[str, str], None] = lambda _peer, _step: None,
         account_of: Callable[[str], Account] | None = None,
+        waits: Waits | None = None,
     ) -> None:
         self.session, self.name, self.peers = session, name, dict(peers)
         self._gate = Gate(roles[name], roles, listed, session)
@@ -132,6 +136,7 @@ class ExchangeChannel:
             for peer in peers
         }
         self._is_started = self._is_closed = False
+        self.waits = waits or Waits()
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
         self.bytes_sent = 0  # of messages, without what frames and TLS add
@@ -185,10 +190,8 @@ class ExchangeChannel:
         self.on_waiting(sender, step)  # also for what is there: whether it is, is no matter of those who are told
         try:
             if not _may_go_on(arrivals):
-                async with asyncio.timeout(timeout_s):
-                    await arrivals.changed.until(lambda: _may_go_on(arrivals))
-        except TimeoutError:
-            raise PeerTimeout(peer=sender, step=step, timeout_s=timeout_s) from None
+                came = arrivals.changed.until
+                await self.waits.until(lambda: came(lambda: _may_go_on(arrivals)), sender, step, timeout_s)
         finally:
             self.on_waiting("", step)
 
@@ -198,11 +201,12 @@ class ExchangeChannel:
         arrivals.step = step
         task = asyncio.ensure_future(done)
         task.add_done_callback(lambda _: arrivals.changed.notify())
+
+        def is_over() -> bool:
+            return task.done() or _has_ended(arrivals)
+
         try:
-            async with asyncio.timeout(timeout_s):
-                await arrivals.changed.until(lambda: task.done() or _has_ended(arrivals))
-        except TimeoutError:
-            raise PeerTimeout(peer=peer, step=step, timeout_s=timeout_s) from None
+            await self.waits.until(lambda: arrivals.changed.until(is_over), peer, step, timeout_s)
         finally:
             was_done = task.done()
             task.cancel()
@@ -214,14 +218,17 @@ class ExchangeChannel:
         """Why nothing more comes: said again to whoever asks again."""
         abort: Arrived | None = arrivals.inbox.abort
         if abort is not None and abort.abort_code is not None:
-            said = aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session)
+            lost = abort.abort_lost if abort.abort_lost in (*self.peers, self.name) else ""
+            said = aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session, lost)
             arrivals.fail(self._lost_behind(said) or said)
         return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
 
     def _lost_behind(self, said: PeerAborted) -> BlindfitError | None:
-        """Who ends a session because it lost a peer does not say which: the one whose stream is cut here too."""
+        """Of a peer that ended the session because it lost another one: the stream of that one, where it is cut here
+        too."""
         if said.code in LOST_ANOTHER:
-            for peer, arrivals in self._arrivals.items():
+            for peer in sorted(self._arrivals, key=lambda name: name != said.lost):
+                arrivals = self._arrivals[peer]
                 if arrivals.inbox.abort is not None or arrivals.inbox.has_ended:
                     continue  # it said farewell, or was through
                 if isinstance(arrivals.failure, TransportError):
@@ -307,9 +314,16 @@ class ExchangeChannel:
                 forget_frames(arrivals.failure)
 
     def _abort(self, error: BaseException) -> None:
-        step = getattr(error, "step", "")[:64]
+        step, lost = getattr(error, "step", "")[:64], self._lost_by(error)
         for peer in self.peers:
-            self._open_link(peer).abort(_abort_code(error), step)
+            self._open_link(peer).abort(_abort_code(error), step, lost)
+
+    def _lost_by(self, error: BaseException) -> str:
+        """Whom of the session's parties this one blames for its own end."""
+        if isinstance(error, PeerAborted) and error.code == "CANCELLED":
+            return ""  # nobody is lost: who has cancelled it tells everybody
+        root = root_party(error) if isinstance(error, BlindfitError) else ""
+        return root if root in (*self.peers, self.name) else ""
 
     def _link(self, to: str) -> Link:
         self._require_open(to)
@@ -319,7 +333,7 @@ class ExchangeChannel:
         if to not in self._links:
             outbox = Outbox(self.session, self.name, to, self._limits)
             fail = self._arrivals[to].fail  # who cannot be told anything will not answer either
-            self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail)
+            self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail, self.waits)
         return self._links[to]
 
     def _arrivals_of(self, sender: str) -> _Arrivals:
@@ -381,14 +395,17 @@ class ExchangeChannel:
             arrivals.inbox.clear()
         arrivals.changed.notify()
 
-    def _start_clock(self, arrivals: _Arrivals) -> None:
+    def _start_clock(self, arrivals: _Arrivals, after_s: float | None = None) -> None:
         if not self._is_closed:
             loop = asyncio.get_running_loop()
-            arrivals.clock = loop.call_later(self._timeouts.reconnect_s, self._give_up, arrivals)
+            after_s = self._timeouts.reconnect_s if after_s is None else after_s
+            arrivals.clock = loop.call_later(after_s, self._give_up, arrivals, loop.time())
 
-    def _give_up(self, arrivals: _Arrivals) -> None:
+    def _give_up(self, arrivals: _Arrivals, began: float) -> None:
         """The sender's stream was cut and no newer one came: whoever waits need not wait for the deadline."""
-        if arrivals.inbox.abort is None:
+        if stood_s := self.waits.pulse.stood_s(began):
+            self._start_clock(arrivals, min(stood_s, self._timeouts.reconnect_s))
+        elif arrivals.inbox.abort is None:
             arrivals.fail(self._cut(arrivals.inbox.sender))
 
     def _cut(self, peer: str) -> PeerUnreachable:
@@ -413,7 +430,7 @@ def _has_ended(arrivals: _Arrivals) -> bool:
 def _abort_code(error: BaseException) -> int:
     if isinstance(error, PeerAborted) and error.code == "CANCELLED":
         return errors_pb2.CANCELLED
-    return error_codes.detail_of(error).code
+    return error_codes.code_of(error)
 
 
 class ExchangeServicer(exchange_pb2_grpc.ExchangeServicer):

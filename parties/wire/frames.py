@@ -61,11 +61,11 @@ class Outbox:
             self._has_ended = True
             self._append(self._frame("", end=pb.End()))
 
-    def abort(self, code: int, step: str) -> None:
+    def abort(self, code: int, step: str, lost: str = "") -> None:
         """The last frame; a second abort says nothing new."""
         if not self._has_ended:
             self._has_ended = True
-            self._append(self._frame(step, abort=pb.Abort(code=code, step=step)))  # type: ignore[arg-type]
+            self._append(self._frame(step, abort=pb.Abort(code=code, step=step, lost=lost)))  # type: ignore[arg-type]
 
     def hello(self) -> pb.Frame:
         return pb.Frame(session=self.session, sender=self.sender, hello=pb.Hello(outbox=self.name))
@@ -130,6 +130,7 @@ class Arrived:
     data: bytes = b""
     abort_code: int | None = None
     abort_step: str = ""
+    abort_lost: str = ""
 
     @property
     def size(self) -> int:
@@ -195,8 +196,8 @@ class Inbox:
         if body == "abort":
             self.account.take(ENTRY_BYTES, "")
             self.drop_part()
-            step = printable(frame.abort.step[:MAX_STEP_CHARS])
-            self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step)
+            step, lost = (printable(text[:MAX_STEP_CHARS]) for text in (frame.abort.step, frame.abort.lost))
+            self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step, abort_lost=lost)
             self._add(self.abort)
         elif body == "end":
             self._require(not self._part, "body", "ends within a message")

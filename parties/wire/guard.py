@@ -21,6 +21,7 @@ from typing import Any
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
+from grpc_status import rpc_status
 
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -47,6 +48,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "/blindfit.v1.Control/Start": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Watch": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Cancel": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Waiting": ALL_ROLES,
     "/blindfit.v1.Exchange/Open": DATA_ROLES,
     "/blindfit.v1.Measurement/Describe": frozenset({"active"}),
     "/blindfit.v1.Measurement/Aggregate": frozenset({"active"}),
@@ -72,12 +74,18 @@ class Guard(grpc.aio.ServerInterceptor):
     """Args:
     caller_of: a call's context -> the name in the caller's certificate; raises PeerUnauthenticated.
     roles: the peers that this party knows, and the role of each.
+    check_again: asked at every message of a call that has been let in; raises PeerUnauthenticated.
     """
 
     def __init__(
-        self, party: str, caller_of: Callable[[Any], str], roles: Mapping[str, str], limits: Limits | None = None
+        self,
+        party: str,
+        caller_of: Callable[[Any], str],
+        roles: Mapping[str, str],
+        limits: Limits | None = None,
+        check_again: Callable[[Any], None] = lambda _context: None,
     ) -> None:
-        self._party, self._caller_of, self._roles = party, caller_of, roles
+        self._party, self._caller_of, self._roles, self._check_again = party, caller_of, roles, check_again
         self._most = (limits or Limits()).calls_of_a_peer
         self._calls: Counter[str] = Counter()
         self._turns = Turns()
@@ -110,7 +118,7 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
                 with self._admitted(method, context):
-                    result = behaviour(await self._parsed(raw, handler, method), context)
+                    result = behaviour(await self._parsed(raw, handler, method, context), context)
                     return await result if inspect.isawaitable(result) else result
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
@@ -123,12 +131,13 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
                 with self._admitted(method, context):
-                    responses = behaviour(await self._parsed(raw, handler, method), context)
+                    responses = behaviour(await self._parsed(raw, handler, method, context), context)
                     if inspect.isawaitable(responses):  # it writes them itself
                         await responses
                         return
                     async with contextlib.aclosing(responses):
                         async for response in responses:
+                            self._check_again(context)
                             yield response
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
@@ -147,7 +156,7 @@ class Guard(grpc.aio.ServerInterceptor):
         with _counted(self._calls, caller), _counted(self._connections, context.peer()):
             yield
 
-    async def _parsed(self, raw: AsyncIterator[bytes], handler: Any, method: str) -> Any:
+    async def _parsed(self, raw: AsyncIterator[bytes], handler: Any, method: str, context: Any) -> Any:
         """A request, or the requests of a stream, from bytes.
 
         Raises:
@@ -155,7 +164,7 @@ class Guard(grpc.aio.ServerInterceptor):
         """
         await self._turns.wait(_caller.get(), is_call=True)
         if handler.request_streaming:
-            return self._parse_all(raw, handler)
+            return self._parse_all(raw, handler, context)
         try:
             async with asyncio.timeout(REQUEST_S):
                 data = await anext(aiter(raw))
@@ -165,10 +174,12 @@ class Guard(grpc.aio.ServerInterceptor):
             raise MalformedMessage(culprit=_caller.get(), field="request", reason="is missing") from None
         return _parse(data, handler)
 
-    async def _parse_all(self, raw: AsyncIterator[bytes], handler: Any) -> AsyncIterator[Any]:
+    async def _parse_all(self, raw: AsyncIterator[bytes], handler: Any, context: Any) -> AsyncIterator[Any]:
+        """Raises PeerUnauthenticated: the caller's certificate was revoked after the call had begun."""
         caller = _caller.get()
         async for data in raw:
             await self._turns.wait(caller)
+            self._check_again(context)
             yield _parse(data, handler)
 
     async def _abort(self, method: str, context: Any, error: Exception) -> None:
@@ -178,16 +189,16 @@ class Guard(grpc.aio.ServerInterceptor):
             log.error("no more files can be opened: raise the limit of open files (ulimit -n) of this process")
             error = LimitExceeded(peer=self._party, step=method, limit=f"files that {self._party} may have open")
         self._log(method, error)
-        detail = error_codes.detail_of(error)
+        status = error_codes.status_of(error)
         # gRPC's call, its own error and our frames hold each other: what these received would stay with them.
         forget_frames(error)
-        metadata = ((error_codes.ERROR_METADATA_KEY, detail.SerializeToString()),)
-        await context.abort(error_codes.status_of(error), error_codes.name_of(detail.code), trailing_metadata=metadata)
+        said = rpc_status.to_status(status)
+        await context.abort(said.code, said.details, trailing_metadata=said.trailing_metadata)
 
     def _log(self, method: str, error: Exception) -> None:
         caller = _caller.get("?")
         if isinstance(error, BlindfitError):
-            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=str(error))
+            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=error.message)
         else:
             # Where, but not what: the text of a foreign exception may hold data.
             log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))

@@ -127,6 +127,7 @@ def _common_options(limits: Limits) -> Options:
         ("grpc.http2.lookahead_bytes", limits.window_bytes),
         ("grpc.keepalive_time_ms", _ms(limits.keepalive_time_s)),
         ("grpc.keepalive_timeout_ms", _ms(limits.keepalive_timeout_s)),
+        ("grpc.http2.ping_timeout_ms", _ms(limits.keepalive_timeout_s)),  # else a minute, whatever the one above says
         ("grpc.keepalive_permit_without_calls", 1),
     ]
 

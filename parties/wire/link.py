@@ -16,7 +16,6 @@ from blindfit.algorithms.errors import (
     LocalProtocolError,
     MalformedMessage,
     PeerAborted,
-    PeerTimeout,
     PeerUnauthenticated,
     PeerUnreachable,
     TransportError,
@@ -24,6 +23,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.frames import Outbox
+from blindfit.parties.wire.waits import Waits
 from blindfit.protos import exchange_pb2_grpc
 
 log = structlog.get_logger(__name__)
@@ -72,6 +72,7 @@ class Link:
 
     Args:
         on_failure: told when nothing more can be brought.
+        waits: of the session, where it is noted for whom this link waits.
     """
 
     def __init__(
@@ -81,8 +82,9 @@ class Link:
         open_peer: OpenPeer,
         timeouts: Timeouts,
         on_failure: Callable[[BlindfitError], None],
+        waits: Waits | None = None,
     ) -> None:
-        self._outbox, self._address = outbox, address
+        self._outbox, self._address, self._waits = outbox, address, waits or Waits()
         self._open_peer, self._timeouts, self._on_failure = open_peer, timeouts, on_failure
         self._changed = Signal()
         self._failure: BlindfitError | None = None
@@ -113,8 +115,8 @@ class Link:
             self._changed.notify()
             await self._changed.until(lambda: self._outbox.is_empty or not self._is_open)
 
-    def abort(self, code: int, step: str) -> None:
-        self._outbox.abort(code, step)
+    def abort(self, code: int, step: str, lost: str) -> None:
+        self._outbox.abort(code, step, lost)
         self._changed.notify()
 
     async def close(self) -> None:
@@ -124,12 +126,10 @@ class Link:
     async def _until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         if self._failure is not None or ready():
             return
-        step = self._step
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._changed.until(lambda: self._failure is not None or ready())
-        except TimeoutError:
-            raise PeerTimeout(peer=self._outbox.receiver, step=step, timeout_s=timeout_s) from None
+        changed, receiver = self._changed, self._outbox.receiver
+        await self._waits.until(
+            lambda: changed.until(lambda: self._failure is not None or ready()), receiver, self._step, timeout_s
+        )
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._is_open = False
@@ -149,19 +149,19 @@ class Link:
 
     async def _keep_open(self) -> None:
         """Stream after stream, until one fails for good or a cut lasts too long."""
-        now = asyncio.get_running_loop().time
-        give_up, wait_s = now() + self._timeouts.reconnect_s, FIRST_WAIT_S
+        now, stood_s = asyncio.get_running_loop().time, self._waits.pulse.stood_s
+        cut, wait_s = now(), FIRST_WAIT_S
         error: BlindfitError | None = None
         while True:
             before = self._outbox.acknowledged
-            error = await self._stream_until_cut(give_up, error)
+            error = await self._stream_until_cut(cut + self._timeouts.reconnect_s + stood_s(cut), error)
             if self._is_open:
-                give_up = now() + self._timeouts.reconnect_s
+                cut = now()
                 self._is_open = False
                 self._changed.notify()
             if self._outbox.acknowledged > before:
                 wait_s = FIRST_WAIT_S
-            if now() + wait_s >= give_up:
+            if now() + wait_s >= cut + self._timeouts.reconnect_s + stood_s(cut):
                 raise error
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -7,10 +7,12 @@ import contextlib
 import faulthandler
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import structlog
@@ -21,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 #: What ends a process by default without a word, and can be caught. The log names the one that came.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
+
+STANDARD_INPUT = 0
 
 
 @contextlib.contextmanager
@@ -76,6 +80,26 @@ async def told_to_stop() -> str:
     return await came
 
 
+def end_with_launcher(folder: Path) -> None:
+    """End this process as soon as standard input ends, which means that the command that started it has ended.
+
+    No peer is told: all parties of a run end in this way. What they have not written to the disk has not happened.
+
+    Args:
+        folder: the launcher's folder, with keys that were made only for this run; it is removed.
+    """
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(STANDARD_INPUT, 4096):
+                pass
+        log.warning("party ends: the command that started it has ended")
+        shutil.rmtree(folder, ignore_errors=True)
+        leave()
+
+    threading.Thread(target=watch, name="launcher", daemon=True).start()
+
+
 def _heard() -> list[signal.Signals]:
     """One that was ignored from the start, as by nohup, stays so."""
     return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
@@ -90,7 +114,7 @@ def _stop_at_once(number: int, _frame: object) -> None:
 def described(error: BaseException) -> dict[str, str]:
     """What a log may have of an error: where, but not what, as the text of a foreign one may hold data."""
     if isinstance(error, BlindfitError):
-        said = {"error": type(error).__name__, "reason": str(error)}
+        said = {"error": type(error).__name__, "reason": error.message}
         return {**said, "hint": error.hint} if error.hint else said
     if isinstance(error, MemoryError):
         return {"error": type(error).__name__, "reason": NO_MEMORY, "where": where(error)}

@@ -384,7 +384,7 @@ def test_no_common_row_is_told_to_everybody_in_one_line() -> None:
     for name in (*NAMES[:2], KEY_NODE):
         error = session.ended[name]
         assert isinstance(error, DataError)
-        assert str(error) == "the parties have no row in common (ids: advertiser 2, bank 3)"
+        assert error.message == "the parties have no row in common (ids: advertiser 2, bank 3)"
         assert "written the same way" in error.hint
 
 

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from blindfit.algorithms.alignment import clk
-from blindfit.algorithms.alignment.clk import Encoding, Field, Filters, bigrams, date_tokens, encode, normalised
+from blindfit.algorithms.alignment.clk import (
+    Encoding,
+    Field,
+    Filters,
+    bigrams,
+    count_unreadable,
+    date_tokens,
+    encode,
+    normalised,
+)
 from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import registers
 from tests.each_case import each_case
@@ -63,7 +72,18 @@ def test_a_digit_of_a_date_has_its_place() -> None:
     written = ["0:1", "1:9", "2:8", "3:7", "4:0", "5:3", "6:1", "7:4"]
     assert date_tokens("1987-03-14") == date_tokens(" 19870314 ") == written
     assert date_tokens(" ") == []
-    assert len(date_tokens("1987-31-14")) == 8  # a typing error, not a wrong format
+    assert date_tokens("2000-02-29") != []
+
+
+@each_case("date", ["0000-00-00", "1900-02-30", "1900-02-29", "1987-31-14", "1987-00-14", "1987-03-00", "99999999"])
+def test_a_day_that_no_calendar_has_is_like_nothing(date: str) -> None:
+    """Placeholders are the same at many strangers."""
+    assert date_tokens(date) == []
+    records = {"born": [date, date, "1987-03-14"]}
+    filters = encode(records, Encoding((Field("born", "date"),)), SECRET)
+    assert not filters[:2].any()
+    assert filters[2].any()
+    assert count_unreadable(records, Encoding((Field("born", "date"),))) == {"born": 2}
 
 
 @each_case("date", ["14/03/1987", "14-03-1987", "1987-3-14", "1987", "1987-03-14T00:00", "١٩٨٧-٠٣-١٤"])

@@ -269,7 +269,7 @@ def test_a_party_in_the_middle_makes_filters_that_match_nothing(insecure_test_ke
 def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: PrivateKey) -> None:
     results, sent = run_all(insecure_test_key, settings=replace(SETTINGS, least_matches=26), to_the_end=True)
     assert [type(result) for result in results] == [DataError] * 3
-    assert {str(result) for result in results} == {
+    assert {result.message for result in results} == {
         "fewer than 26 rows of the two parties match, the least that the job asks for"
     }
     assert all(result.hint for result in results)
@@ -324,10 +324,10 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
     too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, least_matches=71), copies)
     monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
-    assert str(anybody).endswith("that matches anybody")  # at the key node
+    assert anybody.message.endswith("that matches anybody")  # at the key node
     assert (sent_then, told_then) == (sent, told)
     assert len(sent) == 2
-    assert error_codes.detail_of(anybody) == error_codes.detail_of(too_few)
+    assert error_codes.status_of(anybody) == error_codes.status_of(too_few)
 
 
 # --- what is refused ------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_exactly_two_data_parties(insecure_test_key: PrivateKey) -> None:
                     )
                 )
             )
-        return str(refusal.value)
+        return refusal.value.message
 
     assert refused("a", "b", "c") == "3 data parties: linkage is for exactly two"
     assert refused("a") == "1 data parties: linkage is for exactly two"
@@ -460,7 +460,7 @@ def test_records_that_cannot_be_linked_are_refused_before_anything_is_sent(
                 )
             )
         assert network.sent == []
-        return str(refusal.value)
+        return refusal.value.message
 
     assert "postcode" in refused({name: PEOPLE.first[name] for name in PEOPLE.first if name != "postcode"})
     monkeypatch.setattr(link, "MAX_RECORDS", 69)

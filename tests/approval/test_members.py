@@ -69,5 +69,5 @@ async def test_another_membership_is_one_line_on_both_sides(
         await asyncio.gather(*(node.stop() for node in nodes))
     assert [session.state for session in ends] == ["FAILED", "FAILED"]
     assert [type(session.error) for session in ends] == [HandshakeMismatch] * 2
-    assert str(ends[0].error) == f"meter disagrees on {field}: ours is {shops}, theirs is {meters}"
-    assert str(ends[1].error) == f"shop disagrees on {field}: ours is {meters}, theirs is {shops}"
+    assert ends[0].error.message == f"meter disagrees on {field}: ours is {shops}, theirs is {meters}"
+    assert ends[1].error.message == f"shop disagrees on {field}: ours is {meters}, theirs is {shops}"

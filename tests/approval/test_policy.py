@@ -31,7 +31,7 @@ ROLES = {"shop": "active", "helper": "passive", "keys": "key-node"}
 def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, Any]) -> PartySettings:
     files = make_identity(authority, name).files
     (directory / "rows.csv").write_text("id,label,x\n" + "".join(f"{i},{i % 2},{i % 5}\n" for i in range(20)))
-    label = {"label": "label", "population": "people"} if name == "shop" else {}
+    label = {"label": "label", "population": "people"} if name == "shop" else {"scores_may_be_solved_for": True}
     values: dict[str, Any] = {
         "name": name,
         "role": ROLES[name],
@@ -73,7 +73,7 @@ async def test_a_flag_that_a_party_does_not_list_is_refused(authority: Path, tmp
     async with up(authority, tmp_path, name, unsafe=["no-jitter"]) as node:
         with pytest.raises(PolicyRefused) as refused:
             await answer(node, "monday", UNSAFE)
-        assert str(refused.value) == (
+        assert refused.value.message == (
             f"{name} refuses the job: unsafe: its policy.unsafe does not list leverage, and its operator is not asked"
         )
         assert await answer(node, "tuesday", TaylorJob(taylor={"unsafe": ["no-jitter"]})) == "ACCEPTED"
@@ -111,7 +111,7 @@ async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: P
         with pytest.raises(PolicyRefused) as refused:
             await node.sessions.propose(asked, "coordinator")
         needs = "exactly one active and 1 to 15 passive and exactly one key-node"
-        assert str(refused.value) == f"helper refuses the job: parties: taylor needs {needs}"
+        assert refused.value.message == f"helper refuses the job: parties: taylor needs {needs}"
 
 
 @pytest.mark.parametrize("address", ["", "a..b:1", f"{'a' * 64}:1", "dns:///a:1"])
@@ -123,7 +123,7 @@ async def test_a_proposed_address_that_is_none_is_refused(authority: Path, tmp_p
         with pytest.raises(PolicyRefused) as refused:
             await node.sessions.propose(asked, "coordinator")
     reason = f"the address of shop: {address!r} is not an address"
-    assert str(refused.value) == f"helper refuses the job: parties: {reason}"
+    assert refused.value.message == f"helper refuses the job: parties: {reason}"
 
 
 async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError, LocalProtocolError, MalformedMessage, PolicyRefused
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import MOST_RECEIPTS, next_state
-from blindfit.parties.store.own_receipts import MOST_RECEIPT_BYTES
+from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc
 from blindfit.protos.measurement_pb2 import SignedReceipt
 from tests.certificates import make_identity
+from tests.statuses import reason_of_call
 from tests.wire.meter import connect, metering, settings_of
 from tests.wire.test_limits import proposal
 
@@ -82,7 +83,7 @@ async def refused(authority: Path, directory: Path, asked: pb.Proposal, kind: ty
     async with metering(authority, directory) as node:
         with pytest.raises(kind) as caught:
             await node.sessions.propose(asked, "coordinator")
-        assert str(caught.value) == said
+        assert caught.value.message == said
         assert node.party.store.reader().sessions() == []
 
 
@@ -95,7 +96,7 @@ async def test_a_coordinator_sees_and_changes_its_own_sessions_alone(authority: 
             for call in (stub.Start, stub.Cancel, lambda asked: stub.Watch(asked).read()):
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await call(asked)
-                assert caught.value.details() == "SESSION_UNKNOWN"
+                assert reason_of_call(caught.value) == "SESSION_UNKNOWN"
         assert session.state == "ACCEPTED"
 
 

@@ -21,7 +21,8 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.sessions.proposal import read_proposal
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.systems import SYSTEMS, read_proposed, system
 from blindfit.parties.tables import Settings, validate
 from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag

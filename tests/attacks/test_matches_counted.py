@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
 from blindfit.coordinator.cli import app
-from blindfit.parties.store.store import Linkage, Store
+from blindfit.parties.store.counts import Linkage
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages
 from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.vertical.checkpoints import Checkpoints
@@ -263,7 +264,7 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
             Nodes(project.root).run("align.least_common=19")
-        assert str(refused.value) == (
+        assert refused.value.message == (
             f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: set "
             "align.least_common = 20, or more"
         )

@@ -15,7 +15,7 @@ from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, 
 from blindfit.algorithms.protocols.falcon import Held
 from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
 from blindfit.parties.falcon import data_party
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.falcon.project import make
 from tests.nodes import Nodes

@@ -11,9 +11,9 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.parties.wire import error_codes
-from blindfit.protos import errors_pb2
 from tests.attacks.score_equations import read_binary, read_columns
 from tests.predict.pair import Pair
+from tests.statuses import fields_of, reason_of
 
 LIFTED = {"scores_may_be_solved_for": True}
 ROWS, KNOWN = 2000, 32
@@ -59,8 +59,8 @@ def test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operato
     pair.train("one", WEIGHTS)
     with pytest.raises(ConfigError, match="none of its 8 columns has more than 16 values") as caught:
         pair.scores("one")
-    told = error_codes.detail_of(caught.value)
-    assert (told.code, list(told.fields)) == (errors_pb2.CANNOT_TAKE_PART, [])
+    told = error_codes.status_of(caught.value)
+    assert (reason_of(told), fields_of(told)) == ("CANNOT_TAKE_PART", {})
 
 
 def test_scores_of_half_of_a_rows_bits_tell_few_rows(pairs: Any, binary: np.ndarray) -> None:

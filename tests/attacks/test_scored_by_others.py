@@ -20,6 +20,7 @@ from blindfit.parties.vertical import scored_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from tests.nodes import Nodes
+from tests.published import published
 from tests.unconnected import unconnected
 
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
@@ -78,7 +79,7 @@ class Banks:
             scaling = Standardiser(columns, tuple(range(width)), (0.0,) * width, (1.0,) * width)
             weights = np.random.default_rng(len(bank) + ord(bank[-1])).normal(size=width)
             part = VerticalModelPart(name, ROLES[name], "logistic", (bank, "bureau"), scaling, weights)
-            snapshot = party.snapshots.newest("rows")
+            snapshot = published(party.snapshots, "rows")
             with party.store.transaction() as transaction:
                 transaction.put_session_snapshot(f"of-{bank}", snapshot.id)
             if name == "bureau":

@@ -70,7 +70,7 @@ def refused(message: str, hint: str, directory: Path, url: str, **settings: Any)
     """Opening and reading fails with exactly this line, where DIR stands for the directory, and a hint like this."""
     with pytest.raises(DataError) as caught:
         read(directory, url, **settings)
-    text = str(caught.value).replace(str(directory.resolve()), "DIR")
+    text = caught.value.message.replace(str(directory.resolve()), "DIR")
     assert text == message
     assert "\n" not in text
     assert re.search(hint, caught.value.hint), caught.value.hint

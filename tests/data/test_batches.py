@@ -84,7 +84,9 @@ def test_whole_numbers_are_ids_in_decimal(tmp_path, kind, server):
 
 def test_missing_values_are_refused_dropped_or_made_the_mean(tmp_path, kind, server):
     url = write(tmp_path, kind, {"id": ["a", "b", "c", "d"], "x": [1.0, None, 4.0, None], "z": [1, 2, 3, None]}, server)
-    with pytest.raises(DataError, match=r"row 2( \(line 3\))?, column x: the value is missing \(empty, null or NaN\)$"):
+    with pytest.raises(
+        DataError, match=r"row 2( \(line 3\))?, column x: the value is missing \(empty, null or NaN\)( \(|$)"
+    ):
         read(tmp_path, url, features="rest")
     (dropped,) = read(tmp_path, url, features="rest", missing="drop")
     assert dropped.rows.tolist() == [1, 3]
@@ -148,7 +150,7 @@ def test_first_duplicate_id_names_both_rows(tmp_path, kind, server):
     lines = (" (line 33)", " (line 4)") if kind == "csv" else ("", "")
     with pytest.raises(DataError) as caught:
         searched(source).refuse_duplicates(source)
-    assert str(caught.value).endswith(f"row 32{lines[0]}, column id: the id is that of row 3{lines[1]} again")
+    assert caught.value.message.endswith(f"row 32{lines[0]}, column id: the id is that of row 3{lines[1]} again")
 
 
 def test_no_duplicate_ids(tmp_path):

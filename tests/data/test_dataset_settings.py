@@ -42,16 +42,6 @@ def test_what_may_not_be_left_out(settings, said):
         DatasetSettings.model_validate({"url": "a.csv", "id": "id", **settings})
 
 
-def test_a_column_that_is_left_out_and_its_levels_are_not_offered():
-    settings = DatasetSettings.model_validate({"url": "a.csv", "id": "id", "features": "rest", "except": ["region"]})
-    assert [settings.offers(name) for name in ("age", "region", "region=north", "regions")] == [
-        True,
-        False,
-        False,
-        True,
-    ]
-
-
 def test_records_that_are_linked_keep_their_rows():
     with pytest.raises(ValidationError, match='missing = "drop" cannot go with quasi_identifiers: take "mean"'):
         DatasetSettings(url="a.csv", id="id", quasi_identifiers={"last_name": "name"}, missing="drop")

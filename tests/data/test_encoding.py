@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source
@@ -67,7 +68,7 @@ def test_columns_of_a_date_type_need_no_text(tmp_path: Path) -> None:
 def test_whole_numbers_are_no_dates(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "day": [20200101, 20200102]}), tmp_path / "rows.parquet")
     settings = DatasetSettings(url="rows.parquet", id="id", features="rest", dates=("day",))
-    with pytest.raises(DataError, match=r"column day: its values are whole numbers, not dates$") as refused:
+    with pytest.raises(DataError, match=r"column day: its values are whole numbers, not dates( \(|$)") as refused:
         table(open_source(settings, tmp_path, "people"))
     assert "write dates as text such as 2024-05-31" in refused.value.hint
 
@@ -87,7 +88,7 @@ def test_whole_numbers_and_truth_values_are_levels_too(tmp_path: Path) -> None:
     assert found == {"code=10": [0, 1], "code=7": [1, 0], "is=false": [0, 1], "is=true": [1, 0]}
 
 
-HOLES = {**ROWS, "region": ["north", "", "south", "NA"]}
+HOLES = {**ROWS, "region": ["north", "", "south", None]}
 
 
 def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path: Path) -> None:
@@ -99,7 +100,9 @@ def test_an_indicator_says_where_a_mean_was_put_and_no_value_is_a_level(tmp_path
     assert found["age="] == [0, 1, 0, 0]
     assert found["age"] == [30, 40, 50, 40]
     assert "born=" not in found  # it has a value in every row
-    assert table(source, means={**dict.fromkeys(source.feature_names, 0.0), "age": 7.0})["age"] == [30, 7, 50, 40]
+    assert source.filled().record.fill == pytest.approx(
+        {"age": 40.0, "born": np.mean([7305, 1, 0.5, 11016])} | {f"smokes={level}": 0.5 for level in ("yes", "no")}
+    )
 
 
 def test_a_missing_category_is_missing_in_each_of_its_columns(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_a_column_that_is_called_as_a_level_is_refused(tmp_path: Path, name: str
 
 
 def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_like_it_is_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"two columns are called age=$"):
+    with pytest.raises(DataError, match=r"two columns are called age=( \(|$)"):
         opened(tmp_path, {**ROWS, "age=": [1.0, 2.0, 3.0, 4.0]}, missing="indicator")
     found = table(opened(tmp_path, {**ROWS, "age=years": [1.0, 2.0, 3.0, 4.0]}, missing="indicator"))
     assert found["age=years"] == [1, 2, 3, 4]
@@ -188,19 +191,25 @@ def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:
-    """Also of levels that it lacks, of columns in another order, and of those that are in it under the made name."""
+    """Levels that it lacks are 0, a missing value is what the record says; a column called as a level is not read."""
+    table_columns = (
+        TableColumn("age", missing="indicator"),
+        TableColumn("region", "category", ("west", "north"), (), "mean"),
+        TableColumn("smokes", "category", ("yes",), (), "mean"),
+    )
+    fill = {"age": 7.0, "region=west": 0.25, "region=north": 0.5, "smokes=yes": 0.1}
+    record = TableRecord(table_columns, fill)
     columns = ("age=", "region=west", "age", "region=north", "smokes=yes")
-    settings = DatasetSettings(url=write(tmp_path, "csv", HOLES), id="id")
-    source = open_for_model(settings, columns, tmp_path, "people")
+    holes = {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}
+    settings = DatasetSettings(url=write(tmp_path, "csv", holes), id="id")
+    source = open_for_model(settings, record, columns, tmp_path, "people")
     assert source.feature_names == columns
-    found = table(source, means=dict.fromkeys(columns, 1.0))
-    assert found["age="] == [0, 1, 0, 0]
-    assert found["age"] == [30, 1, 50, 40]
-    assert found["region=west"] == [0, 1, 0, 1]  # where there is none, what the means say
-    assert found["smokes=yes"] == [1, 0, 0, 1]
+    assert table(source) == {
+        "age=": [0, 1, 0, 0],
+        "age": [30, 7, 50, 40],
+        "region=west": [0, 0.25, 0, 0.25],
+        "region=north": [1, 0.5, 0, 0.5],
+        "smokes=yes": [1, 0, 0, 1],
+    }
     with pytest.raises(DataError, match="there is no column colour"):
-        open_for_model(settings, ("colour",), tmp_path, "people")
-    settings = DatasetSettings(url=write(tmp_path, "csv", {**HOLES, "region=west": [1.5, 2.5, 3.5, 4.5]}), id="id")
-    assert table(open_for_model(settings, columns, tmp_path, "people"), means=dict.fromkeys(columns, 1.0))[
-        "region=west"
-    ] == [1.5, 2.5, 3.5, 4.5]
+        open_for_model(settings, TableRecord.of_numbers(["colour"]), ("colour",), tmp_path, "people")

@@ -20,10 +20,11 @@ from blindfit.parties.identity import authority
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.ports import held_address
 from tests.processes.conftest import Project
+from tests.published import published
 from tests.unconnected import unconnected
 
 N_ROWS, N_PUBLIC = 600, 80
@@ -113,9 +114,9 @@ class Clinic:
     def run(self, session: str = "s1", **changes: Any) -> dict[str, ParameterValue]:
         asked = self.last = self.session(session, **changes)
         party = self.party
+        asked.snapshot = published(party.snapshots, "patients")
         role = Trainer(party)
         role.check(asked.job, asked.me)
-        asked.snapshot = party.snapshots.newest("patients")
         asked.snapshots = {"clinic": asked.snapshot.id}
         return asyncio.run(role.run(asked))
 

@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.pretraining import Pretrained
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
 from blindfit.parties.dp_lr import trainer
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.training import feature_bounds
 from tests.dp_lr.conftest import N_ROWS, NAMES, write_project
 from tests.nodes import Nodes

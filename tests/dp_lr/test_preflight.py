@@ -10,7 +10,6 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator import preflight
 from blindfit.coordinator.job import read_job
-from blindfit.coordinator.preflight.dp_lr import signal_to_noise
 from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
 
 
@@ -43,7 +42,7 @@ def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
     privacy, generator = asked.parameters.run_privacy, np.random.default_rng(1)
     std = privacy.noise_multiplier() * privacy.sensitivity  # C = 1
     noise = [np.linalg.norm(generator.normal(0, std, (20, 4)).sum(axis=0)) for _ in range(4000)]
-    assert signal_to_noise(asked, N_ROWS, 4) == pytest.approx(
+    assert asked.parameters.run_privacy.signal_to_noise(N_ROWS, 4) == pytest.approx(
         20 * N_ROWS / np.sqrt(np.mean(np.square(noise))), rel=0.03
     )
 

@@ -24,8 +24,8 @@ from blindfit.coordinator import ledger_view
 from blindfit.coordinator.receipts import HeldReceipts, of_this_user
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.sessions.sessions import MOST_RECEIPTS
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.backups import back_up, restore
 from tests.dp_lr.conftest import Clinic
 from tests.hints.following import refused

@@ -7,6 +7,7 @@ by the ninth power of that: once in 1e9 runs.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -35,6 +36,7 @@ from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
 from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
+from tests.figures import check_classes, columns_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
 
@@ -72,12 +74,17 @@ def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
 def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic: Clinic) -> None:
     clinic.run()
     held_out = held_out_of(0.2)
-    lines = clinic.output("s1", "held_out_scores.csv").read_text().splitlines()[1:]
-    scores = dict(line.replace('"', "").split(",") for line in lines)
-    assert set(scores) == {f"p{i}" for i in np.flatnonzero(held_out)}
-    features, _ = rows_of(N_ROWS, seed=1)
+    with clinic.output("s1", "held_out_scores.csv").open() as file:
+        scored = list(csv.DictReader(file))
+    assert [row["id"] for row in scored] == [f"p{i}" for i in np.flatnonzero(held_out)]
+    features, labels = rows_of(N_ROWS, seed=1)
     expected = load_model(clinic.output("s1", "model.json")).probabilities(features[held_out])  # type: ignore[union-attr]
-    np.testing.assert_allclose([float(score) for score in scores.values()], expected, rtol=1e-12)
+    np.testing.assert_allclose([float(row["probability"]) for row in scored], expected, rtol=1e-12)
+    assert [int(row["label"]) for row in scored] == labels[held_out].tolist()
+    check_classes(
+        columns_of(clinic.output("s1", "held_out_scores.csv")),
+        json.loads(clinic.output("s1", "report.json").read_text())["evaluation"],
+    )
 
 
 def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clinic) -> None:

@@ -80,7 +80,7 @@ def test_the_fit_that_passes_it_is_refused_before_its_noise_is_drawn(
         (DPLogisticRegression(epsilon=1.0), {"epsilon": 1}),
         (DPLogisticRegression(epsilon=1.0), {"epsilon": np.float64(1.0), "n_iterations": np.int64(50)}),
         (DPLogisticRegression(epsilon=1.0, clip_norm=1.0), {"clip_norm": 1}),
-        (WALRClassifier(epsilon=1.0), {"epsilon": 1, "frac_bits": np.int64(16)}),
+        (WALRClassifier(epsilon=1.0, frac_bits=16), {"epsilon": 1, "frac_bits": np.int64(16)}),
     ],
 )
 def test_numbers_of_another_type_ask_for_the_same_release(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from tests.falcon import project
 from tests.falcon.project import DATA_PARTIES
 from tests.vertical.project import Project

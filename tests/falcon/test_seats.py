@@ -23,7 +23,7 @@ from blindfit.coordinator.session import JobSession
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.falcon.project import (
     DATA_PARTIES,
@@ -445,7 +445,7 @@ def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Pa
     """What an operator is shown, and what a quota counts, is the dataset of the job."""
     project, session = lost.copied(tmp_path), lost.session
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = "rest"\n')
+    path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\n')
     with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
         Nodes(project.root).run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
     assert refused.value.party == "shop-a"

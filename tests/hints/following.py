@@ -80,12 +80,12 @@ def refused(declared: str) -> Iterator[Told]:
         yield told
     told.hear(_said(caught.value))
     if isinstance(caught.value, PolicyRefused):
-        over = error_codes.error_of(error_codes.detail_of(caught.value), peer="peer")
+        over = error_codes.error_of(error_codes.status_of(caught.value), peer="peer")
         assert _said(over) == _said(caught.value)  # whole
 
 
 def _said(error: BlindfitError) -> str:
-    return f"{error}\n{error.hint}"
+    return f"{error.message}\n{error.hint}"
 
 
 def refused_value(declared: str, text: str) -> Told:

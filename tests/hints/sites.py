@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("algorithms", "parties", "coordinator")
@@ -94,8 +95,8 @@ class Module:
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Yield) and isinstance(inner.value, ast.Tuple):
                         yield inner.value.elts[1]
-            if isinstance(node, ast.FunctionDef) and node.name == "__str__":
-                yield from _returned_by(node)
+            if isinstance(node, ast.ClassDef) and "advice" in _fields_of(node):
+                yield from (text for inner in node.body if _is_text(inner) for text in _returned_by(inner))
             if isinstance(node, ast.arguments):
                 keywords = zip(node.kwonlyargs, node.kw_defaults, strict=True)
                 yield from (default for argument, default in keywords if argument.arg == "hint" and default is not None)
@@ -190,6 +191,15 @@ def _given_to(call: ast.Call) -> Iterator[ast.expr]:
         level = call.args[0]
         if not (called == "Finding" and isinstance(level, ast.Constant) and level.value in ("ok", "note")):
             yield call.args[places[called]]
+
+
+def _fields_of(described: ast.ClassDef) -> set[str]:
+    fields = [node.target for node in described.body if isinstance(node, ast.AnnAssign)]
+    return {target.id for target in fields if isinstance(target, ast.Name)}
+
+
+def _is_text(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef) and node.name == "__str__"
 
 
 def _returned_by(function: ast.FunctionDef) -> list[ast.expr]:

@@ -72,7 +72,7 @@ def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:
     del project.job["parties"]["shop"]["config"]
     project.job["parties"]["shop"]["address"] = "shop.example.org:7100"
     project.job["parties"]["meter"]["address"] = "meter.example.org:7100"
-    project.job["identity"] = project.parties["shop"]["identity"]
+    project.job["coordinator"] = project.parties["shop"]["identity"]
     (tmp_path / "job.toml").write_text(tomli_w.dumps(project.job))
     with refused('set parties.{}.config = "{}.toml", or where its party file is') as told:
         planned()

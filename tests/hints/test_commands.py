@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.algorithms.estimators.initial_model import unscaled
 from blindfit.coordinator import evaluate, folders, health, predict
 from blindfit.coordinator.job import load_job, with_session
 from blindfit.coordinator.plan.asked import Asked
@@ -317,7 +318,7 @@ def test_an_id_that_is_a_column_of_the_model() -> None:
     for row_id, refuses in (("age", True), ("id", False)):
         told = Told("name another column: --id COLUMN")
         with pytest.raises(Exception) as caught:  # noqa: PT011 - without its table the second ends later
-            Refit("csv:none.csv", row_id, SentRows(b"", [], []))._features(("age",))
+            Refit("csv:none.csv", row_id, SentRows(b"", [], []))._features(unscaled(("age",)))
         assert told.is_in(str(getattr(caught.value, "hint", ""))) == refuses
 
 

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.parties.data.database import answering
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.sinks import open_sink
@@ -27,6 +29,7 @@ from tests.each_case import each_case
 from tests.hints.following import Told, led_past, refused, says, with_changes
 from tests.hints.test_party_options import PARTIES
 
+AGE = TableRecord.of_numbers(["age"])
 ROWS = "id,age,note,y\na,1,likes tea,0\nb,2,,1\n"
 
 
@@ -127,9 +130,12 @@ def test_a_column_without_values_is_left_out_wherever_it_is_named(
 def test_days_that_are_numbers_are_no_dates(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "born": [1, 2], "y": [0, 1]}), tmp_path / "rows.parquet")
     party = Party.of(tmp_path, url="parquet:rows.parquet", dates=["born"])
-    with refused("or remove {} from {}, if it holds numbers of days"):
+    with refused("write dates as text such as 2024-05-31, or as a type of dates; leave numbers of days out of `dates`"):
         party.publish()
     assert party.set(dates=None) == ("born",)
+    for born in (["2024-05-31", "2024-06-01"], [date(2024, 5, 31), date(2024, 6, 1)]):
+        pq.write_table(pa.table({"id": ["a", "b"], "born": born, "y": [0, 1]}), tmp_path / "rows.parquet")
+        assert party.set(dates=["born"]) == ("born",)
 
 
 def test_a_date_is_written_as_the_error_shows(tmp_path: Path) -> None:
@@ -224,10 +230,43 @@ def test_a_table_for_a_model_is_told_of_no_option_of_a_party_file(tmp_path: Path
     for text, mended in [("id,age,y\na,x,0\n", "id,age,y\na,1,0\n"), ("id,age,y\na,,0\n", "id,age,y\na,2,0\n")]:
         (tmp_path / "rows.csv").write_text(text)
         with refused("the model needs") as told:
-            list(open_for_model(settings, ["age"], tmp_path, "members", "--members").batches())
+            list(open_for_model(settings, AGE, ("age",), tmp_path, "members", "--members").batches())
         assert "datasets." not in told.text
         (tmp_path / "rows.csv").write_text(mended)
-        list(open_for_model(settings, ["age"], tmp_path, "members", "--members").batches())
+        list(open_for_model(settings, AGE, ("age",), tmp_path, "members", "--members").batches())
+
+
+@each_case("way", ["true", "1"])
+def test_a_boolean_that_is_neither_true_nor_false(tmp_path: Path, way: str) -> None:
+    settings = validate(PARTIES["active"], PartySettings, source="party.toml").datasets["rows"]
+    record = TableRecord((TableColumn("smokes", "boolean"),))
+    for value in ("sometimes", way):
+        (tmp_path / "rows.csv").write_text(f"id,smokes,y\na,{value},0\nb,0,1\n")
+        source = open_for_model(settings, record, ("smokes",), tmp_path, "members", "--members")
+        if value == "sometimes":
+            with refused("write it as true or false, or as 1 or 0"):
+                list(source.batches())
+    (batch,) = source.batches()
+    assert batch.features.tolist() == [[1.0], [0.0]]
+
+
+@each_case("way", ["quoted", "other words"])
+def test_an_id_that_is_a_missing_word(tmp_path: Path, way: str) -> None:
+    party = Party.of(tmp_path, "id,age,y\nNA,1,0\nb,2,1\n")
+    with refused('give every row its value; in a csv file, quote a text such as "NA", or set missing_words'):
+        party.publish()
+    if way == "quoted":
+        party.rewrite("NA,1", '"NA",1')
+    else:
+        party.set(missing_words=["-"])
+
+
+def test_missing_words_of_a_typed_source(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "age": [1.0, None], "y": [0, 1]}), tmp_path / "rows.parquet")
+    party = Party.of(tmp_path, url="parquet:rows.parquet", missing="mean", missing_words=["-"])
+    with refused("missing_words is for csv files, remove it: in other sources a missing value is a null"):
+        party.publish()
+    party.set(missing_words=None)
 
 
 # --- labels --------------------------------------------------------------------------------------------------
@@ -255,9 +294,9 @@ def test_labels_of_a_table_for_a_model(tmp_path: Path) -> None:
     settings = validate(PARTIES["active"], PartySettings, source="party.toml").datasets["rows"]
     (tmp_path / "rows.csv").write_text("id,age,y\na,1,no\n")
     with refused("write labels as 0 and 1"):
-        list(open_for_model(settings, ["age"], tmp_path, "members", "--members").batches())
+        list(open_for_model(settings, AGE, ("age",), tmp_path, "members", "--members").batches())
     (tmp_path / "rows.csv").write_text("id,age,y\na,1,0\n")
-    list(open_for_model(settings, ["age"], tmp_path, "members", "--members").batches())
+    list(open_for_model(settings, AGE, ("age",), tmp_path, "members", "--members").batches())
 
 
 @each_case("text", ["id,age,y\na,1,yes\nb,2,yes\n", "id,age,y\na,1,no\nb,2,no\n"])
@@ -397,6 +436,19 @@ def test_a_database_and_its_table(tmp_path: Path) -> None:
         party.publish()
     assert "`datasets.rows.url`" in told.text
     party.set(url="sqlite:///rows.db?table=people")
+
+
+def test_texts_of_a_database_that_are_not_utf8(tmp_path: Path) -> None:
+    as_sqlite(tmp_path)
+    party = Party.of(tmp_path, url="sqlite:///rows.db?table=people")
+    for name in ("CAST(x'6bff' AS TEXT)", "'kä'"):
+        with sqlite3.connect(tmp_path / "rows.db") as connection:
+            connection.execute(f"UPDATE people SET id = {name} WHERE y = 0")
+        connection.close()
+        if "ff" in name:
+            with refused("write the text again in UTF-8"):
+                party.publish()
+    party.publish()
 
 
 def test_a_csv_file_that_is_called_a_database(tmp_path: Path) -> None:

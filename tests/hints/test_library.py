@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import pytest
 from packaging.requirements import Requirement
+from pydantic import ValidationError
 from scipy import optimize
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -29,14 +30,16 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.packing import Layout
 from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
+from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, analytic_noise_multiplier, noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid
 from blindfit.algorithms.privacy.label_mechanisms.fitting import MechanismSettings, make_mechanism
-from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, fine_enough
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
+from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.protocols import walr, walr_blocks, walr_split
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_grid import auto_grid, bounds_with_a_grid
+from blindfit.algorithms.protocols.walr_grid import Room, auto_grid
 from blindfit.algorithms.sharing.short_rows import MOST_NUMBERS, Plan, longest_to_prove
 from blindfit.algorithms.statistics import pretraining, solvers
 from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
@@ -44,10 +47,11 @@ from blindfit.algorithms.statistics.label_regression import evaluate_released
 from blindfit.algorithms.statistics.pretraining import pretrain
 from blindfit.algorithms.statistics.solvers import SolverSettings, fit
 from blindfit.algorithms.statistics.walr_defaults import clip_mu, project_mu
+from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work import compute
 from tests.each_case import each_case
-from tests.hints.following import Told, led_past, refused, says
+from tests.hints.following import Told, led_past, refused, refused_value, says
 from tests.walr.seats import SETTINGS
 
 DRAW = np.random.default_rng(6)
@@ -228,6 +232,13 @@ def test_a_program_that_is_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
         make_mechanism(MechanismSettings(name, GRID, 1.0), 1.0, None)
 
 
+def test_a_label_mechanism_whose_noise_is_too_narrow() -> None:
+    with refused("use a smaller epsilon or a smaller delta"):
+        fine_enough(GRID, 80.0, 0.999)
+    fine_enough(GRID, 10.0, 0.999)
+    fine_enough(GRID, 80.0, 1e-6)
+
+
 # --- numbers on a grid ------------------------------------------------------------------------------------------------
 
 
@@ -275,8 +286,8 @@ def multiplier_at(epsilon: float) -> float:
 
 def test_noise_that_no_grid_is_fine_enough_for() -> None:
     with refused("lower privacy.epsilon"):
-        bounds_with_a_grid(None, multiplier_at(1e9), 1)
-    bounds_with_a_grid(None, multiplier_at(1.0), 1)
+        Room.of(multiplier_at(1e9), (1, 1), largest_sum=2**62)
+    Room.of(multiplier_at(1.0), (1, 1), largest_sum=2**62)
     with refused("scale the features up, or lower privacy.epsilon"):
         auto_grid(1e-4, multiplier_at(50.0), 1)
     auto_grid(1.0, multiplier_at(50.0), 1)
@@ -389,3 +400,59 @@ def test_weights_that_are_too_large_to_tell() -> None:
         walr_blocks.step_8_rounded(weights(1e-9), 60)
     walr_blocks.step_8_rounded(weights(0.01), 60)
     walr_blocks.step_8_rounded(weights(1e-9, share=0.0), 60)
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+def test_noise_that_no_accountant_composes() -> None:
+    def event(epsilon: float, delta: float = 1e-6, parts: int = 1) -> ReleaseEvent:
+        return ReleaseEvent("gaussian", analytic_noise_multiplier(epsilon, delta) / parts**0.5, "rows")
+
+    with refused("use a {}") as told:
+        event(1e11, parts=16)
+    assert Told(says("smaller privacy.epsilon")).is_in(told.text)
+    event(1.0, parts=16)
+    with refused("use a {}") as told:
+        event(1e-11, 1e-300)
+    assert Told(says("larger privacy.epsilon or privacy.delta")).is_in(told.text)
+    event(1.0, 1e-300)
+    event(1e-11, 0.5)
+
+
+def test_a_sample_that_needs_no_noise() -> None:
+    """A row is in a sample of each iteration with this chance: that may be less than delta."""
+
+    def noise(delta: float, fraction: float = 1e-4, iterations: int = 2) -> float:
+        return RunPrivacy(1.0, delta, iterations, fraction).noise_multiplier()
+
+    with refused("use a smaller privacy.delta, a larger batch_fraction or more iterations"):
+        noise(1e-3)
+    assert noise(1e-6) > 0
+    assert noise(1e-3, fraction=0.5) > 0
+    assert noise(1e-3, iterations=100) > 0
+
+
+def test_noise_of_an_iteration_that_is_too_narrow() -> None:
+    def fitted(**options: Any) -> DPLogisticRegression:
+        return DPLogisticRegression(**{"epsilon": 1e9, "delta": 0.5, "feature_bounds": (-5, 5), **options}).fit(
+            FEATURES, LABELS
+        )
+
+    with refused("take a smaller epsilon, more iterations or a smaller loss_share"):
+        fitted()
+    fitted(epsilon=1.0)
+
+
+@each_case(
+    ("text", "options"),
+    [
+        (says("epsilon must be at least {}: an answer would be nothing but noise"), {"epsilon": 1e-12}),
+        (says("delta must be at least {}"), {"epsilon": 1.0, "delta": 1e-301}),
+    ],
+)
+def test_a_promise_that_is_too_small(text: str, options: dict[str, float]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        PrivacySettings(**options)
+    told = refused_value(text, str(caught.value))
+    PrivacySettings(**{**options, text.split()[0]: float(told.parts[0].split()[0])})

@@ -261,3 +261,22 @@ def test_a_budget_that_does_not_hold_a_release(tmp_path: Path) -> None:
     check_budget([], ReleaseEvent("gaussian", 20.0, "replace"), budget, "people")
     (command,) = told.commands
     assert blindfit(tmp_path, *(word.replace("PARTY.TOML", "shop.toml") for word in command)).returncode == 0
+
+
+@each_case("way", ["rows", "zero", "refuse"])
+def test_rows_that_a_measurement_server_does_not_know(tmp_path: Path, way: str) -> None:
+    project = measured(tmp_path, "walr")
+    labels = project.tables["meter"]
+    project.tables["meter"] = {name: column[10:] for name, column in labels.items()}
+    told = found('; or, if a missing id means label 0, set {} = "zero" in the file of {}', project.check(), "refuses")
+    assert "take these rows out of shop's table" in told.text
+    if way == "rows":
+        project.tables["shop"] = {name: column[10:] for name, column in project.tables["shop"].items()}
+    else:
+        assert 'set datasets.rows.unknown_rows = "zero" in the file of meter' in told.text
+        project.parties["meter"]["datasets"]["rows"]["unknown_rows"] = "zero"
+    not_found(told, project.check())
+    if way == "refuse":  # of the caution of the same
+        told = found('{}: they count as label 0 (unknown_rows = "zero")', project.check(), "warning")
+        project.tables["meter"] = labels
+        not_found(told, project.check())

@@ -92,6 +92,7 @@ def test_every_default_in_grpcs_words() -> None:
         "grpc.absolute_max_metadata_size": 16 * 2**10,
         "grpc.keepalive_time_ms": 30_000,
         "grpc.keepalive_timeout_ms": 10_000,
+        "grpc.http2.ping_timeout_ms": 10_000,  # a minute by default: a frozen peer was noticed after 90 seconds
         "grpc.keepalive_permit_without_calls": 1,
     }
     server, channel = dict(server_options(Limits())), dict(channel_options(Limits()))

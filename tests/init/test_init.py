@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -67,16 +68,61 @@ def test_two_messy_tables_become_a_joint_calibrated_model(tables: Path) -> None:
 
 
 def test_a_label_holder_becomes_a_measurement_server(tables: Path) -> None:
-    (tables / "features.csv").write_text(
-        "id,x,z\n" + "".join(f"p{i},{(i * 7) % 13},{(i * 5) % 11}\n" for i in range(600)) + "stranger,1,1\n"
-    )
-    (tables / "visits.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(600)))
+    write_features(tables, strangers=0)
     made = init(tables, "--walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w", "--json")
     assert json.loads(made.stdout)["parties"] == {"features": "active", "visits": "measurement"}
-    assert 'unknown_rows = "zero"' in (tables / "w/visits.toml").read_text()
+    assert "unknown_rows" not in (tables / "w/visits.toml").read_text()
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
     assert done.returncode == 0, done.stderr
     assert "1 of 3 spent on people" in done.stdout
+
+
+def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
+    """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
+    write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28
+    made = init(tables, "--walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
+    assert "visits does not have the ids of 40 rows of features; the job is refused until" in made.stdout
+    party = tables / "w/visits.toml"
+    assert 'unknown_rows = "refuse"' in party.read_text()
+    checked = blindfit(tables, "check", "w/job.toml")
+    assert checked.returncode == 1
+    assert (
+        "rows does not have the ids of 40 of features's 640 rows: take these rows out of features's" in checked.stdout
+    )
+    refused = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
+    assert refused.returncode != 0
+    assert re.search(
+        r"row \d+ of the request has an id that the table of labels does not have \(\d+ in all\)", refused.stderr
+    )
+    assert 'unknown_rows = "zero"' in refused.stderr
+    party.write_text(party.read_text().replace('unknown_rows = "refuse"', 'unknown_rows = "zero"'))
+    checked = blindfit(tables, "check", "w/job.toml")
+    assert checked.returncode == 0, checked.stdout
+    assert 'the ids of 40 of features\'s 640 rows: they count as label 0 (unknown_rows = "zero")' in checked.stdout
+    done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"visits: \d+ of \d+ rows of features counted as label 0, because rows does not have", done.stdout)
+    assert "Read this first" not in (tables / "w/run/report.html").read_text()  # it is not public
+    party.write_text(
+        party.read_text().replace('unknown_rows = "zero"', 'rows_are_public = true\nunknown_rows = "zero"')
+    )
+    done = blindfit(tables, "run", "w/job.toml", "--out", "w/run", "--set", "privacy.release=again")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"visits does not have the ids of \d+ rows of \d+: they were trained on as label 0", done.stdout)
+    assert (
+        json.loads((tables / "w/run/report.json").read_text())["parties"]["features"]["summary"]["rows"]["unknown"] > 0
+    )
+
+
+def write_features(tables: Path, strangers: int) -> None:
+    """Tables of 600 people; the server does not know the strangers, whom the active party has besides."""
+    people = [f"p{i}" for i in range(600)]
+    names = people + [f"stranger{i}" for i in range(strangers)]
+    rows = "".join(f"{name},{(i * 7) % 13},{(i * 5) % 11}\n" for i, name in enumerate(names))
+    (tables / "features.csv").write_text(f"id,x,z\n{rows}")
+    (tables / "visits.csv").write_text(
+        "id,visited\n" + "".join(f"{p},{int(i % 13 > 6)}\n" for i, p in enumerate(people))
+    )
 
 
 def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
@@ -173,3 +219,12 @@ def test_one_line_says_what_is_wrong_and_nothing_is_left(
     assert said in refused.stderr
     assert "bug" not in refused.stderr
     assert sorted(path.name for path in tables.rglob("*")) == before
+
+
+def test_two_columns_of_one_name_are_said(tmp_path: Path) -> None:
+    rows = "".join(f"r{i},1,2,{i % 2}\n" for i in range(20))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,x,x,{name[0]}\n{rows}")
+    done = init(tmp_path, "--vertical", "a.csv", "b.csv", "--label", "a")
+    assert done.returncode == 1
+    assert "a.csv: two columns are called x" in done.stderr

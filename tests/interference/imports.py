@@ -21,7 +21,7 @@ from unittest import mock
 import structlog
 
 from blindfit.parties.data.source import Source
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from blindfit.parties.work.plain_arrow import leave_pandas_out
 from tests.interference.neighbours import changed
 from tests.interference.systems import SYSTEMS
@@ -54,7 +54,7 @@ def tell(case: Case, authority: Path, label: str) -> None:
         sys.stdout.flush()
         os._exit(0)
 
-    mock.patch.object(Transaction, "add_entry", charged).start()
+    mock.patch.object(Writes, "add_entry", charged).start()
     if label:
         _plant(float(label))
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())

@@ -6,7 +6,9 @@ The nasty ones first look which rows a job holds out (`Probe`), so that the unit
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime as dt
 import io
 import shutil
 import tempfile
@@ -19,10 +21,13 @@ from typing import Any
 
 from blindfit.algorithms.protocols import walr_split
 from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.job.tables import SplitSettings
-from tests.interference.systems import SYSTEMS
+from blindfit.parties.store.database import Store
+from blindfit.parties.systems import load_party
+from tests.interference.systems import SYSTEMS, with_a_region
 from tests.interference.views import differences
-from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run
+from tests.interference.world import Begun, Case, Data, Ran, Rows, begin, go_on, run, write_rows
 
 COORDINATOR = "coordinator"
 LAST, FIRST = "p063", "p000"
@@ -352,10 +357,25 @@ def dated(build: Build) -> Build:
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         data = case.data
         for party in case.holders:
-            data = changed(data, party, {row: {"name": f"{int(row[1:]):08}"} for row in data[party]})
+            data = changed(data, party, {row: {"name": str(day_of(row))} for row in data[party]})
         return build(case.with_data(data).with_job(align__fields=["name:date"]), probe)
 
     return built
+
+
+def a_text(party: str, column: str, value: Any) -> Build:
+    """Of a party that scores rows by a category, next to a column that its model does not need."""
+
+    def build(case: Case, _: Probe) -> tuple[Side, Side]:
+        case = with_a_region(case, party)
+        return pair(case, case.data, changed(case.data, party, {LAST: {column: value}}))
+
+    return build
+
+
+def day_of(row: str) -> dt.date:
+    """A day for each row's number, each of them another."""
+    return dt.date(1940, 1, 1) + dt.timedelta(days=31 * int(row[1:]))
 
 
 def an_unknown_id(party: str) -> Build:
@@ -450,6 +470,31 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
 def asked(party: str, build: Build) -> Build:
     """Its operator says yes to each job."""
     return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
+
+
+def never_published(party: str, build: Build) -> Build:
+    """Whose operator has published the rows of the first world before, as those of another population."""
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        one, other = build(case, probe)
+        known = {**case.datasets[party], "url": "csv:others.csv", "id": "id", "population": "visitors"}
+        more = case.more.get(party, {})
+        budgets = {**more.get("populations", {}), "visitors": {"epsilon": 8.0, "delta": 1e-5}}
+        more = {**more, "datasets": {"others": known}, "populations": budgets}
+
+        def prepare(root: Path) -> None:
+            case.prepare(root)
+            write_rows(root, "others", one.case.data[party], "csv")
+            settings = load_party(root / f"{party}.toml")
+            with contextlib.closing(Store.of(settings, root)) as store:
+                snapshots_of(settings, root, store).publish("others")
+
+        def prepared(side: Side) -> Side:
+            return replace(side, case=replace(side.case, more={**case.more, party: more}, prepare=prepare))
+
+        return prepared(one), prepared(other)
+
+    return built
 
 
 def in_job(build: Build, **changes: Any) -> Build:
@@ -629,4 +674,30 @@ PAIRS = (
     # taylor: quasi-identifiers; here, as random settings are drawn by the place of a pair
     Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
     Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
+    # predict: texts, and columns that no model needs
+    Pair("predict", "a-level", "shop-a", a_text("shop-a", "region", "north")),
+    Pair("predict", "a-level-that-training-did-not-meet", "shop-a", a_text("shop-a", "region", "East")),
+    Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
+    Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
+    Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
 )
+
+FIRST_USES = (
+    *(
+        Pair(system, "never-published", party, never_published(party, build(party)), refused=True, source=source)
+        for system, party, build in (
+            ("walr", "meter", a_label),
+            ("walr-persons", "meter", labels_of_a_person),
+            ("walr-split", "east", a_share),
+            ("label-dp", "meter", a_price),
+            ("evaluate", "meter", a_label),
+            ("dp-lr", "clinic", a_label),
+            ("taylor-label-dp", "bank", a_label),
+            ("falcon-private", "bank", a_label),
+        )
+        for source in ("csv", *(("sqlite", "parquet") if system in ("walr", "dp-lr", "taylor-label-dp") else ()))
+    ),
+    Pair("taylor", "published-at-the-start", "bank", never_published("bank", a_label("bank"))),
+)
+"""Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
+budget is for, and of one without a budget. Random settings are drawn by the places of PAIRS."""

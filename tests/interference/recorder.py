@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.rpc.status_pb2 import Status
 
 from blindfit.coordinator.progress import EPOCH
 from blindfit.parties.identity import connections
 from blindfit.parties.sessions.sessions import Session
-from blindfit.parties.store.store import Store, Transaction
-from blindfit.parties.wire import error_codes
-from blindfit.protos import control_pb2, errors_pb2, exchange_pb2, payload_pb2
+from blindfit.parties.store.database import Store, Writes
+from blindfit.protos import control_pb2, exchange_pb2, payload_pb2
 from tests.interference.kinds import RELEASED, treatment_of
 from tests.interference.views import DONE, FELL, RACING, Line, Record, Shown, shown
+from tests.statuses import fields_of, reason_of
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Recorder:
     def hear(self, sender: str, receiver: str, over: str, message: Any) -> None:
         if sender == self.coordinator or isinstance(message, exchange_pb2.Ack):
             return
+        if over == "Waiting":  # how long a party waits is a matter of time; for whom and for what is in `report`
+            return
         if isinstance(message, exchange_pb2.Frame):
             self._frame(sender, receiver, message)
         elif isinstance(message, control_pb2.Event):
@@ -51,10 +54,10 @@ class Recorder:
             line = Line(type(message).__name__, tuple(_fields(message, charged)))
             self.record.add(sender, receiver, over, line)
 
-    def error(self, sender: str, receiver: str, over: str, detail: errors_pb2.ErrorDetail) -> None:
+    def error(self, sender: str, receiver: str, over: str, status: Status) -> None:
         if over == "Open":  # of a stream between parties: its end is a matter of time, the session's is recorded
             return
-        line = Line(f"error {error_codes.name_of(detail.code)}", tuple(_error_fields(detail, self.record.charged)))
+        line = Line(f"error {reason_of(status)}", tuple(_error_fields(status, self.record.charged)))
         self.record.add(sender, receiver, over, line)
 
     def report(self, party: str, session: str, step: str, told: Sequence[object]) -> None:
@@ -95,7 +98,7 @@ class Recorder:
             fields = [_parameter(item, self.record.charged) for item in event.summary.items]
             self._end(sender, receiver, "", Line(DONE, tuple(fields)))
         elif body == "error":
-            code = error_codes.name_of(event.error.code)
+            code = reason_of(event.error)
             line = Line(f"ends with {code}", tuple(_error_fields(event.error, self.record.charged)))
             self._end(sender, receiver, code, Line(FELL) if code in RACING else line)
 
@@ -151,9 +154,10 @@ def _fields(message: Any, charged: bool) -> Iterator[Shown]:
             yield shown(name, list(value) if descriptor.is_repeated else value, charged=charged)
 
 
-def _error_fields(detail: errors_pb2.ErrorDetail, charged: bool) -> Iterator[Shown]:
-    for item in detail.fields:
-        yield shown(f"error.{item.name}", getattr(item, item.WhichOneof("value") or "text"), charged=charged)
+def _error_fields(status: Status, charged: bool) -> Iterator[Shown]:
+    """The sentence and the other details are made of these."""
+    for name, text in sorted(fields_of(status).items()):
+        yield shown(f"error.{name}", text, charged=charged)
 
 
 # --- on the wires ---------------------------------------------------------------------------------------
@@ -195,8 +199,8 @@ class _Tapped:
 
     def _ended(self, over: str, call: Any) -> None:
         for key, value in _value_now(call.trailing_metadata()) or ():
-            if key == error_codes.ERROR_METADATA_KEY:
-                self._recorder.error(self._peer, self._caller, over, errors_pb2.ErrorDetail.FromString(value))
+            if key == "grpc-status-details-bin":
+                self._recorder.error(self._peer, self._caller, over, Status.FromString(value))
 
 
 def _value_now(value: Any) -> Any:
@@ -222,7 +226,7 @@ def listening(record: Record) -> Iterator[Recorder]:
         report(session, step, done, total, unit, waiting_for)
 
     @contextmanager
-    def committed(store: Store) -> Iterator[Transaction]:
+    def committed(store: Store) -> Iterator[Writes]:
         with transaction(store) as open_transaction:
             yield open_transaction
         recorder.record.charged = recorder.record.charged or store.reader().last_entry() is not None

@@ -9,17 +9,20 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.protocols import walr_split as walr_split_
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
 from blindfit.parties.files.written import write_json
-from blindfit.parties.store.store import SnapshotRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.snapshots import SnapshotRow
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.interference.world import Case, Data, Rows
 
@@ -318,12 +321,22 @@ def predict() -> Case:
     )
 
 
-def _keep_models(root: Path) -> None:
-    """As a training would have left them, on a snapshot that has been removed since."""
+REGION = TableColumn("region", "category", ("north", "south"), ())
+
+
+def _keep_models(root: Path, with_region: str = "") -> None:
+    """As a training would have left them, on a snapshot that has been removed since.
+
+    Args:
+        with_region: the party whose part has a category too.
+    """
     for name in CHAIN:
-        columns = tuple(f"x{j}" for j in range(SCORED_COLUMNS))
-        standardiser = Standardiser(columns, tuple(range(SCORED_COLUMNS)), (0.0, 0.1, 0.0, 0.2), (1.0, 0.9, 1.0, 1.1))
-        role, weights = VERTICAL[name], np.array([0.5, -0.25, 0.3, 0.1])
+        numbers = tuple(TableColumn(f"x{j}") for j in range(SCORED_COLUMNS))
+        record = TableRecord((*numbers, REGION) if name == with_region else numbers)
+        columns, n = record.made, len(record.made)
+        mean, std = (0.0, 0.1, 0.0, 0.2, 0.5, 0.5)[:n], (1.0, 0.9, 1.0, 1.1, 0.5, 0.5)[:n]
+        standardiser = Standardiser(columns, tuple(range(n)), mean, std, record)
+        role, weights = VERTICAL[name], np.array([0.5, -0.25, 0.3, 0.1, 0.7, -0.2][:n])
         intercept, rounding = (0.1, 0) if role == "active" else (None, 30)
         part = VerticalModelPart(
             name, role, "logistic", CHAIN, standardiser, weights, intercept, score_rounding=rounding
@@ -339,6 +352,16 @@ def _keep_models(root: Path) -> None:
             )
             transaction.put_session_snapshot(TRAINED, "5e" * 16)
         store.close()
+
+
+def with_a_region(case: Case, party: str) -> Case:
+    """The party's part of the model, and its rows, have a category; and a column that the model does not need."""
+    rows = {
+        name: {**row, "region": ("north", "south")[i % 2], "note": 1.0}
+        for i, (name, row) in enumerate(case.data[party].items())
+    }
+    case = case.with_dataset(party, categories=["region"]).with_data({**case.data, party: rows})
+    return replace(case, prepare=partial(_keep_models, with_region=party))
 
 
 def evaluate() -> Case:

@@ -16,7 +16,7 @@ import pytest
 from blindfit.algorithms.errors import LedgerUnavailable
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.sessions.sessions import Sessions
-from blindfit.parties.store.store import Store, Transaction
+from blindfit.parties.store.database import Store, Writes
 from tests.interference.neighbours import PAIRS, Pair, Probe
 from tests.interference.views import Record, differences
 from tests.interference.world import Case, run
@@ -53,7 +53,7 @@ def filling(disk: Disk) -> Iterator[None]:
         return await propose(sessions, *asked)
 
     @contextmanager
-    def full(store: Store) -> Iterator[Transaction]:
+    def full(store: Store) -> Iterator[Writes]:
         with transaction(store) as open_transaction:
             yield open_transaction
             if disk.begun and store.path.parent.name == disk.party:

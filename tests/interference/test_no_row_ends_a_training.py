@@ -7,6 +7,7 @@ bank where a shop's row had a 1, none where it had a 3, and nothing of it was co
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -50,10 +51,18 @@ def test_a_diverging_training_is_done(case: Case, probe: Probe, value: float, ra
     assert ends(case, probe, value, rate)
 
 
-def test_whose_steps_are_shortened_to_the_end_is_told_to_its_operator(case: Case, probe: Probe) -> None:
+@pytest.mark.parametrize(("rate", "settled"), [(1000.0, False), (0.1, True)])
+def test_a_party_reports_to_its_operator_only_that_its_training_has_not_settled(
+    case: Case, probe: Probe, rate: float, settled: bool
+) -> None:
     with capture_logs() as logged:
-        assert ends(case, probe, 3.0, 1000.0, taylor__epochs=6)
-    assert any(line["event"].startswith("training has not settled") for line in logged)
+        ran = run(case.with_job(taylor__learning_rate=rate, taylor__epochs=6), probe.authority)
+    assert ran.errors == ("",)
+    warned = any(line["event"].startswith("training has not settled") for line in logged)
+    reports = [json.loads(text) for path, text in ran.kept.items() if path.endswith("report.json")]
+    assert len(reports) == 3
+    assert warned != settled
+    assert all(report["fit"]["settled"] for report in reports) == settled
 
 
 @pytest.mark.parametrize(

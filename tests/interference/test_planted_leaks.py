@@ -67,11 +67,11 @@ def test_an_id_that_is_a_keyed_digest_of_labels(fresh: Probe, monkeypatch: pytes
 
 
 def test_a_job_that_reads_the_source_as_it_is_now(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    def newest(snapshots: Snapshots, dataset: str) -> Snapshot:
+    def published(snapshots: Snapshots, dataset: str) -> Snapshot:
         found = snapshots.current(dataset)
         return snapshots.publish(dataset) if found is None or snapshots.changed_since(found) else found
 
-    monkeypatch.setattr(Snapshots, "newest", newest)
+    monkeypatch.setattr(Snapshots, "published", published)
     pair = Pair("walr", "between-jobs", "meter", between_jobs(a_label("meter")))
     assert any("DatasetDescription.snapshot" in line for line in told_apart(pair, "shop", fresh))
 

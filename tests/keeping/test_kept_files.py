@@ -14,7 +14,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions import kept_files
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from tests.keeping.test_purge import Bank, resolved
 from tests.vertical.project import Project
 
@@ -111,11 +111,11 @@ def test_the_same_bytes_stay_the_earlier_sessions_until_they_are_noted(
 
 
 def test_a_database_that_is_full_after_the_file_was_replaced(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Transaction, path: str, session: str) -> None:
+    def full(self: Writes, path: str, session: str) -> None:
         raise LedgerUnavailable("full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "note_file", full)
+        patch.setattr(Writes, "note_file", full)
         with pytest.raises(LedgerUnavailable):
             bank.party.write("B", "model.json", NEW)
     assert owners(bank, bank.root / "runs/model.json") == ["B"]

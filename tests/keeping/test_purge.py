@@ -16,7 +16,9 @@ from blindfit.algorithms.statistics import vertical_model
 from blindfit.coordinator.cli import app
 from blindfit.parties.files.written import encoded_json, write_file, write_json
 from blindfit.parties.sessions.purge import forget
-from blindfit.parties.store.store import SessionRow, Store, StoredAnswer
+from blindfit.parties.store.answers import StoredAnswer
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.systems import load_party
 from tests.unconnected import unconnected
 from tests.vertical.project import Project
@@ -56,7 +58,7 @@ class Bank:
     def refused(self, *arguments: str) -> str:
         result = self.purge(*arguments)
         assert isinstance(result.exception, ConfigError), result.output
-        return str(result.exception)
+        return result.exception.message
 
     def removed(self, *arguments: str) -> set[Path]:
         result = self.purge(*arguments, "--yes")

@@ -69,7 +69,7 @@ def test_the_stretching_costs_what_is_recommended() -> None:
 
 def test_a_wrong_passphrase_is_one_line(tmp_path: Path) -> None:
     open_vault(tmp_path, PASSPHRASE)
-    with pytest.raises(ConfigError, match=r"vault\.json does not open with this passphrase$") as caught:
+    with pytest.raises(ConfigError, match=r"vault\.json does not open with this passphrase( \(|$)") as caught:
         open_vault(tmp_path, OTHER)
     assert "secrets.passphrase_file" in caught.value.hint
     assert not any(text.decode() in f"{caught.value} {caught.value.hint}" for text in (PASSPHRASE, OTHER))
@@ -77,9 +77,9 @@ def test_a_wrong_passphrase_is_one_line(tmp_path: Path) -> None:
 
 def test_no_passphrase_for_a_locked_party_is_one_line(tmp_path: Path) -> None:
     path = kept(open_vault(tmp_path, PASSPHRASE), tmp_path)
-    with pytest.raises(ConfigError, match=r"vault\.json is locked and no passphrase was given$"):
+    with pytest.raises(ConfigError, match=r"vault\.json is locked and no passphrase was given( \(|$)"):
         open_vault(tmp_path, None)
-    with pytest.raises(ConfigError, match=r"base\.json is locked and no passphrase was given$"):
+    with pytest.raises(ConfigError, match=r"base\.json is locked and no passphrase was given( \(|$)"):
         PLAIN.read(path)
 
 
@@ -114,7 +114,7 @@ def test_a_secret_of_another_length_is_not_used(tmp_path: Path, length: int) -> 
     path = tmp_path / PARTY_KEY
     path.write_bytes(b"k" * length)
     path.chmod(0o600)
-    with pytest.raises(ConfigError, match=r"is not 32 bytes long$") as caught:
+    with pytest.raises(ConfigError, match=r"is not 32 bytes long( \(|$)") as caught:
         PartySecret.load_or_create(path, PLAIN)
     assert caught.value.hint == "restore it from a backup"
 
@@ -162,7 +162,9 @@ def test_a_lost_vault_is_not_made_anew_while_something_is_locked(tmp_path: Path)
     """Another key would open nothing of it, and lock what is new."""
     open_vault(tmp_path, PASSPHRASE).signing_key(tmp_path / MODEL_KEY)
     (tmp_path / FILE).unlink()
-    with pytest.raises(ConfigError, match=rf"vault\.json is missing, though {tmp_path}/model_key\.pem is locked$"):
+    with pytest.raises(
+        ConfigError, match=rf"vault\.json is missing, though {tmp_path}/model_key\.pem is locked( \(|$)"
+    ):
         open_vault(tmp_path, PASSPHRASE)
     assert not (tmp_path / FILE).exists()
 
@@ -242,7 +244,7 @@ def test_a_passphrase_is_changed_and_everything_opens_with_the_new_one(bank: Pat
 
 
 def test_without_a_passphrase_there_is_nothing_to_lock_with(bank: Path) -> None:
-    with pytest.raises(ConfigError, match=r"bank has no passphrase$"):
+    with pytest.raises(ConfigError, match=r"bank has no passphrase( \(|$)"):
         operator.lock(load_party(bank), bank.parent, None, Console())
 
 

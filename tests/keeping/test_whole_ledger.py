@@ -14,7 +14,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Charge
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from tests.backups import back_up
 from tests.certificates import demo_authority
 from tests.hints.following import refused
@@ -32,7 +32,7 @@ def settings(tmp_path: Path) -> PartySettings:
 @pytest.fixture
 def store(tmp_path: Path, settings: PartySettings) -> Iterator[Store]:
     """With three charges."""
-    store = Store(tmp_path / settings.data_dir / "party.sqlite")
+    store = Store.of(settings, tmp_path)
     for asked in "abc":
         with store.transaction() as transaction:
             charging.enter(transaction, charge_of(asked))
@@ -46,14 +46,14 @@ def charge_of(asked: str) -> Charge:
 
 def lose(store: Store, position: int) -> None:
     with store.transaction() as transaction:
-        transaction._all("DELETE FROM ledger WHERE position = ?", (position,))
+        transaction._all("DELETE FROM ledger WHERE position = ?", position)
 
 
 def cheapen(store: Store, position: int) -> None:
     with store.transaction() as transaction:
         entry = transaction.entry_at(position)
         assert entry is not None
-        transaction._all("DELETE FROM ledger WHERE position = ?", (position,))
+        transaction._all("DELETE FROM ledger WHERE position = ?", position)
         transaction.add_entry(replace(entry, event=ReleaseEvent.pure(0.001, UNITS["row"][1]).canonical()))
 
 

@@ -13,7 +13,7 @@ from blindfit.algorithms.privacy.label_mechanisms import fitting
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.release_labels import LOST
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from tests.label_dp.conftest import N_ROWS
 from tests.nodes import Nodes
 from tests.processes.conftest import Project

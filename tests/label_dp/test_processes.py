@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from blindfit import load_model
+from tests.figures import check_values, columns_of
 from tests.label_dp.conftest import N_ROWS, rows_and_labels
 from tests.processes.reading import error_line
 
@@ -34,6 +35,7 @@ def test_a_run_leaves_a_model_that_learnt_something(project):
     assert report["evaluation"]["true"]["rows"] == report["rows"]["held_out"]
     assert report["evaluation"]["true"]["mse"] < 0.3 * np.var(labels)
     assert report["privacy"]["spent_epsilon"] == pytest.approx(4.0)
+    check_figures(project, "out")
     page = project.path("out/report.html").read_text()
     assert "Privacy statement" in page
     assert "Law of the mechanism" in page
@@ -47,8 +49,23 @@ def test_the_noisy_labels_are_the_mechanisms_and_no_true_one_is_near(ran):
     told = own_report(ran, "one")["privacy"]["noise_std"]
     assert noise.std() == pytest.approx(told, rel=0.2)  # kurtosis 10.7: a Chernoff bound of 3000 draws is 2e-11
     assert abs(noise.mean()) < 6 * told / N_ROWS**0.5  # 2e-9
-    held_out = ran.path("one/shop/held_out_predictions.csv").read_text().splitlines()
-    assert held_out[0].replace('"', "") == "id,prediction"
+
+
+def check_figures(project, out: str) -> None:
+    """Check the report against the files next to it."""
+    report = own_report(project, out)
+    check_values(columns_of(project.path(f"{out}/shop/true_label_predictions.csv")), report["evaluation"]["true"])
+    released = columns_of(project.path(f"{out}/shop/released_labels.csv"))
+    held_out = columns_of(project.path(f"{out}/shop/held_out_predictions.csv"))
+    by_id = dict(zip(released["id"], released["label_debiased"], strict=True))
+    noisy = np.array([by_id[name] for name in held_out["id"]])
+    trained = [value for name, value in by_id.items() if name not in set(held_out["id"])]
+    squares, constant = (held_out["prediction"] - noisy) ** 2, np.mean(trained)
+    told = report["evaluation"]["released"]
+    assert told["rows"] == len(noisy)
+    assert told["mse_released"] == pytest.approx(squares.mean())
+    assert told["mse"] == pytest.approx(squares.mean() - told["noise_variance"])
+    assert told["gain"] == pytest.approx(((constant - noisy) ** 2 - squares).mean())
 
 
 @pytest.mark.parametrize("regressor", ["linear", "random-forest"])
@@ -107,7 +124,7 @@ def test_an_id_that_the_server_does_not_know(project):
     project.edit("rows.csv", "u700,", "stranger,")
     refused = run(project, "out")
     assert refused.returncode == 1
-    assert "cannot answer this request; its operator knows why" in error_line(refused)
+    assert "has an id that the table of labels does not have (1 in all)" in error_line(refused)
 
 
 def test_the_rows_of_a_person_share_what_the_job_asks_for(project):

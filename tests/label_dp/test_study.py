@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.label_regression import fit_regression
 from blindfit.coordinator.job import load_job
-from blindfit.parties.label_dp.consumer import LabelRegression, Rows
+from blindfit.parties.label_dp.consumer import LabelRegression, Rows, Study
 from blindfit.parties.sessions.sessions import Member
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project
 from tests.unconnected import unconnected
@@ -23,12 +23,15 @@ from tests.unconnected import unconnected
 ME = Member("shop", "active", "", "rows")
 
 
-def on_true_labels(directory: Path, dataset: str = "study", n_trained: int = 1000) -> dict[str, Any]:
+def on_true_labels(directory: Path, dataset: str = "study", n_trained: int = 1000) -> Study | None:
     features, labels = rows_and_labels()
     model = fit_regression(features, labels, columns=COLUMNS, regressor="linear", options={}, seed=1, debiased=True)
     job = load_job(directory / "job.toml", [f"label_dp.evaluate_on={dataset}"]).parameters
     store = Store(directory / "state" / "shop.sqlite")
-    seat = LabelRegression(unconnected(load_party(directory / "shop.toml"), directory, store))
+    party = unconnected(load_party(directory / "shop.toml"), directory, store)
+    for name in party.settings.datasets:
+        party.snapshots.publish(name)
+    seat = LabelRegression(party)
     seat.check(job, ME)
     session: Any = SimpleNamespace(job=job, me=ME)
     rows = Rows([f"u{i}" for i in range(n_trained)], features[:n_trained], features[n_trained:], COLUMNS)
@@ -36,7 +39,9 @@ def on_true_labels(directory: Path, dataset: str = "study", n_trained: int = 100
 
 
 def error_on_true_labels(directory: Path) -> float:
-    return on_true_labels(directory)["mse"]
+    study = on_true_labels(directory)
+    assert study is not None
+    return float(np.mean((study.labels - study.predictions) ** 2))
 
 
 def rewrite_study(directory: Path, *columns: str) -> None:
@@ -88,5 +93,5 @@ def test_a_dataset_that_is_not_there_or_has_no_numbers_as_labels(tmp_path):
 def test_nothing_is_evaluated_on_rows_that_were_trained_on(tmp_path):
     write_project(tmp_path)
     with capture_logs() as logs:
-        assert on_true_labels(tmp_path, n_trained=len(rows_and_labels()[0])) == {}
+        assert on_true_labels(tmp_path, n_trained=len(rows_and_labels()[0])) is None
     assert logs[-1]["event"] == "every row was trained on, so none is left to evaluate on"

@@ -24,7 +24,7 @@ from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from tests.measurement.indexes import built
 from tests.walr.seats import run_both
 

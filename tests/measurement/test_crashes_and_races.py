@@ -17,7 +17,7 @@ from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.algorithms.protocols import walr_statement
 from blindfit.algorithms.protocols.walr_statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Reads
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement import children
 from tests.measurement.children import BUDGET, LAST_UNIT, RELEASE_EPSILON, dataset_of
@@ -143,7 +143,7 @@ def test_a_loser_of_the_race_was_admitted(tmp_path: Path, monkeypatch: pytest.Mo
     house = House(tmp_path, {"visits": dataset_of(tmp_path)}, LAST_UNIT)
     chargeable = house.service.check_chargeable
 
-    def only_at_admission(reader: Transaction, *arguments: Any) -> None:
+    def only_at_admission(reader: Reads, *arguments: Any) -> None:
         if reader._all("SELECT 1 FROM ledger") == []:
             chargeable(reader, *arguments)
 

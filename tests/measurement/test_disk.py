@@ -17,7 +17,8 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.algorithms.privacy.ledger import Budget, verify_chain
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from tests.measurement import children
 from tests.measurement.house import House, one_hot
 
@@ -30,7 +31,7 @@ def refused(house: House, reason: str, **changes: Any) -> None:
     charged, answered = house.entries, answers_of(house)
     with pytest.raises(LedgerUnavailable) as caught:
         house.ask(**changes)
-    assert str(caught.value) == (
+    assert caught.value.message == (
         f"{house.database} could not be written ({reason}): this step released nothing and charged nothing"
     )
     assert caught.value.hint == "make room on its disk, or mend its permissions, and ask again"
@@ -81,7 +82,7 @@ LIMITED = """
             house.ask(release=str(i))
         except LedgerUnavailable as error:
             assert len(house.entries) == before
-            print(i, error, sep="|")
+            print(i, error.message, sep="|")
             break
     else:
         sys.exit("the limit was never met")
@@ -125,7 +126,7 @@ def test_a_read_only_database(open_house: OpenHouse) -> None:
 
 
 def test_another_process_holds_the_database(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blindfit.parties.store.store.BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("blindfit.parties.store.database.BUSY_TIMEOUT_S", 0.2)
     house = open_house(budget=WIDE)
     holder = sqlite3.connect(house.database, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

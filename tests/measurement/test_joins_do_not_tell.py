@@ -150,4 +150,4 @@ def refusal(house: House) -> str:
     assert house.entries == []
     assert house.consumed[-1] == "RowsEnd"
     house.close()
-    return str(caught.value)
+    return caught.value.message

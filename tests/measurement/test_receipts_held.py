@@ -12,8 +12,8 @@ from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.privacy.ledger import Budget, Receipt
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
+from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import check_given, hold_receipt
-from blindfit.parties.store.store import Store
 from tests.measurement.house import House
 
 OpenHouse = Callable[..., House]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -29,8 +30,9 @@ from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.files import signing
+from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from tests.hints.following import refused_value
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
@@ -55,6 +57,24 @@ def test_a_release_is_charged_and_says_how(house: House) -> None:
 def test_the_sums_are_those_of_the_labels(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     without_noise(monkeypatch)
     assert house.ask().sums.tolist() == [ONE * (i % 2) for i in range(12)]
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_rows_taken_as_label_0_are_counted_for_the_operator_and_in_the_answer_where_rows_are_public(
+    tmp_path: Path, public: bool
+) -> None:
+    known = dict.fromkeys(NAMES[:9], 1)
+    house = House(tmp_path, {"visits": make_dataset(tmp_path, known, unknown_rows="zero", rows_are_public=public)})
+    with capture_logs() as logs:
+        answer = house.ask()
+    assert answer.rows_unknown == (3 if public else 0)
+    assert answer.rows_kept == 12
+    (warned,) = [line for line in logs if line["log_level"] == "warning"]
+    assert warned["event"].startswith("3 of 12 rows of shop counted as label 0, because visits does not have their ids")
+    assert (
+        house.octets() == measurement_codec.answer_to_pb(answer).SerializeToString()
+    )  # the stored answer says it again
+    house.close()
 
 
 def test_an_answer_carries_a_receipt_of_its_charge(house: House) -> None:
@@ -303,7 +323,7 @@ def test_a_charge_that_was_taken_back_is_in_no_book(open_house: OpenHouse, monke
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "add_answer", full)
+        patched.setattr(Writes, "add_answer", full)
         with pytest.raises(LedgerUnavailable):
             house.ask(epsilon=0.2)
     answer = house.ask(epsilon=0.3)

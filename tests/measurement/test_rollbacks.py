@@ -17,7 +17,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.hints.following import refused
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 

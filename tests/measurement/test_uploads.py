@@ -24,7 +24,8 @@ from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
-from blindfit.parties.store.store import FailedUploads, Transaction
+from blindfit.parties.store.database import Writes
+from blindfit.parties.store.uploads import FailedUploads
 from tests.hints.following import Told, says
 from tests.hints.following import refused as refused_by
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot
@@ -118,7 +119,7 @@ def test_an_answer_that_was_charged_leaves_though_the_count_stays(
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Transaction, "forget_upload", full)
+    monkeypatch.setattr(Writes, "forget_upload", full)
     house.ask()
     assert (len(house.entries), failed(house)) == (1, 1)
 

@@ -16,6 +16,7 @@ from tests.mutants import (
     sharing,
     sharing_privacy,
     snapshots,
+    store,
     vertical,
     wire,
 )
@@ -30,6 +31,7 @@ MUTANTS = (
     *interference.MUTANTS,
     *keeping.MUTANTS,
     *snapshots.MUTANTS,
+    *store.MUTANTS,
     *repeats.MUTANTS,
     *hidden_rows.MUTANTS,
     *encoding.MUTANTS,

@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "weights-told-of-the-same-rows-are-not-added-up",
         (12,),
-        "parties/store/store.py",
+        "parties/store/counts.py",
         "SELECT coalesce(sum(bits), 0) FROM told_bits",
         "SELECT coalesce(max(bits), 0) FROM told_bits",
         (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),

@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "half-a-transaction-stays",
         (1, 17),
-        "parties/store/store.py",
+        "parties/store/database.py",
         "                    with contextlib.suppress(sqlite3.Error):\n"
         '                        self._db.execute("ROLLBACK")\n',
         '                    self._db.execute("COMMIT")\n',
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "answer-leaves-before-the-disk-has-it",
         (1, 17),
-        "parties/store/store.py",
+        "parties/store/database.py",
         'PRAGMA synchronous = FULL"',
         'PRAGMA synchronous = OFF"',
         (f"{DISK}::test_a_commit_waits_for_the_disk",),
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "transactions-begin-as-readers",
         (2,),
-        "parties/store/store.py",
+        "parties/store/database.py",
         '"BEGIN IMMEDIATE"',
         '"BEGIN"',
         (f"{RACES}::test_the_last_unit_has_one_winner",),
@@ -79,8 +79,8 @@ MUTANTS = (
         "budget-forgets-what-was-spent",
         (2, 7),
         "algorithms/privacy/accountant.py",
-        "composed_epsilon([*events, new_event], budget_delta)",
-        "composed_epsilon([new_event], budget_delta)",
+        "spent_epsilon([*events, new_event], budget_delta)",
+        "spent_epsilon([new_event], budget_delta)",
         (f"{LEDGER}::test_a_budget_of_one_admits_one_release_of_one",),
     ),
     Mutant(
@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "an-answer-forgives-all-uploads",
         (16,),
-        "parties/store/store.py",
+        "parties/store/uploads.py",
         '"DELETE FROM uploads WHERE number = ?"',
         '"DELETE FROM uploads WHERE number <= ?"',
         (f"{UPLOADS}::test_labels_that_are_asked_for_again_have_the_same_limits",),
@@ -277,8 +277,8 @@ MUTANTS = (
         "any-consumer-may-ask",
         (15,),
         "parties/measurement/charging.py",
-        "if dataset is None or consumer not in dataset.settings.consumers:",
-        "if dataset is None:",
+        "if described is None or consumer not in described.consumers:",
+        "if described is None:",
         (f"{RELEASE}::test_an_unknown_dataset_and_somebody_elses_are_refused_alike",),
     ),
     Mutant(
@@ -293,7 +293,7 @@ MUTANTS = (
     Mutant(
         "receipt-not-compared",
         (21,),
-        "parties/store/own_receipts.py",
+        "parties/store/receipts.py",
         "        compare_receipt(receipt, self._store)\n",
         "",
         (f"{ROLLBACKS}::test_a_deleted_database_is_noticed",),
@@ -301,7 +301,7 @@ MUTANTS = (
     Mutant(
         "forged-receipt-believed",
         (21,),
-        "parties/store/own_receipts.py",
+        "parties/store/receipts.py",
         "not signing.verify(self.public_key, statement, signature):",
         "not statement:",
         (
@@ -338,14 +338,14 @@ MUTANTS = (
         "no-receipt-to-the-coordinator-before-the-end",
         (21,),
         "parties/sessions/sessions.py",
-        "error=error_codes.detail_of(session.error), receipt=receipt)",
-        "error=error_codes.detail_of(session.error))",
+        "error=error_codes.status_of(session.error), receipt=receipt)",
+        "error=error_codes.status_of(session.error))",
         (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
     ),
     Mutant(
         "acknowledged-without-charging",
         (21,),
-        "parties/store/rollbacks.py",
+        "parties/store/receipts.py",
         "                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))\n",
         "",
         (
@@ -416,7 +416,7 @@ MUTANTS = (
     Mutant(
         "a-ledger-that-was-recovered-freezes-again",
         (21, 27),
-        "parties/store/rollbacks.py",
+        "parties/store/receipts.py",
         "*known.landmarks) for known",
         ") for known",
         (f"{ROLLBACKS}::test_what_the_newest_receipt_recovered_no_earlier_one_notices_again",),
@@ -432,7 +432,7 @@ MUTANTS = (
     Mutant(
         "one-acknowledged-receipt-stands-for-all-populations",
         (21,),
-        "parties/store/rollbacks.py",
+        "parties/store/receipts.py",
         "    return not _missing(receipt, reader)\n",
         "    return receipt.position > 0\n",
         (f"{ROLLBACKS}::test_a_receipt_of_another_population_is_noticed_though",),
@@ -489,7 +489,7 @@ MUTANTS = (
     Mutant(
         "charges-that-were-taken-back-stay-in-the-book",
         (1, 21),
-        "parties/store/books.py",
+        "parties/store/charging.py",
         "if known is not None and reader.entry_at(known.position) != known:",
         "if known is not None and reader.entry_at(known.position) == known and not self._books:",
         (f"{RELEASE}::test_a_charge_that_was_taken_back_is_in_no_book",),
@@ -507,8 +507,8 @@ MUTANTS = (
         "two-spellings-are-two-persons",
         (3, 22),
         "parties/data/columns.py",
-        "    texts = one_spelling(texts)\n",
-        "",
+        "one_spelling(values.to_texts(column))",
+        "values.to_texts(column)",
         (f"{SPELLING}::test_a_person_of_four_spellings_has_one_cap",),
     ),
     Mutant(
@@ -606,7 +606,7 @@ MUTANTS = (
     Mutant(
         "database-that-others-can-read",
         (19, 24),
-        "parties/store/store.py",
+        "parties/store/database.py",
         "os.O_CREAT | os.O_EXCL, 0o600))",
         "os.O_CREAT | os.O_EXCL, 0o644))",
         (f"{DISK}::test_only_its_owner_can_read_it",),

@@ -36,6 +36,8 @@ PROMISES = {
     26: "a charge is for a snapshot and a question",
     27: "nobody starves the others",
     28: "what repeats give away is counted",
+    31: "a model scores the same everywhere",
+    32: "the first cause is named",
 }
 
 

@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 NOISE_LAW = "tests/privacy/test_noise_law.py"
 GAUSSIAN = "tests/privacy/test_gaussian.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
+BY_ANSWERS = "tests/privacy/test_chosen_by_answers.py"
+LOSSES = "tests/privacy/test_privacy_losses.py"
 DP_GRADIENT = "tests/privacy/test_dp_gradient.py"
 ACCOUNTING = "tests/release_labels/test_accounting.py"
 FIXED_POINT = "tests/walr/test_fixed_point.py"
@@ -188,17 +190,49 @@ MUTANTS = (
         "delta-without-rounding-margins",
         (7,),
         "algorithms/privacy/gaussian.py",
-        "return min(1.0, delta * (1 + _ROUNDING) + larger_term * _CANCELLATION)",
-        "return min(1.0, delta)",
+        "_ROUNDING, _LAST_BITS = 1e-11, 4e-16",
+        "_ROUNDING, _LAST_BITS = 0.0, 0.0",
         (f"{GAUSSIAN}::test_delta_is_never_below_the_exact_one_and_little_above",),
     ),
     Mutant(
-        "transforms-loss-not-subtracted",
+        "many-releases-composed-as-one",
+        (7,),
+        "algorithms/privacy/privacy_losses.py",
+        "release.tilted(tilt).chances, size) ** count",
+        "release.tilted(tilt).chances, size)",
+        (f"{LOSSES}::test_gaussians_cost_what_the_analytic_one_says",),
+    ),
+    Mutant(
+        "a-row-is-sampled-one-way-only",
+        (7,),
+        "algorithms/privacy/privacy_losses.py",
+        "    return [parts, [(pair.reversed, count) for pair, count in parts]]",
+        "    return [[(pair.reversed, count) for pair, count in parts]]",
+        (f"{LOSSES}::test_samples_agree_with_the_library_where_it_sees_delta",),
+    ),
+    Mutant(
+        "a-budget-takes-the-bound-of-releases-fixed-beforehand",
         (7,),
         "algorithms/privacy/accountant.py",
-        "total.get_epsilon_for_delta(delta - _TRANSFORM_LOSES)",
-        "total.get_epsilon_for_delta(delta)",
-        (f"{ACCOUNTING}::test_never_below_the_exact_composition",),
+        "return spent_epsilon([*events, new_event], budget_delta) <=",
+        "return composed_epsilon([*events, new_event], budget_delta) <=",
+        (f"{BY_ANSWERS}::test_the_bound_of_releases_fixed_beforehand_would_be_passed",),
+    ),
+    Mutant(
+        "the-sums-of-two-kinds-share-all-of-delta",
+        (7,),
+        "algorithms/privacy/accountant.py",
+        "gaussian_epsilon(others, delta * _SHARE_OF_A_SUM)",
+        "gaussian_epsilon(others, delta)",
+        (f"{BY_ANSWERS}::test_a_budget_of_both_kinds_is_kept",),
+    ),
+    Mutant(
+        "a-sampled-run-counts-as-less-than-it-tells",
+        (7,),
+        "algorithms/privacy/privacy_losses.py",
+        "bool(np.all(needed <= np.logaddexp(offered, log_lost)))",
+        "bool(np.any(needed <= np.logaddexp(offered, log_lost)))",
+        (f"{LOSSES}::test_a_gaussian_stands_for_a_sampled_run",),
     ),
     Mutant(
         "a-persons-rows-cost-as-one",

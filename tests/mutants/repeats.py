@@ -109,7 +109,7 @@ MUTANTS = (
         "a-training-that-may-not-be-evaluated-runs",
         (28,),
         "parties/taylor/data_party.py",
-        "            quota.check_new_model(session, aligned.positions[prepared.plan.test])\n",
+        "            quota.check_new_model(session, common.in_snapshot[prepared.plan.test])\n",
         "            pass\n",
         (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
     ),

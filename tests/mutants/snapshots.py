@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 SNAPSHOTS = "tests/snapshots/test_snapshots.py"
+FIRST = "tests/snapshots/test_first_snapshots.py"
+NEIGHBOURS = "tests/interference/test_neighbours.py"
 CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
 SCHEDULE = "tests/snapshots/test_schedule.py"
@@ -75,22 +77,38 @@ MUTANTS = (
         "every-job-publishes",
         (25, 26),
         "parties/snapshots/snapshots.py",
-        "return self.current(dataset) or self.published(dataset)",
-        "return self.published(dataset)",
-        (f"{SNAPSHOTS}::test_the_first_use_publishes_and_later_ones_read_the_same",),
+        "        found = self.current(dataset)\n        if found is None:\n            raise PolicyRefused",
+        "        found = self.publish(dataset)\n        if found is None:\n            raise PolicyRefused",
+        (f"{SNAPSHOTS}::test_jobs_read_the_same_until_its_owner_publishes_again",),
+    ),
+    Mutant(
+        "a-job-makes-the-first-snapshot",
+        (25,),
+        "parties/snapshots/snapshots.py",
+        "        if found is None:\n            raise PolicyRefused",
+        "        if found is None:\n            return self.publish(dataset)\n            raise PolicyRefused",
+        (f"{NEIGHBOURS}::test_others_see_the_same[walr-never-published-shop]",),
+    ),
+    Mutant(
+        "a-party-publishes-though-another-population-is-known",
+        (25,),
+        "parties/snapshots/snapshots.py",
+        "        if reason := self.waits_for_operator(dataset):\n",
+        '        if reason := "":\n',
+        (f"{FIRST}::test_a_party_leaves_a_second_population_to_its_operator",),
     ),
     Mutant(
         "a-file-in-two-populations",
         (22, 26),
         "parties/snapshots/snapshots.py",
-        "            _refuse_another_population(row, known)\n",
+        "            refuse_another_population(row, known)\n",
         "",
         (SNAPSHOTS,),
     ),
     Mutant(
         "a-renamed-population-has-a-fresh-budget",
         (22, 26),
-        "parties/snapshots/snapshots.py",
+        "parties/snapshots/populations.py",
         "(k.dataset == row.dataset or k.content_sha256 == row.content_sha256)",
         "k.content_sha256 == row.content_sha256 and k.dataset != row.dataset",
         (f"{SNAPSHOTS}::test_a_population_that_is_renamed_is_no_fresh_budget",),

@@ -358,8 +358,8 @@ MUTANTS = (
         "walr-scaled-on-test-rows-too",
         (12,),
         "parties/walr/rows.py",
-        "Standardiser.fit(train.features, source.feature_names,",
-        "Standardiser.fit([*train.features, *test.features], source.feature_names,",
+        "            train.features, source.feature_names, table=source.record,",
+        "            [*train.features, *test.features], source.feature_names, table=source.record,",
         ("tests/walr/test_prepare_rows.py",),
     ),
     # --- alignment

@@ -28,6 +28,7 @@ from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.wire.channel import LocalNetwork
+from tests.published import published
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
 
@@ -94,7 +95,7 @@ class Pair:
             own = weights if party == "shop" else np.array([0.5])
             part = VerticalModelPart(party, ROLES[party], "logistic", tuple(ROLES), scaling, own)
             here = self.parties[party]
-            snapshot = here.snapshots.newest("rows")
+            snapshot = published(here.snapshots, "rows")
             with here.store.transaction() as transaction:
                 transaction.put_session_snapshot(name, snapshot.id)
             if party == "shop":
@@ -115,7 +116,7 @@ class Pair:
         common = np.arange(len(self.features)) if rows is None else rows
         job, session = PredictJob(predict={"session": name}), f"predict-{self._sessions}"
         network = LocalNetwork({**ROLES, "keys": "key-node"}, *system("predict").tables())
-        read = {party: self.parties[party].snapshots.newest("rows") for party in ROLES}
+        read = {party: published(self.parties[party].snapshots, "rows") for party in ROLES}
 
         async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Aligned:
             return Aligned(common)

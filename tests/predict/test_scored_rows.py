@@ -12,9 +12,10 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.tables import validate
 from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.scored_rows import _unpacked
 from tests.each_case import each_case
 from tests.predict.pair import Pair
 
@@ -49,6 +50,21 @@ def test_rows_are_counted_each_alone(pair: Pair) -> None:
     with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
         pair.scores("two", np.r_[OTHER_HALF, HALF[:1]])
     pair.scores("two", OTHER_HALF[::-1])  # in whatever order alignment puts them
+
+
+def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> None:
+    """A row that lacks a value is in the snapshot, and the others are counted at their places there."""
+    path = pair.root / "shop.csv"
+    header, first, *others = path.read_text().splitlines()
+    name, _, *rest = first.split(",")
+    path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
+    pair.dataset = {"missing": "drop"}
+    allow(pair, 1)
+    pair.scores("one", np.array([0, 5]))  # of those that are left
+    shop = pair.parties["shop"]
+    snapshot = shop.snapshots.published("rows")
+    (scored,) = shop.store.reader().scored_rows(snapshot.id)
+    assert np.flatnonzero(_unpacked(scored.rows, snapshot.row.rows)).tolist() == [1, 6]
 
 
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.coordinator.preflight.common_ids import none_in_common
-from blindfit.parties.data.spelling import one_spelling
 
 SAID = "0 common rows: no id is in the tables of all parties"
 
@@ -24,7 +24,7 @@ SAID = "0 common rows: no id is in the tables of all parties"
 )
 def test_what_they_differ_in(ours: list[str], theirs: list[str], said: str) -> None:
     error = none_in_common({"bank": pa.array(ours), "post": pa.array(theirs)})
-    assert str(error) == said
+    assert error.message == said
     assert not any(i in f"{error} {error.hint}".split() for i in (*ours, *theirs) if not i.isdecimal())
 
 

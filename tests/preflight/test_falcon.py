@@ -13,10 +13,11 @@ from blindfit.coordinator.preflight import Finding
 from blindfit.coordinator.preflight.falcon import cost as falcon_cost
 from blindfit.coordinator.preflight.falcon.cost import Speed
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.preflight.conftest import N_ROWS, Project
 from tests.preflight.test_vertical import levels, only, said
+from tests.published import published
 
 _counted = functools.cache(falcon_cost.cost_of)  # of the same sizes in most of these tests
 
@@ -173,7 +174,7 @@ def test_trainings_before_count(shares: Project) -> None:
     shares.check()  # writes the files
     settings = load_party(shares.directory / "bank.toml")
     with contextlib.closing(Store(_database(shares.directory))) as store:
-        snapshot = Snapshots(settings, shares.directory, store).newest("loans")
+        snapshot = published(Snapshots(settings, shares.directory, store), "loans")
         with store.transaction() as transaction:
             transaction.add_label_layout(snapshot.id, "weights earlier", 0.15)
     assert "with 0.15 of trainings before" in said(shares.check(), "weights")

@@ -83,7 +83,7 @@ def test_what_a_run_needs_of_each_party(prediction: Project) -> None:
     assert launcher._coordinator_name(job, prediction.directory) == "coordinator"
     prediction.parties["post"]["peers"]["organiser"] = prediction.parties["post"]["peers"].pop("coordinator")
     prediction.check()
-    with pytest.raises(ConfigError, match=r"^the parties know no common coordinator$") as refused:
+    with pytest.raises(ConfigError, match=r"^the parties know no common coordinator( \(|$)") as refused:
         launcher._coordinator_name(job, prediction.directory)
     assert refused.value.hint == 'give each [peers.coordinator] role = "coordinator"'
 
@@ -93,13 +93,13 @@ def test_where_a_party_is_must_be_said(prediction: Project) -> None:
     prediction.check()
     job = load_job(prediction.directory / "job.toml")
     with pytest.raises(
-        ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here$"
+        ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
         launcher.party_settings(job, "post", prediction.directory)
     with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
         jobs.addresses_of(job)
     with pytest.raises(
-        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job$"
+        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
     ):
         jobs.coordinator_identity(job, prediction.directory)
 

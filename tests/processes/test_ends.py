@@ -147,7 +147,7 @@ def test_whose_process_ended_and_how(tmp_path: Path, error: TransportError, comm
         up.kill()
         up.wait()
     log = tmp_path / "hospital" / "party.log"
-    assert str(found) == f"hospital's process {how} in the middle of the job; its log is {log}"
+    assert found.message == f"hospital's process {how} in the middle of the job; its log is {log}"
     assert ("memory" in found.hint) == ("SIGKILL" in how)
     assert ("a bug in Blindfit" in found.hint) == ("70" in how)
 

@@ -171,10 +171,14 @@ def test_a_revoked_party_is_refused(project):
 
 def test_a_revoked_coordinator_is_refused(project):
     project.start("shop", "meter")
+    its_list = project.path("ca/coordinator/crl.pem")
+    before = its_list.read_bytes()
     authority.revoke(project.path("ca"), "coordinator")
+    assert "error: ca/coordinator/certificate.pem was revoked" in submit(project).stderr
+    its_list.write_bytes(before)  # it has not heard of it, but the parties have
     refused = submit(project)
     assert refused.returncode == 1
-    assert "revoked" in error_line(refused)
+    assert "its certificate was revoked (says shop)" in error_line(refused)
 
 
 def test_a_coordinator_of_another_authority_is_refused(project):

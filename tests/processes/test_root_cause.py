@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerUnreachable
+from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerTimeout, PeerUnreachable
 from blindfit.coordinator import launcher
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire.waits import Report
 from tests.certificates import demo_authority, make_identity
 
 BANK_STOPPED = PeerAborted(culprit="bank", code="CANCELLED")
@@ -37,6 +38,9 @@ class Hearing(JobSession):
     def hear(self, ends: Ends) -> None:
         self._ends = dict(ends)
         self.addresses = dict.fromkeys(self._ends, "a:1")
+
+    async def _ask(self, name: str) -> Report:
+        return Report(has_ended=True)
 
     async def _watch(self, name: str) -> None:
         await asyncio.sleep(0.01 * list(self._ends).index(name))
@@ -63,7 +67,7 @@ ENDS = [("bank", BANK_STOPPED), ("shop-a", BANK_STOPPED), ("shop-b", PASSED_ON),
     "ends", list(itertools.permutations(ENDS)), ids=lambda ends: "-".join(party for party, _ in ends)
 )
 async def test_who_was_stopped_is_named_whoever_is_heard_first(ends: Ends, own: Identity) -> None:
-    assert str(await named(ends, own)) == "bank ended the session: CANCELLED"
+    assert (await named(ends, own)).message == "bank ended the session: CANCELLED"
 
 
 @pytest.mark.parametrize("ends", list(itertools.permutations([("bank", LOST), *ENDS[1:]])))
@@ -88,6 +92,38 @@ ECHO = PeerAborted(culprit="bank", code="PEER_ABORTED", step="MaskedRows")
 async def test_of_two_that_name_each_other_the_one_with_a_reason_is_named(ends: Ends, own: Identity) -> None:
     """A call tells the bank the reason, and all others only that the bank ended, in the midst of what was told it."""
     assert await named(ends, own) is TOLD
+
+
+FOUND = PeerAborted(culprit="shop-a", code="it could not accept rows: are longer than the norm bound", step="Rows")
+HEARD = PeerAborted(culprit="shop-a", code="MALFORMED_MESSAGE", step="Rows")
+SECOND = PeerAborted(culprit="bank", code="PEER_ABORTED", step="Rows", lost="shop-a")
+
+
+@pytest.mark.parametrize(
+    "ends", list(itertools.permutations([("shop-a", FOUND), ("bank", HEARD), ("shop-b", SECOND), ("notary", SECOND)]))
+)
+async def test_who_found_a_fault_says_which_however_many_pass_its_end_on(ends: Ends, own: Identity) -> None:
+    assert await named(ends, own) is FOUND
+
+
+SILENT = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", by="bank")
+BEHIND = PeerTimeout(peer="notary", step="Keys", timeout_s=60, found="silent", through=("bank",), by="shop-a")
+GAVE_UP = PeerAborted(
+    culprit="bank", code="PEER_TIMEOUT", step="Keys", lost="notary"
+)  # what notary hears when it wakes
+
+
+@pytest.mark.parametrize(
+    "ends",
+    list(itertools.permutations([("bank", SILENT), ("shop-a", BEHIND), ("shop-b", BEHIND), ("notary", GAVE_UP)])),
+)
+async def test_of_a_party_that_woke_up_the_others_say_what_they_waited_for(ends: Ends, own: Identity) -> None:
+    assert await named(ends, own) in (SILENT, BEHIND)
+
+
+@pytest.mark.parametrize("ends", list(itertools.permutations([("bank", SILENT), ("shop-a", LOST), ("shop-b", LOST)])))
+async def test_of_several_that_blame_others_the_most_count(ends: Ends, own: Identity) -> None:
+    assert await named(ends, own) is LOST
 
 
 def test_a_reason_is_found_in_a_log_that_a_crash_has_cut(tmp_path: Path) -> None:

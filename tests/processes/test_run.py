@@ -115,7 +115,7 @@ def test_an_id_that_the_server_does_not_know(project):
     for number in range(700, 706):  # some of them are trained on, and so are sent
         project.edit("rows.csv", f"u{number},", f"stranger{number},")
     refused = project.blindfit("run", "job.toml")
-    assert "meter cannot answer this request; its operator knows why" in error_line(refused)
+    assert "has an id that the table of labels does not have" in error_line(refused)  # who runs all has all logs
 
 
 def test_a_missing_file_says_who_makes_it(project):
@@ -159,7 +159,7 @@ def test_check_says_what_it_sees_and_refuses(project):
     fine = project.blindfit("check", "job.toml")
     assert fine.returncode == 0, fine.stdout
     assert "rows to train on" in fine.stdout
-    assert "its ids and labels are read when it publishes them, and not here" in fine.stdout
+    assert "its labels are read when it publishes them, and not here" in fine.stdout
     project.edit("rows.csv", "u8,", "u7,")
     twice = project.blindfit("check", "job.toml")
     assert twice.returncode == 1

@@ -35,13 +35,13 @@ from blindfit.parties import node
 
 serve = node.serve
 
-async def told(settings, base_dir, on_ready):
+async def told(settings, base_dir, on_ready, **how):
     def ready(port):
         import pyarrow
         pyarrow.array(["a"])  # as the first job does
         pathlib.Path("modules").write_text(json.dumps(sorted(sys.modules)))
         on_ready(port)
-    await serve(settings, base_dir, ready)
+    await serve(settings, base_dir, ready, **how)
 
 node.serve = told
 from blindfit.__main__ import main

@@ -81,8 +81,8 @@ def test_every_party_has_its_own_part_alone(trained: Project) -> None:
 def test_the_active_party_alone_has_scores(trained: Project) -> None:
     path = trained.path("out/hospital/test_scores.csv")
     header, *lines = path.read_text().replace('"', "").splitlines()
-    assert header == "id,probability"
-    scores = {line.split(",")[0]: float(line.split(",")[1]) for line in lines}
+    assert header == "id,label,score,probability,probability_out_of_fold"
+    scores = {line.split(",")[0]: float(line.split(",")[3]) for line in lines}
     assert len(scores) == 171
     assert all(0 < probability < 1 for probability in scores.values())
     known = {line.split(",")[0] for line in trained.path("data/hospital.csv").read_text().replace('"', "").splitlines()}

@@ -11,7 +11,7 @@ from typing import Any
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings, fitting
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.measurement import release_labels
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from tests.measurement.house import House
 from tests.release_labels.house import GRID, LAPLACE, Counter, make_labels
 
@@ -20,7 +20,7 @@ BUDGET = Budget(3.5, 1e-6)
 STEPS: dict[str, tuple[MechanismSettings, Any, str]] = {
     "estimates": (RP, fitting, "estimate_prior"),
     "draws": (LAPLACE, release_labels, "freeze"),
-    "remembers": (LAPLACE, Transaction, "end_label_release"),
+    "remembers": (LAPLACE, Writes, "end_label_release"),
 }
 
 

@@ -31,7 +31,7 @@ from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.measurement.release_labels import LOST, NOT_MADE, LabelReleases, LabelsDesk
 from blindfit.parties.settings import PolicySettings
-from blindfit.parties.store.store import Transaction
+from blindfit.parties.store.database import Writes
 from tests.fork_server import forks
 from tests.hints.following import refused
 from tests.measurement.house import House
@@ -336,7 +336,7 @@ def no_working_files(*_: Any) -> None:
     [
         (release_labels, "freeze", no_room),
         (release_labels, "freeze", no_working_files),
-        (Transaction, "end_label_release", full),
+        (Writes, "end_label_release", full),
     ],
 )
 def test_a_disk_that_is_full_after_the_charge(
@@ -375,7 +375,7 @@ def test_a_snapshot_that_is_removed_while_its_labels_are_released(
 
 def test_a_disk_that_is_full_before_the_charge(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "add_label_release", full)
+        patched.setattr(Writes, "add_label_release", full)
         with pytest.raises(BlindfitError, match="this step released nothing and charged nothing"):
             counter.ask()
     assert counter.charges == 0

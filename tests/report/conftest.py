@@ -38,6 +38,7 @@ PARTY_REPORT: dict[str, Any] = {
         "held_out": 6_056,
         "clipped": 142,
         "not_counted": 0,
+        "unknown": 0,
         "features": 3,
         "dropped_columns": [],
     },

@@ -133,6 +133,7 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
 def _report_of_the_active_party() -> dict[str, object]:
     answer = SimpleNamespace(
         rows_kept=90,
+        rows_unknown=0,
         unit="the label of one row",
         neighbours="one row's label changes",
         sensitivity=2.0 * 2**16,

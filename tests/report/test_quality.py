@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from blindfit.coordinator.report.evaluation import ClassFigures, Evaluation
-from blindfit.coordinator.report.quality import remark
+from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation, ValueFigures
+from blindfit.coordinator.report.quality import FIGURES_OUT_OF_FOLD, no_better, remark
 from blindfit.coordinator.report.vertical.plots import loss_plot
 from tests.each_case import each_case
 
@@ -28,7 +28,36 @@ def test_calibration_is_a_sentence(slope: float, said: str) -> None:
         offset=-0.1,
         log_loss_before=0.4,
     )
-    assert remark(Evaluation(classes=classes)) == f"Calibrated: {said}."
+    assert remark(Evaluation(classes=classes)) == f"Calibrated: {said}. {FIGURES_OUT_OF_FOLD}"
+
+
+BASE = 0.6365  # log loss of one probability for all rows, at a third of positives
+
+
+@each_case(
+    ("figures", "said"),
+    [
+        ({"log_loss": BASE - 1e-3}, ""),
+        ({"log_loss": BASE + 1e-3}, "log loss is 0.6375; one probability for every row would have 0.6365"),
+        ({"log_loss": float("inf")}, "log loss is inf"),
+        ({"log_loss": float("nan")}, "log loss is nan"),
+    ],
+)
+def test_a_model_that_is_no_better_than_a_constant_is_a_caution(figures: dict[str, float], said: str) -> None:
+    classes = ClassFigures(rows=300, auc=0.5, ks=0.1, accuracy=0.6, threshold=0.5, **figures)
+    caution = no_better(Evaluation(classes=classes, confusion=Confusion(50, 50, 150, 50)), "Do this.")
+    assert bool(caution) == bool(said)
+    assert said in caution
+    assert not said or caution.endswith("the training has diverged. Do this.")
+
+
+@each_case(("r2", "warned"), [(0.01, False), (0.0, True), (-1e300, True), (float("nan"), True)])
+def test_so_is_a_regression_that_explains_nothing(r2: float, warned: bool) -> None:
+    assert bool(no_better(Evaluation(values=ValueFigures(rows=9, mse=1.0, r2=r2)), "Do this.")) == warned
+
+
+def test_there_is_no_such_caution_without_figures() -> None:
+    assert no_better(None, "") == no_better(Evaluation(), "") == ""
 
 
 def test_a_loss_that_hardly_changes_looks_so() -> None:

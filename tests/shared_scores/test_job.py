@@ -27,7 +27,7 @@ from blindfit.coordinator.report.prediction.statement import who_learnt_what
 from blindfit.coordinator.trust import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.shared_models import SharedModels
 from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, table

@@ -25,7 +25,7 @@ def test_two_parties_on_one_folder_are_both_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         second.take()
     holder = f"shop (process {os.getpid()})"
-    assert str(refused.value) == f"data_dir = {tmp_path}/state: {holder} is up and keeps it, so meter cannot"
+    assert refused.value.message == f"data_dir = {tmp_path}/state: {holder} is up and keeps it, so meter cannot"
     first.release()
     second.take()
     second.release()

@@ -27,8 +27,10 @@ from blindfit.coordinator.job import read_job, shown
 from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
 from blindfit.coordinator.terminal import Terminal, terminal
+from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.session_log import keeper
-from blindfit.parties.store.store import SessionRow, Store, stamp
+from blindfit.parties.store.database import Store, stamp
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2
 from tests.command import blindfit
@@ -77,8 +79,10 @@ def test_what_rich_does_itself_is_left_alone(console: Terminal) -> None:
 
 
 def test_a_party_that_says_who_it_is(console: Terminal) -> None:
-    told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL, protocols=["walr"], datasets=["d"])
-    job: Any = SimpleNamespace(parties={"bank": SimpleNamespace(role="active", dataset="d")}, protocol="walr")
+    about = {"protocols": ["walr"], "datasets": ["d"], "published": ["d"]}
+    told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL, **about)
+    parties = {"bank": SimpleNamespace(role="active", dataset="d")}
+    job: Any = SimpleNamespace(parties=parties, protocol="walr", parameters=JobParameters(protocol="walr"))
     found = list(_compare(job, "bank", told))
     assert not CONTROLS & set("".join(finding.text for finding in found))
     findings.show([*found, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")], console)

@@ -24,10 +24,11 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.snapshots.snapshots import Snapshot
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge
+from tests.published import published
 from tests.unconnected import unconnected
 
 ROWS = {"url": "csv:rows.csv", "id": "id", "label": "ill", "features": "rest"}
@@ -106,7 +107,7 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(dataset=VISITS, question=st.integers(0, len(VERTICAL) - 1), whose=st.sampled_from(["coordinator", "other"]))
     def train(self, dataset: str, question: int, whose: str) -> None:
-        self.charge_training(self.party.snapshots.newest(dataset), dataset, question, whose, "")
+        self.charge_training(published(self.party.snapshots, dataset), dataset, question, whose, "")
 
     @rule(which=st.integers(0, 9))
     def resume(self, which: int) -> None:
@@ -184,7 +185,7 @@ class OneParty(RuleBasedStateMachine):
             SimpleNamespace(bytes_sent=0),  # type: ignore[arg-type]
             me,
         )
-        made.snapshot = snapshot or self.party.snapshots.newest(dataset)
+        made.snapshot = snapshot or published(self.party.snapshots, dataset)
         made.snapshots = {"clinic": made.snapshot.id, **({"shop": "5" * 32} if others else {})}
         return made
 

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from blindfit.parties import node as module
 from blindfit.parties.node import PartyNode
 from tests.certificates import demo_authority
+from tests.published import published
 from tests.snapshots.test_snapshots import UNKNOWN
 from tests.wire.meter import metering, settings_of
 
@@ -23,7 +24,7 @@ def overdue(tmp_path: Path) -> PartyNode:
     settings = settings_of(demo_authority(tmp_path), tmp_path)
     daily = settings.datasets["labels"].model_copy(update={"publish_every_h": 24.0})
     node = PartyNode(settings.model_copy(update={"datasets": {"labels": daily}}), tmp_path)
-    node.party.snapshots.newest("labels")
+    published(node.party.snapshots, "labels")
     node.party.store._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")
     return node
 
@@ -43,7 +44,7 @@ async def by_schedule(node: PartyNode, until: Callable[[], bool]) -> AsyncIterat
 
 async def test_what_is_overdue_is_published(overdue: PartyNode) -> None:
     snapshots = overdue.party.snapshots
-    async with by_schedule(overdue, lambda: snapshots.newest("labels").row.number == 2):
+    async with by_schedule(overdue, lambda: published(snapshots, "labels").row.number == 2):
         assert not snapshots.overdue("labels")
 
 
@@ -54,7 +55,7 @@ async def test_a_dataset_that_is_damaged_meanwhile_is_told_and_tried_again(
     (tmp_path / "labels.csv").write_text("id,label\na,7\n")
     with capture_logs() as logs:
         async with by_schedule(overdue, lambda: len(logs) >= 2):
-            assert overdue.party.snapshots.newest("labels").row.number == 1
+            assert published(overdue.party.snapshots, "labels").row.number == 1
     told = {(log["event"], log["dataset"], log["log_level"]) for log in logs}
     assert told == {("dataset is not published", "labels", "error")}
     assert all("column label: the label is neither 0 nor 1" in log["reason"] for log in logs)
@@ -67,17 +68,17 @@ async def test_a_bug_in_one_dataset_is_told_without_a_value_and_the_others_are_p
     labels = overdue.settings.datasets["labels"]
     overdue.settings.datasets.clear()
     overdue.settings.datasets.update({"broken": labels, "labels": labels})
-    publish = overdue.party.snapshots.published
+    publish = overdue.party.snapshots.publish
 
-    def published(dataset: str) -> object:
+    def publishing(dataset: str, **how: bool) -> object:
         if dataset == "broken":
             raise ValueError("the value of row 3 is 17")  # as a foreign library's error may say
-        return publish(dataset)
+        return publish(dataset, **how)
 
-    monkeypatch.setattr(overdue.party.snapshots, "published", published)
+    monkeypatch.setattr(overdue.party.snapshots, "publish", publishing)
     monkeypatch.setattr(overdue.party.snapshots, "overdue", lambda _: True)
     with capture_logs() as logs:
-        async with by_schedule(overdue, lambda: overdue.party.snapshots.newest("labels").row.number > 1):
+        async with by_schedule(overdue, lambda: published(overdue.party.snapshots, "labels").row.number > 1):
             pass
     told = next(log for log in logs if log.get("dataset") == "broken")
     assert (told["event"], told["error"]) == ("dataset is not published", "ValueError")

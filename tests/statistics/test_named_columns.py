@@ -127,17 +127,17 @@ def test_a_table_is_read_by_name_and_the_rest_of_it_is_left_alone(score, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_columns_that_are_missing_are_named(score, kind):
-    with pytest.raises(DataError, match=r"^missing from the rows' columns: income, visits$"):
+    with pytest.raises(DataError, match=r"^missing from the rows' columns: income, visits( \(|$)"):
         score(KINDS[kind](table("age", "wage", "visit")))
 
 
 def test_a_column_that_comes_twice_is_refused_where_the_model_has_it(score):
     frame = pd.DataFrame(table("visits", "age", "income", "id", "label"))
-    with pytest.raises(DataError, match=r"^twice among the rows' columns: age$"):
+    with pytest.raises(DataError, match=r"^twice among the rows' columns: age( \(|$)"):
         score(frame.rename(columns={"label": "age"}))
     assert score(frame.rename(columns={"label": "id"})).tolist() == score(FEATURES).tolist()
     arrow = pa.table([*FEATURES.T, FEATURES[:, 0]], names=[*NAMES, "visits"])
-    with pytest.raises(DataError, match=r"^twice among the rows' columns: visits$"):
+    with pytest.raises(DataError, match=r"^twice among the rows' columns: visits( \(|$)"):
         score(arrow)
 
 
@@ -157,10 +157,12 @@ def test_columns_that_are_numbered_in_another_order_are_refused(score):
 def test_a_value_that_is_no_finite_number_is_named_by_its_column(score):
     frame = pd.DataFrame(table("visits", "age", "income"))
     frame.loc[7, "income"] = np.nan
-    with pytest.raises(DataError, match=r"^row 7, column income: nan is not a finite number$"):
+    with pytest.raises(DataError, match=r"^row 7, column income: the value is missing \(empty, null or NaN\)"):
         score(frame)
-    with pytest.raises(DataError, match=r"^column age must hold numbers only$"):
+    with pytest.raises(DataError, match=r"^row 0, column age: not a number"):
         score(frame.assign(age="old"))
+    with pytest.raises(DataError, match=r"^row 7, column income: the number is infinite \(correct it"):
+        score(frame.fillna(np.inf))
 
 
 @each_case("wrong", [{"age": 1.0}, {"age": np.ones((60, 2))}, {"age": np.ones(59)}])

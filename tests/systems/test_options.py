@@ -249,7 +249,7 @@ def test_a_party(values: dict[str, Any], said: str) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"job\.toml does not exist$") as caught:
+    with pytest.raises(ConfigError, match=r"job\.toml does not exist( \(|$)") as caught:
         load_job(tmp_path / "job.toml")
     assert caught.value.hint == "give the path of a TOML file"
 
@@ -288,7 +288,7 @@ def test_an_override_that_overrides_nothing(tmp_path: Path, override: str, said:
     (tmp_path / "job.toml").write_text('name = "monday"\n')
     with pytest.raises(ConfigError) as caught:
         read_values(tmp_path / "job.toml", [override])
-    assert str(caught.value) == f"--set {override}: {said}"
+    assert caught.value.message == f"--set {override}: {said}"
 
 
 @each_case("text", ["a b", 'a "b" \\', "\u00e9 \U0001d4b3", "\x01\x7f\n"])

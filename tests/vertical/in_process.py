@@ -25,6 +25,7 @@ from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.wire.channel import LocalChannel, LocalNetwork
+from tests.published import published
 from tests.quick_keys import quick_keys
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
@@ -141,7 +142,9 @@ def _run(project: Project, overrides: tuple[str, ...], session: str) -> None:
     async def all_of_them(parties: dict[str, Party]) -> None:
         for name, party in parties.items():
             if members[name].dataset:
-                read[name] = party.snapshots.of_session(job.resumes) if job.resumes else party.snapshots.newest("rows")
+                read[name] = (
+                    party.snapshots.of_session(job.resumes) if job.resumes else published(party.snapshots, "rows")
+                )
                 with party.store.transaction() as transaction:
                     transaction.put_session_snapshot(session, read[name].id)
         await first_failure(*(run(name, party) for name, party in parties.items()))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.command import Done, blindfit
 
@@ -58,7 +58,7 @@ class Project:
     def publish(self, name: str, *, remove_older: bool = False) -> None:
         """What a party's operator types."""
         settings = load_party(self.root / f"{name}.toml")
-        with contextlib.closing(Store(self.root / settings.data_dir / "party.sqlite")) as store:
+        with contextlib.closing(Store.of(settings, self.root)) as store:
             snapshots = Snapshots(settings, self.root, store)
             snapshots.publish("rows")
             if remove_older:

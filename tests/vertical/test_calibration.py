@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
+from tests.figures import check_classes, check_values, columns_of
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
@@ -52,12 +54,34 @@ def test_predictions_and_test_scores_use_them(trained: tuple[Project, JobSession
     assert np.allclose(tested["probability"].to_numpy(), of_test, rtol=1e-12)
 
 
+def check_figures(project: Project, session: str) -> dict[str, Any]:
+    """Check the report against the file next to it, and return that file's columns."""
+    columns = columns_of(project.root / "state/bank/models" / session / "test_scores.csv")
+    check = check_values if "prediction" in columns else check_classes
+    check(columns, written(project, "bank", session, "report.json")["evaluation"])
+    return columns
+
+
+def test_every_figure_follows_from_the_file_next_to_the_report(trained: tuple[Project, JobSession]) -> None:
+    columns = check_figures(trained[0], trained[1].id)
+    assert list(columns) == ["id", "label", "score", "probability", "probability_out_of_fold"]
+    assert np.abs(columns["probability"] - columns["probability_out_of_fold"]).max() > 1e-3
+
+
 def test_off_means_off(trained: tuple[Project, JobSession]) -> None:
     project, _ = trained
     plain = Nodes(project.root).run(HALF, "taylor.calibrate=false", "taylor.epochs=1")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)
     assert "slope" not in written(project, "bank", plain.id, "report.json")["evaluation"]
+    assert list(check_figures(project, plain.id)) == ["id", "label", "score", "probability"]
+
+
+def test_figures_of_numbers_follow_from_their_file_too(tmp_path: Path) -> None:
+    project = Project.make(tmp_path, rows=120, epochs=1)
+    project.with_numbers(np.random.default_rng(2).normal(50, 10, 120).round(3))
+    session = Nodes(project.root).run(HALF, 'taylor.model="linear"', 'taylor.unsafe=["label-bits"]')
+    assert list(check_figures(project, session.id)) == ["id", "label", "prediction"]
 
 
 def test_the_summary_tells_the_coordinator_no_more_than_the_figures(trained: tuple[Project, JobSession]) -> None:

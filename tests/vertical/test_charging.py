@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +13,11 @@ from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import charge
+from blindfit.parties.training import budget
+from blindfit.parties.training.budget import charge, event_of
 
 PARTY = """
 name = "bank"
@@ -71,6 +73,22 @@ def test_the_same_question_is_charged_once_by_whatever_name_it_is_asked_or_resum
     assert charge(session("tuesday", 1.0, resume="monday"), settings, store, DRAWN) == first
     assert charge(session("wednesday", 1.0), settings, store, DRAWN) == first
     assert charges(store) == 1
+
+
+@pytest.mark.parametrize("digits", [-1, 1, 1000])
+def test_a_question_is_the_same_if_its_noise_is_computed_with_other_last_digits(bank, monkeypatch, digits):
+    """As another version or another machine may compute it."""
+    settings, store = bank
+    charge(session("sunday", 0.5), settings, store, DRAWN)
+    first = charge(session("monday", 1.0), settings, store, DRAWN)
+    event = event_of(PrivacySettings(epsilon=1.0))
+    other = replace(event, noise_multiplier=event.noise_multiplier * (1 + digits * 2**-52))
+    assert other != event
+    monkeypatch.setattr(budget, "event_of", lambda _: other)
+    assert charge(session("monday", 1.0), settings, store, DRAWN) == first
+    assert charges(store) == 2
+    charge(session("monday", 1.0), settings, store, ("split", "another"))
+    assert charges(store) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from blindfit.algorithms.protocols import draw
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.randomness import MOST_DRAWS, drawn_together
 from blindfit.parties.wire.channel import LocalNetwork

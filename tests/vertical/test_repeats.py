@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.cli import app
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.wire import error_codes
 from tests.hints.following import refused
@@ -61,7 +61,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(project: Proje
         seated(project, OTHER_BATCHES[1], session="third")
     (said,) = (entry for entry in logged if entry["event"] == "label bits")  # how many is the bank's to know
     assert said["given_before"] == pytest.approx(sum(shares(project)), abs=1e-4)
-    told = error_codes.error_of(error_codes.detail_of(caught.value), peer="bank")
+    told = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
     assert str(told) == str(caught.value)  # in full
     assert 'taylor.unsafe = ["label-bits"] allows it' in str(told)
     assert len(shares(project)) == 2  # a refused training costs nothing

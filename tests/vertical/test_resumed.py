@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.nodes import Nodes
 from tests.postgres import PostgresServer, running_postgres

@@ -22,8 +22,8 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.rollbacks import acknowledge_rollbacks
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import acknowledge_rollbacks
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged

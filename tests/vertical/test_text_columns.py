@@ -18,7 +18,7 @@ import pytest
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.nodes import Nodes
 from tests.vertical.project import Project
@@ -114,12 +114,14 @@ def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str])
     part = VerticalModelPart.from_dict(part_of(project, "shop-a", session))
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     rows = {name: shop[name].to_pylist() for name in shop.column_names}
-    rows["age"] = [float("nan") if age is None else age for age in rows["age"]]
-    made = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
-    by_hand = {**rows, **made, "age=": [float(age != age) for age in rows["age"]]}
-    by_hand["age"] = [part.standardiser.means()["age"] if age != age else age for age in rows["age"]]
+    by_hand = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
+    by_hand |= {"age=": [float(age is None) for age in rows["age"]]}
+    mean = float(np.mean([age for age in rows["age"] if age is not None]))
+    by_hand |= {"age": [mean if age is None else age for age in rows["age"]]}
+    columns = part.standardiser.columns
     scores = part.score_parts(rows)
-    assert scores.tolist() == part.score_parts(by_hand).tolist()
+    array = np.column_stack([by_hand.get(name, rows.get(name)) for name in columns])
+    assert scores.tolist() == part.score_parts(array).tolist()
     assert real_scores(scores).std() > 0
 
 
@@ -131,7 +133,7 @@ def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path:
     pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")
     change(project, "shop-a", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
     settings = load_party(tmp_path / "shop-a.toml")
-    with contextlib.closing(Store(tmp_path / settings.data_dir / "party.sqlite")) as store:
+    with contextlib.closing(Store.of(settings, tmp_path)) as store:
         made = Snapshots(settings, tmp_path, store).publish("rows")
     columns = made.source().feature_names
     numbers = [name for name in columns if "=" not in name]

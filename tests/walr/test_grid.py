@@ -16,16 +16,17 @@ from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, Ran
 from blindfit.algorithms.fixed_point import MAX_NARROW_BOUND, MAX_NORM_BOUND, quantise_rows
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
-from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols import walr, walr_split
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows
 from blindfit.algorithms.protocols.walr_blocks import BlockColumns
-from blindfit.algorithms.protocols.walr_grid import LEAST_BITS, Grid, auto_grid, bounds_with_a_grid
+from blindfit.algorithms.protocols.walr_grid import LARGEST_SUM, LEAST_BITS, Grid, Room, auto_grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.measurement import codec
 from blindfit.parties.walr.holders import grids_of
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.protos import measurement_pb2 as pb
+from tests.each_case import each_case
 
 SETTINGS = ReleaseSettings("visits", "v1", epsilon=1.0, delta=1e-6, frac_bits=11)
 BOUND = 9 * 2**11
@@ -224,19 +225,23 @@ def job_with(bits: int | str, epsilon: float, delta: float, rows: int | None, tr
     return WalrJob.model_validate({"privacy": privacy, "walr": {"frac_bits": bits, "trust": trust}})
 
 
+TRUSTS = ["trusted", "paillier", "split-labels", "shares"]
+
+
 @given(
     norm=NORMS,
     bits=BITS,
-    epsilon=st.floats(0.01, walr.MAX_EPSILON),
-    delta=st.sampled_from([1e-30, 1e-6, 0.4]),
-    rows=st.sampled_from([None, 1, 50]),
+    epsilon=st.floats(math.log(walr.MIN_EPSILON), math.log(walr.MAX_EPSILON)).map(math.exp),
+    delta=st.sampled_from([walr.MIN_DELTA, 1e-30, 1e-6, 0.4]),
+    rows=st.sampled_from([None, 1, 50, 2**16]),
     columns=st.integers(1, fixed_point.MAX_COLUMNS),
-    trust=st.sampled_from(["trusted", "shares"]),
+    trust=st.sampled_from(TRUSTS),
 )
 def test_whatever_rows_hold_there_is_a_grid_for_them(
     norm: float, bits: int | str, epsilon: float, delta: float, rows: int | None, columns: int, trust: str
 ) -> None:
-    job = job_with(bits, epsilon, delta, rows, trust)
+    """What the server and the proof of short rows ask of a grid holds too, for as many rows as there may be."""
+    job = job_with(bits, min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON), delta, rows, trust)
     try:
         job.grid_of_rows(3.0, columns)
     except RangeError:  # then for no rows
@@ -244,28 +249,61 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
             job.grid_of_rows(norm, columns)
         return
     grid = job.grid_of_rows(norm, columns)
-    multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
+    multiplier = gaussian.noise_multiplier("analytic", job.required_privacy.epsilon, delta)
     GaussianMechanism(multiplier, (grid.norm_bound * (rows or 1)) ** 2)
     assert 1 <= grid.norm_bound <= MAX_NORM_BOUND
+    assert bits in ("auto", grid.frac_bits)
+    noise = GaussianMechanism(multiplier, (grid.norm_bound * (rows or 2**16)) ** 2).sigma_squared ** 0.5
+    if job.asks_shares:
+        assert walr_split.reach(fixed_point.MAX_ROWS, grid.norm_bound, noise) < walr_split.P / 2
+    assert fixed_point.MAX_ROWS * grid.norm_bound + gaussian.NOISE_REACH * noise < 2**63
     if trust == "shares":
         Plan(1, columns, grid.norm_bound)
+
+
+@each_case("columns", [1, 20, 2042, fixed_point.MAX_COLUMNS])
+def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> None:
+    """Where hardly one power of two lies between the least and the largest bound, the norm is changed."""
+    for epsilon in np.linspace(1, walr.MAX_EPSILON, 50).tolist():
+        job = job_with("auto", epsilon, 1e-30, None, "shares")
+        if gaussian.noise_multiplier("analytic", epsilon, 1e-30) < 0.3 and columns > 2000:
+            continue  # so little noise has no grid for so many columns, whatever the norm
+        for norm in np.geomspace(0.2, 2000, 60).tolist():
+            grid = job.grid_of_rows(norm, columns)
+            Plan(1, columns, grid.norm_bound)
+            GaussianMechanism(gaussian.noise_multiplier("analytic", epsilon, 1e-30), grid.norm_bound**2)
+            assert norm / 2 < grid.real_bound < 2 * norm
+
+
+@each_case("norm_bound", [0.5, 9.0, 300.0])
+def test_a_norm_bound_of_the_job_is_refused_or_kept_whatever_rows_hold(norm_bound: float) -> None:
+    for columns in (5, 3000):
+        job = WalrJob.model_validate(
+            {"privacy": {"epsilon": 1.0, "delta": 1e-6}, "walr": {"norm_bound": norm_bound, "trust": "shares"}}
+        )
+        grid = job.grid_of_rows(norm_bound, columns)
+        Plan(1, columns, grid.norm_bound)
+        assert grid.real_bound == pytest.approx(norm_bound, rel=1e-3)
 
 
 @given(
     norms=st.lists(NORMS.filter(lambda norm: norm < 2.0**25), min_size=2, max_size=16),
     bits=BITS,
-    epsilon=st.floats(0.01, walr.MAX_EPSILON),
-    delta=st.sampled_from([1e-30, 1e-6, 0.4]),
+    epsilon=st.floats(math.log(walr.MIN_EPSILON), math.log(walr.MAX_EPSILON)).map(math.exp),
+    delta=st.sampled_from([walr.MIN_DELTA, 1e-30, 1e-6, 0.4]),
 )
 def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
     norms: list[float], bits: int | str, epsilon: float, delta: float
 ) -> None:
     told = {f"p{i}": BlockColumns(3, norm) for i, norm in enumerate(norms[1:])}
+    epsilon = min(max(epsilon, walr.MIN_EPSILON), walr.MAX_EPSILON)
     own, others = grids_of(job_with(bits, epsilon, delta, None), told, BlockColumns(3, norms[0]))
     squares = sum(grid.norm_bound**2 for grid in (own, *others.values()))
     whole = math.isqrt(squares - 1) + 1  # as walr_blocks.step_4_open
-    GaussianMechanism(gaussian.noise_multiplier("analytic", epsilon, delta), whole**2)
+    multiplier = gaussian.noise_multiplier("analytic", epsilon, delta)
+    GaussianMechanism(multiplier, whole**2)
     assert whole <= MAX_NORM_BOUND
+    assert whole * (fixed_point.MAX_ROWS + gaussian.NOISE_REACH * multiplier * 2**16) < 2**63
     assert all(grid.norm_bound >= 1 for grid in (own, *others.values()))
 
 
@@ -279,4 +317,13 @@ def test_a_bound_that_needs_no_cut_is_not_cut() -> None:
 
 def test_where_no_bound_has_a_grid() -> None:
     with pytest.raises(RangeError, match="no grid is fine enough"):
-        bounds_with_a_grid(None, 1e-4, 1)
+        Room.of(1e-4, (1, 1), largest_sum=LARGEST_SUM)
+    with pytest.raises(RangeError, match="no grid is fine enough"):
+        Room.of(0.3, (1, 1), largest_sum=LARGEST_SUM, largest=2**17)
+
+
+@each_case(("epsilon", "delta"), [(walr.MIN_EPSILON * 0.9, 1e-6), (1.0, walr.MIN_DELTA * 0.9)])
+def test_a_job_is_refused_where_no_server_would_answer_it(epsilon: float, delta: float) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        job_with("auto", epsilon, delta, None)
+    job_with("auto", max(epsilon, walr.MIN_EPSILON), max(delta, walr.MIN_DELTA), None)

@@ -26,6 +26,7 @@ from blindfit.parties.systems import load_party, snapshot_writer
 from blindfit.parties.walr import partitions
 from blindfit.parties.walr.partitions import IntegerParts, PartitionedRows
 from blindfit.parties.walr.reading import prepare_rows
+from tests.published import published
 from tests.walr_split.house import House
 from tests.walr_split.test_jobs import without_noise
 from tests.work.test_cluster import cluster, process_ids, wait_for_both, wait_until
@@ -203,4 +204,4 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
 def snapshot(house: House) -> Any:
     with house.store("shop") as store:
         writer = snapshot_writer("active", UNLOCKED)
-        return Snapshots(load_party(house.root / "shop.toml"), house.root, store, writer).newest("rows").source()
+        return published(Snapshots(load_party(house.root / "shop.toml"), house.root, store, writer), "rows").source()

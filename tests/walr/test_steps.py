@@ -191,7 +191,7 @@ def test_whatever_is_admitted_fits(
         return
     noise = walr.mechanism_of(request)
     assert noise.sigma_squared >= (2**16) ** 2
-    largest = n_rows * bound + walr.NOISE_REACH * noise.sigma_squared**0.5
+    largest = n_rows * bound + gaussian.NOISE_REACH * noise.sigma_squared**0.5
     assert np.array([int(largest), -int(largest)], np.int64)[0] == int(largest)
 
 
@@ -345,6 +345,8 @@ def test_nothing_is_made_of_no_rows() -> None:
         ("rows_kept", -1),
         ("rows_kept", 51),
         ("rows_scaled", 51),
+        ("rows_unknown", -1),
+        ("rows_unknown", 51),
         ("noise_std", 0.0),
         ("noise_std", float("nan")),
         ("noise_std", 2.0**61),

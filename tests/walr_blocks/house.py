@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from blindfit.coordinator.session import JobSession
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from tests.nodes import Nodes
 
 ROWS = 1800

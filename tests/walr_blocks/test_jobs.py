@@ -534,7 +534,7 @@ def test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common(
         try:
             return await release(party, session, again, *args, **options)
         except BlindfitError as error:
-            told.append(str(error))
+            told.append(error.message)
             raise
 
     monkeypatch.setattr(lead, "release_sum", repeating)

@@ -27,7 +27,7 @@ from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.servers import Server, Servers
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.store import Store
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party, snapshot_writer
 from tests.nodes import Nodes
 

@@ -127,7 +127,7 @@ def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.Mo
         )
         house.split()
         house.publish()
-    reach = walr.NOISE_REACH * answers["east"].noise_std
+    reach = gaussian.NOISE_REACH * answers["east"].noise_std
     assert all(max(map(abs, noise)) < reach for each in noises for noise in each.values())
     assert all(noises[0][name] != noises[1][name] for name in SERVERS)
     assert noises[0]["east"] != noises[0]["west"]
@@ -227,7 +227,7 @@ def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.
 
     monkeypatch.setattr(Servers, "_ask", asked)
     house.publish()
-    refused_by_a_deadline(house, "for east at step Opened")
+    refused_by_a_deadline(house, "for east, which waits for west at step Agreement")
 
 
 def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
@@ -242,7 +242,7 @@ def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
 
     monkeypatch.setattr(walr, "receive_rows", received)
     house.publish()
-    refused_by_a_deadline(house, "for (east|west) at step NoisySum")
+    refused_by_a_deadline(house, "for (east, which waits for west at step Counted|west at step NoisySum)")
 
 
 def test_shares_are_released_within_a_job_of_two_servers_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

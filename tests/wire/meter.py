@@ -10,16 +10,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
+from grpc_status import rpc_status
 
 from blindfit.parties.identity.authority import issue
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import validate
-from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.limits import Limits, channel_options
-from blindfit.protos import errors_pb2
 from tests.certificates import demo_authority, make_identity
+from tests.statuses import reason_of
 
 ROLES = {
     "coordinator": "coordinator",
@@ -135,10 +135,7 @@ async def call(
 
 
 def said(error: grpc.aio.AioRpcError) -> str:
-    for key, value in error.trailing_metadata() or ():
-        if key == error_codes.ERROR_METADATA_KEY:
-            detail = errors_pb2.ErrorDetail.FromString(value)
-            assert error.details() == error_codes.name_of(detail.code)
-            return error_codes.name_of(detail.code)
+    if (status := rpc_status.from_call(error)) is not None:  # of the same code and sentence as the call
+        return reason_of(status)
     assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
     return error.code().name

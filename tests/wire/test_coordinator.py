@@ -65,6 +65,9 @@ class Answers:
         self.asked.append("Cancel")
         return pb.SessionAnswer()
 
+    async def Waiting(self, request: object, timeout: float) -> pb.WaitingAnswer:  # noqa: N802
+        return pb.WaitingAnswer(has_ended=True)
+
     def Watch(self, request: object, timeout: float | None) -> Watched:  # noqa: N802
         return Watched(self._events)
 
@@ -120,7 +123,7 @@ async def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_party_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     error, asked = await refused(monkeypatch, Answers(version="9" * 1000), HandshakeMismatch)
-    assert str(error) == f"meter disagrees on protocol version: ours is {PROTOCOL_VERSION}, theirs is {'9' * 32}"
+    assert error.message == f"meter disagrees on protocol version: ours is {PROTOCOL_VERSION}, theirs is {'9' * 32}"
     assert asked == ["Describe", "FAILED"]
 
 
@@ -128,7 +131,7 @@ async def test_a_party_of_another_version(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_an_operator_who_does_not_approve(monkeypatch: pytest.MonkeyPatch, state: int) -> None:
     events = pb.Event(state=pb.HELD), pb.Event(state=state)
     error, asked = await refused(monkeypatch, Answers(*events, state=pb.HELD), PeerAborted)
-    assert str(error) == "meter ended the session: its operator did not approve the job"
+    assert error.message == "meter ended the session: its operator did not approve the job"
     assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
 
 
@@ -147,7 +150,7 @@ async def test_a_party_that_says_no_more_before_it_is_done(monkeypatch: pytest.M
 async def test_a_held_job_of_which_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not approved, and starts nowhere."""
     error, asked = await refused(monkeypatch, Answers(pb.Event(state=pb.HELD), state=pb.HELD), PeerAborted)
-    assert str(error) == "meter ended the session: its operator did not approve the job"
+    assert error.message == "meter ended the session: its operator did not approve the job"
     assert asked == ["Describe", "Propose", "Cancel", "FAILED"]
 
 

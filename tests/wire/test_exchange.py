@@ -34,6 +34,7 @@ from blindfit.parties.wire.limits import Limits, server_options
 from blindfit.parties.wire.link import Signal, Timeouts
 from blindfit.protos import exchange_pb2 as pb
 from blindfit.protos import exchange_pb2_grpc
+from tests.statuses import reason_of_call
 from tests.wire.site import QUICK, Site, introduce, sites
 
 MIB = 2**20
@@ -417,9 +418,10 @@ async def test_a_cancelled_session_says_so(authority: Path) -> None:
 
 async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -> None:
     async with pair(authority) as (p0, p1, _):
-        p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000)
+        p0._link("p1").abort(9, "\x1b[31mred\n" + "x" * 1000, "\x1b[31mred")
         error = await failure(p1.receive("p0", Letter), PeerAborted)
         assert error.step == "\ufffd[31mred\ufffd" + "x" * 55
+        assert error.lost == ""  # it is none of the session's
 
 
 async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:
@@ -594,7 +596,7 @@ async def test_a_stream_that_breaks_the_rules_is_ended(authority: Path, sent: li
         await call.done_writing()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await read_all(call)
-        assert caught.value.details() == code
+        assert reason_of_call(caught.value) == code
         await channel.close()
         await p1.close()
 

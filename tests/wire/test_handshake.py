@@ -128,8 +128,8 @@ async def test_a_parameter_that_differs_is_named_on_both_sides(field: str, value
 async def test_members_that_differ_are_named_on_both_sides(field: str, value: str, ours: str, theirs: str) -> None:
     ends = await shake({"p0": hello("p0"), "p1": among("p1", **{field: value})}, in_memory())
     words = field.replace("_", " ")
-    assert str(ends["p0"]) == f"p1 disagrees on {words}: ours is {ours}, theirs is {theirs}"
-    assert str(ends["p1"]) == f"p0 disagrees on {words}: ours is {theirs}, theirs is {ours}"
+    assert ends["p0"].message == f"p1 disagrees on {words}: ours is {ours}, theirs is {theirs}"
+    assert ends["p1"].message == f"p0 disagrees on {words}: ours is {theirs}, theirs is {ours}"
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differ
     async with sites(authority, "p0", "p1", tables=[handshake.TABLE]) as up:
         channels = {name: site.join("s", QUICK) for name, site in up.items()}
         ends = await shake({"p0": hello("p0"), "p1": other}, channels)
-    assert str(ends["p0"]) == "p1 disagrees on protocol version: ours is '1', theirs is '2'"
-    assert str(ends["p1"]) == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
+    assert ends["p0"].message == "p1 disagrees on protocol version: ours is '1', theirs is '2'"
+    assert ends["p1"].message == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
 
 
 @each_case("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), agreed_digest({}, PARAMETERS)])

@@ -19,6 +19,7 @@ from blindfit.parties.wire import codec, error_codes, exchange
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity
+from tests.statuses import reason_of_call
 from tests.wire.meter import call, connect, metering
 
 LIMITS = Limits(
@@ -133,7 +134,7 @@ async def test_a_stream_that_says_nothing(
             stream = shop.stream_stream(method)(timeout=60)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stream.read()
-            assert caught.value.details() == "PEER_TIMEOUT"
+            assert reason_of_call(caught.value) == "PEER_TIMEOUT"
             assert typed(caught.value).timeout_s == 0.2
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.messages import PublicKeyKind
@@ -21,7 +22,7 @@ from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.frames import Account, Inbox
 from blindfit.parties.wire.limits import Limits
-from blindfit.protos import errors_pb2, exchange_pb2, measurement_pb2
+from blindfit.protos import exchange_pb2, measurement_pb2
 from blindfit.protos import payload_pb2 as pb
 from tests.wire.kinds import PLAIN, Encrypted, Everything, encrypted
 
@@ -135,8 +136,8 @@ def response(kind: type) -> Reader:
     )
 
 
-def error_detail(data: bytes) -> None:
-    error = error_codes.error_of(errors_pb2.ErrorDetail.FromString(data), peer="p1")
+def status(data: bytes) -> None:
+    error = error_codes.error_of(Status.FromString(data), peer="p1")
     assert isinstance(error, BlindfitError)
 
 
@@ -156,8 +157,8 @@ TARGETS: list[Target] = [
     (response(walr.NoisySum), measurement_codec.response_to_pb(ANSWER).SerializeToString()),
     (response(walr.RowsKept), measurement_codec.response_to_pb(walr.RowsKept(b"\xff")).SerializeToString()),
     (
-        error_detail,
-        error_codes.detail_of(
+        status,
+        error_codes.status_of(
             error_codes.e.BudgetExhausted(population="p", spent=1.0, budget=2.0, requested=3.0)
         ).SerializeToString(),
     ),

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
 from blindfit.parties.node import PartyNode
-from blindfit.parties.store.store import SessionRow, Store
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc

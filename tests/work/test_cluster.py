@@ -159,7 +159,7 @@ def test_a_task_that_always_kills_its_worker_fails_before_the_deadline(mortal: L
     with workers_that_come_back(mortal, task_timeout_s=600) as workers:
         with pytest.raises(ComputeFailed) as failed:
             workers.map(tasks.die, [("canary",)])
-        assert str(failed.value) == (
+        assert failed.value.message == (
             f"[compute] dask at {mortal.scheduler_address}: 1 of 1 tasks were not done: "
             "one of them kills every worker that takes it"
         )
@@ -206,7 +206,7 @@ def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"tcp://{held_address().replace('localhost', '127.0.0.1')}"
     with pytest.raises(ComputeFailed) as failed, open_workers(dask(address)):
         pass
-    assert str(failed.value) == f"[compute] dask at {address}: no connection"
+    assert failed.value.message == f"[compute] dask at {address}: no connection"
 
 
 def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_another_version_is_refused(shared: LocalCluster, monkeypatch: pytest.Mo
     with open_workers(dask(shared.scheduler_address)):
         pass
     monkeypatch.setenv("VERSION_OF_THE_TEST", "1.1")
-    with pytest.raises(ComputeFailed, match=r"worker tcp:\S+ has Blindfit 1.0, and this party Blindfit 1.1$"):
+    with pytest.raises(ComputeFailed, match=r"worker tcp:\S+ has Blindfit 1.0, and this party Blindfit 1.1( \(|$)"):
         with open_workers(dask(shared.scheduler_address)):
             pass
 

@@ -88,7 +88,7 @@ def test_what_was_done_before_a_worker_died_is_not_done_again(loky: Workers, tmp
 def test_a_task_that_always_kills_its_worker_fails(loky: Workers) -> None:
     with pytest.raises(ComputeFailed) as failed:
         loky.map(tasks.die, [("canary",), ("canary",)])
-    assert str(failed.value) == "[compute] loky: 2 of 2 tasks were not done: worker processes died, 3 times in a row"
+    assert failed.value.message == "[compute] loky: 2 of 2 tasks were not done: worker processes died, 3 times in a row"
     assert failed.value.hint
     assert loky.map(tasks.process, [()])  # and the next map has workers again
 
@@ -98,7 +98,7 @@ def test_a_task_that_takes_too_long_fails(loky: Workers, tmp_path: Path) -> None
     with open_workers(ComputeSettings(workers=2, task_timeout_s=5)) as workers:
         with pytest.raises(ComputeFailed) as failed:
             workers.map(tasks.process, [(0.0,), (60.0,), (0.0,)])
-    assert str(failed.value) == "[compute] loky: 1 of 3 tasks were not done: waited 5 s for the next result"
+    assert failed.value.message == "[compute] loky: 1 of 3 tasks were not done: waited 5 s for the next result"
     assert loky.map(tasks.process, [()])
 
 

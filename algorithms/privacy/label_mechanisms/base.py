@@ -29,6 +29,10 @@ LEAST_SHARE = LEAST_EPSILON * (1 - 1e-6)
 """What is left of the least epsilon after rounding."""
 
 MOST_CELLS = 2**20
+DEFAULT_CELLS = 2**16
+
+LARGEST_END, LEAST_WIDTH = 1e100, 1e-100
+"""Squares of numbers between them are floats."""
 
 
 def check_label_epsilon(epsilon: float, mechanism: str) -> None:
@@ -57,11 +61,17 @@ class LabelGrid:
 
     lo: float
     hi: float
-    cells: int = 2**16
+    cells: int = DEFAULT_CELLS
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lo) and math.isfinite(self.hi - self.lo) and self.lo < self.hi):
             raise ConfigError(f"the labels' range must be finite and not empty, not [{self.lo!r}, {self.hi!r}]")
+        if max(-self.lo, self.hi) > LARGEST_END or self.hi - self.lo < LEAST_WIDTH:
+            raise ConfigError(
+                f"the labels' range must lie within {LARGEST_END:g} of 0 and be at least {LEAST_WIDTH:g} wide, "
+                f"not [{self.lo!r}, {self.hi!r}]",
+                hint="give the labels another unit",
+            )
         if not 1 <= self.cells <= MOST_CELLS:
             raise ConfigError(f"a label grid has 1 to {MOST_CELLS} cells, not {self.cells!r}")
         if self.lo + self.step == self.lo or self.hi - self.step == self.hi:

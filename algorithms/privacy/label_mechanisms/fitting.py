@@ -13,8 +13,10 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.gaussian import LEAST_DELTA
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES, OPTIONS
 from blindfit.algorithms.privacy.label_mechanisms.base import (
+    DEFAULT_CELLS,
     LEAST_EPSILON,
     LEAST_SHARE,
     LabelGrid,
@@ -22,7 +24,7 @@ from blindfit.algorithms.privacy.label_mechanisms.base import (
     check_label_epsilon,
 )
 from blindfit.algorithms.privacy.label_mechanisms.estimation import PRIOR_MECHANISMS, check_cell_width, estimate_prior
-from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
+from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, fine_enough
 from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
 from blindfit.algorithms.privacy.label_mechanisms.laplace import Laplace
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
@@ -42,7 +44,8 @@ class MechanismSettings:
 
     Args:
         name: one of NAMES.
-        grid: the labels' public range.
+        grid: the labels' public range. For gaussian, a grid of the default number of cells becomes finer where epsilon
+            needs it (`fine_enough`).
         epsilon: of everything, the prior's estimate included.
         delta: of everything; 0 but for "gaussian".
         prior: what is known of the labels from elsewhere; None: estimated from them.
@@ -85,6 +88,9 @@ class MechanismSettings:
         if self.output_cells is not None and not 4 <= self.output_cells <= 1000:
             raise ConfigError(f"output_cells must lie in 4..1000, not {self.output_cells}")
         self._check_size()
+        # A delta out of range is refused by the mechanism.
+        if self.name == "gaussian" and self.grid.cells == DEFAULT_CELLS and LEAST_DELTA <= self.delta < 1:
+            object.__setattr__(self, "grid", fine_enough(self.grid, self.epsilon, self.delta))
 
     def _check_use(self) -> None:
         """An option that would do nothing is refused, and one without which there is no mechanism is asked for."""

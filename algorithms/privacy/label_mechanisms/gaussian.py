@@ -24,21 +24,27 @@ from blindfit.algorithms.privacy.gaussian import (
     check_delta,
     gaussian_delta,
 )
-from blindfit.algorithms.privacy.label_mechanisms.base import LabelGrid, LabelMechanism, Law, Steps
-from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import GaussianTables, table_delta
+from blindfit.algorithms.privacy.label_mechanisms.base import MOST_CELLS, LabelGrid, LabelMechanism, Law, Steps
+from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import GaussianTables, least_delta, table_delta
 from blindfit.algorithms.randomness import UniformInt
 
 
 def fine_enough(grid: LabelGrid, epsilon: float, delta: float) -> LabelGrid:
-    """The grid, its cells halved until the noise is 2^16 steps wide: then releases compose as continuous ones do.
+    """Return the grid with its cells halved until the noise is 2^16 steps wide: so wide, it composes as if continuous.
 
     Raises:
-        ConfigError: epsilon or delta is out of range, or the grid would be finer than a label's grid may be.
+        ConfigError: epsilon or delta is out of range, or no grid of labels is fine enough.
     """
     multiplier = analytic_noise_multiplier(epsilon, delta)
     cells = grid.cells
     while multiplier * cells < LEAST_STD_STEPS:
         cells *= 2
+    if cells > MOST_CELLS:
+        raise ConfigError(
+            f"gaussian: at epsilon {epsilon:g} and delta {delta:g} the noise is too narrow for a grid of "
+            f"{MOST_CELLS} cells",
+            hint="use a smaller epsilon or a smaller delta",
+        )
     return replace(grid, cells=cells)
 
 
@@ -65,7 +71,7 @@ class Gaussian(LabelMechanism):
             if table_delta(holds, self.epsilon) > self.claimed_delta / 2:
                 raise ConfigError(
                     f"gaussian: delta {self.claimed_delta:g} at epsilon {self.epsilon:g} is finer than its tables",
-                    hint=f"use a delta of {4 * table_delta(holds, self.epsilon):.1g} or more",
+                    hint=f"use a delta of {least_delta(self.epsilon):g} or more",
                 )
             fails, holds = holds, holds * 1.1
         while holds - fails > 1e-9 * holds:

@@ -29,6 +29,7 @@ _LATER_BITS = WEIGHT_BITS - 64
 _WORKING_BITS = 256  # of fixed point; the weights fall below it at 19 standard deviations
 _LONGEST = 2**10  # standard deviations that one table does
 _SPREAD = 4  # of b, in spacings
+_MOST_TABLES = 8  # each makes the width 256 times smaller
 
 
 def parts_of(std: float) -> list[tuple[int, float]]:
@@ -51,6 +52,12 @@ def table_delta(std_steps: float, epsilon: float) -> float:
     """
     missed = sum(2 * 3 * (19 * std + 2) for _, std in parts_of(std_steps)) / 2.0**WEIGHT_BITS
     return (1 + math.exp(epsilon)) * missed
+
+
+def least_delta(epsilon: float) -> float:
+    """Return a power of ten for which the tables of every width are fine enough."""
+    longest = _MOST_TABLES * 2 * 3 * (19 * _LONGEST + 2) / 2.0**WEIGHT_BITS
+    return float(10.0 ** math.ceil(math.log10(4 * (1 + math.exp(epsilon)) * longest)))
 
 
 @dataclass(frozen=True, eq=False)

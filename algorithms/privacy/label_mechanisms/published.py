@@ -117,4 +117,4 @@ def from_parameters(parameters: dict[str, Any]) -> LabelMechanism:
         grid = LabelGrid(own.real("lo"), own.real("hi"), own.integer("cells"))
         return read(grid, own.real("epsilon"), own)
     except (ConfigError, RangeError) as error:
-        raise DataError(f"label mechanism: {error}") from error
+        raise DataError(f"label mechanism: {error.message}", hint=error.hint) from error

@@ -165,7 +165,7 @@ class Converter:
             return combine(total, [mine, *partials], self._share.parties)
         except RangeError as wrong:
             culprits = ", ".join(self._others)
-            raise MalformedMessage(culprit=culprits, field="partials", reason=str(wrong)) from None
+            raise MalformedMessage(culprit=culprits, field="partials", reason=wrong.message) from None
 
     # --- to ciphertexts -------------------------------------------------------------------------------
 

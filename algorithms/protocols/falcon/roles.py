@@ -53,7 +53,7 @@ async def receive_key_share(
     try:
         share = KeyShare.from_bytes(told.share, told.public_key)
     except DataError as wrong:
-        raise MalformedMessage(culprit=key_node, field="share", reason=str(wrong), step="DealtKeyShare") from None
+        raise MalformedMessage(culprit=key_node, field="share", reason=wrong.message, step="DealtKeyShare") from None
     if (share.index, share.parties) != (list(data_parties).index(me), len(data_parties)):
         raise MalformedMessage(culprit=key_node, field="share", reason="is another party's", step="DealtKeyShare")
     return share
@@ -64,7 +64,7 @@ def check_parameters(parameters: FalconParameters) -> None:
     try:
         _check(parameters)
     except BatchesTooLarge as error:
-        raise RangeError(str(error), hint=_smaller_batches(parameters, error.hint)) from None
+        raise RangeError(error.message, hint=_smaller_batches(parameters, error.hint)) from None
 
 
 def _check(parameters: FalconParameters) -> None:

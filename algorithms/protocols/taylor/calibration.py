@@ -110,7 +110,9 @@ def step_9_told(seat: KeySeat, sums_enc: Encrypted, parameters: TaylorParameters
     try:
         sums = decrypt(sums_enc, seat.private_key).to_reals()
     except RangeError as bad:
-        raise MalformedMessage(culprit=parameters.last, field="sums", reason=str(bad), step="CalibrationSums") from None
+        raise MalformedMessage(
+            culprit=parameters.last, field="sums", reason=bad.message, step="CalibrationSums"
+        ) from None
     return calibration_of(sums.tolist(), parameters.grid)
 
 

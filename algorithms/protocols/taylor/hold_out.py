@@ -112,5 +112,5 @@ def step_7_verdict(seat: KeySeat, loss_enc: Encrypted, rows: int, parameters: Ta
     try:
         total = decrypt(loss_enc, seat.private_key).to_reals()[0]
     except RangeError as bad:
-        raise MalformedMessage(culprit=parameters.last, field="loss", reason=str(bad), step="HoldOutLoss") from None
+        raise MalformedMessage(culprit=parameters.last, field="loss", reason=bad.message, step="HoldOutLoss") from None
     return Verdict(int(seat.patience.goes_on(float(total) / rows)))

@@ -146,7 +146,7 @@ def step_4_answer(
     try:
         values = decrypt_packed(masked, seat.private_key, threads=seat.threads).values
     except RangeError as bad:
-        raise MalformedMessage(culprit=where[0], field="gradient", reason=str(bad), step="MaskedGradient") from None
+        raise MalformedMessage(culprit=where[0], field="gradient", reason=bad.message, step="MaskedGradient") from None
     noise = gradient_noise(seat.noise_key, parameters, where, len(values))
     noisy = [int(value) + drawn for value, drawn in zip(values, noise, strict=True)]
     return NoisyGradient(octets_of(noisy, masked.layout.slot_bits // 8 + 2))

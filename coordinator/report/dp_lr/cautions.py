@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from blindfit.coordinator.report import quality
 from blindfit.coordinator.report.dp_lr.figures import Figures
 from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
 from blindfit.coordinator.report.label_privacy import large_delta
@@ -18,6 +19,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _unscaled(facts),
         _each_iteration(facts),
         _few_test_rows(facts),
+        quality.no_better(facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."),
         large_delta(facts.privacy.delta, facts.public_trained),
     )
     return [caution for caution in found if caution]

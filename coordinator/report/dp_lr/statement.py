@@ -14,7 +14,7 @@ from blindfit.coordinator.report.dp_lr.figures import Figures, PrivacyFigures, f
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
 from blindfit.parties.dp_lr.budget import UNIT
-from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.store.answers import StoredLabels
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
 from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
-from blindfit.coordinator.report import joint
+from blindfit.coordinator.report import joint, quality
 from blindfit.coordinator.report.falcon import privacy
 from blindfit.coordinator.report.falcon.defences import GIVEN_UP
 from blindfit.coordinator.report.falcon.figures import Figures
@@ -20,6 +20,7 @@ def cautions_of(facts: Figures) -> list[str]:
         *_unsafe(facts),
         _pooled(facts),
         _unfinished(facts),
+        quality.no_better(facts.evaluation, "Lower falcon.learning_rate, raise falcon.epochs, or take other columns."),
         *_clipped(facts),
         *privacy.cautions(facts),
         joint.few_test_rows(facts),

@@ -13,7 +13,7 @@ from blindfit.coordinator.report import label_privacy, measured
 from blindfit.coordinator.report.label_regression.figures import Figures, figures_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.wording import count, counted, figure
-from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
     "Names of parties, datasets and the population; the job's parameters; counts of rows and "

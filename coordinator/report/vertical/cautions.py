@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.coordinator.report import joint
+from blindfit.coordinator.report import joint, quality
 from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.report.vertical.defences import GIVEN_UP
 from blindfit.coordinator.report.vertical.figures import Figures
 from blindfit.coordinator.report.wording import counted, figure
+from blindfit.coordinator.trust import listed
 
 
 def cautions_of(facts: Figures) -> list[str]:
@@ -16,6 +17,8 @@ def cautions_of(facts: Figures) -> list[str]:
         *_unsafe(facts),
         _unfinished(facts),
         _rising(facts),
+        _unsettled(facts),
+        quality.no_better(facts.evaluation, "Lower taylor.learning_rate, raise taylor.epochs, or take other columns."),
         joint.few_test_rows(facts),
         *joint.shrunk(facts),
         _clipped(facts),
@@ -51,6 +54,15 @@ def _rising(facts: Figures) -> str:
     return (
         f"The hold-out loss was {figure(losses[best])} after epoch {best + 1} and {figure(losses[-1])} in the end, "
         "and the model is that of the end. Lower taylor.learning_rate, or raise taylor.l2."
+    )
+
+
+def _unsettled(facts: Figures) -> str:
+    if not facts.unsettled:
+        return ""
+    return (
+        f"The training has not settled at {listed(facts.unsettled, 'and')}: every step of the last epoch was "
+        "shortened. Lower taylor.learning_rate."
     )
 
 

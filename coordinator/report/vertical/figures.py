@@ -26,6 +26,13 @@ class LabelFigures:
 
 
 @dataclass(frozen=True)
+class OwnFit:
+    """In each data party's own report only, as it follows from the values of its rows."""
+
+    settled: bool = True
+
+
+@dataclass(frozen=True)
 class Calibration:
     """From sums over the hold-out rows that match: in the active party's own report alone."""
 
@@ -45,13 +52,18 @@ class TrainingPrivacy(LabelPrivacy):
 
 @dataclass(frozen=True, kw_only=True)
 class Figures(JointFigures):
-    """Everything that the report says of a training, and who it is about."""
+    """Everything that the report says of a training, and who it is about.
+
+    Attributes:
+        unsettled: parties whose own report, if it is here, says that the training has not settled.
+    """
 
     job: TaylorJob
     losses: tuple[float, ...]
     privacy: TrainingPrivacy | None
     labels: LabelFigures
     calibration: Calibration | None
+    unsettled: tuple[str, ...] = ()
 
     @property
     def relative_losses(self) -> bool:
@@ -99,8 +111,14 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         privacy=_privacy(job, told, roles.active),
         labels=_labels(report, roles.active),
         calibration=_calibration(report, roles.active),
+        unsettled=tuple(name for name in roles.chain if not _has_settled(report, name)),
         evaluation=evaluation_of(report, roles.active),
     )
+
+
+def _has_settled(report: Mapping[str, Any], party: str) -> bool:
+    own = report["party_reports"].get(party)
+    return own is None or read(OwnFit, own, party, "fit").settled
 
 
 def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:

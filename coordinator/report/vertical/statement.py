@@ -13,7 +13,7 @@ from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.report.vertical.defences import LABEL_DEFENCES, defences_of, switched_on
 from blindfit.coordinator.report.vertical.figures import Figures, TrainingPrivacy, figures_of
 from blindfit.coordinator.report.wording import counted, figure
-from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.store.answers import StoredLabels
 from blindfit.parties.taylor.parameters import label_noise_std
 
 

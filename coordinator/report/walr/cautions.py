@@ -14,6 +14,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _infeasible(facts),
         _not_converged(facts),
         _not_counted(facts),
+        _unknown(facts),
         _clipped(facts),
         large_delta(facts.privacy.delta, facts.rows.trained),
     )
@@ -54,6 +55,17 @@ def _not_counted(facts: Figures) -> str:
         return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}{many}."
     why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
     return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
+
+
+def _unknown(facts: Figures) -> str:
+    rows = facts.rows
+    if not rows.unknown:
+        return ""
+    return (
+        f"{facts.server} does not have the ids of {counted(rows.unknown, 'row')} of {count(rows.sent)}: they were "
+        'trained on as label 0 (its dataset says unknown_rows = "zero"). If a missing id does not mean label 0, leave '
+        f'these rows out, or have {facts.server} set unknown_rows = "refuse".'
+    )
 
 
 def _clipped(facts: Figures) -> str:

@@ -16,6 +16,7 @@ from blindfit.coordinator.report.reading import fullest, read
 class RowFigures(FittedRows):
     clipped: int | None = None  # in the party's own report alone: it hangs on values
     not_counted: int
+    unknown: int = 0  # rows that the server does not know and takes as label 0; 0 also if it keeps that number private
 
     @property
     def sent(self) -> int:

@@ -16,7 +16,7 @@ from blindfit.coordinator.report.walr import hidden_rows, holders, shared_rows, 
 from blindfit.coordinator.report.walr.figures import Figures, figures_of
 from blindfit.coordinator.report.wording import counted, figure
 from blindfit.parties.measurement.trust import SHARES
-from blindfit.parties.store.store import StoredLabels
+from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
     "Names of parties, datasets and the population; the job's parameters; counts of rows and "

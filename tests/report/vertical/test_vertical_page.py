@@ -246,6 +246,16 @@ def test_other_cautions(page, changes: dict[str, Any], caution: str) -> None:
     assert caution in Elements(page(**changes)).text
 
 
+def test_a_training_that_has_not_settled_is_a_caution_for_those_who_have_the_partys_report(
+    training: MadeUpTraining,
+) -> None:
+    training.report["fit"]["settled"] = False
+    caution = "The training has not settled at bank, post and shop"
+    assert caution in Elements(training.written().html_path.read_text("utf-8")).text
+    assert not [name for told in training.session().summaries.values() for name in told if "settled" in name]
+    assert "not settled" not in Elements(training.submitted().html_path.read_text("utf-8")).text
+
+
 def test_a_large_delta(training: MadeUpTraining) -> None:
     text = Elements(training.with_label_dp(delta=0.01).written().html_path.read_text("utf-8")).text
     assert "delta = 0.01 is not below one in the number of rows" in text

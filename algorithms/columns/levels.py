@@ -1,0 +1,87 @@
+"""Levels of a category that a scorer meets and training did not: counted, and never silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from blindfit.algorithms.columns.record import TableColumn
+from blindfit.algorithms.errors import BlindfitWarning
+
+SHOWN = 3
+
+
+class UnseenLevelWarning(BlindfitWarning):
+    """A table to be scored has levels that the model's training did not meet.
+
+    Such a row is scored as one whose level has no column. `warnings.simplefilter("error", UnseenLevelWarning)` refuses
+    it instead.
+    """
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Rows of one column whose level is new.
+
+    Attributes:
+        rows: by level.
+        near: the levels that differ from a known one only in spelling, with the known one.
+    """
+
+    column: TableColumn
+    rows: Counter[str]
+    near: dict[str, str]
+
+    def __str__(self) -> str:
+        levels = [ascii(level) for level, _ in self.rows.most_common(SHOWN)]
+        more = ", ..." if len(self.rows) > SHOWN else ""
+        known = "that training did not meet" if self.column.reference is not None else "that has no column in the model"
+        count = self.rows.total()
+        rows = "1 row has" if count == 1 else f"{count} rows have"
+        text = (
+            f"column {self.column.name}: {rows} a level {known} ({', '.join(levels)}{more}), "
+            "which is scored as 0 in each of its columns"
+        )
+        if self.near:
+            new, old = next(iter(self.near.items()))
+            text += f"; {new!a} differs from {old!a} only in spelling"
+        return text
+
+
+def unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
+    """Return the levels that training did not meet; None where there is none.
+
+    Args:
+        texts: a `pyarrow.StringArray` in one spelling.
+    """
+    rows: Counter[str] = Counter()
+    for counted in pc.value_counts(texts.drop_null()).to_pylist():
+        if counted["values"] not in column.known:
+            rows[counted["values"]] = counted["counts"]
+    if not rows:
+        return None
+    known = {loosely(level): level for level in (*(column.reference or ()), *column.levels)}
+    return Unseen(column, rows, {level: known[loosely(level)] for level in rows if loosely(level) in known})
+
+
+def loosely(level: str) -> str:
+    """Return what two levels have in common that differ only in case, spaces, or how a number is written."""
+    text = "".join(level.casefold().split())
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+def added(counts: Iterable[Unseen]) -> dict[str, Unseen]:
+    """Return one count for each column, over all batches."""
+    found: dict[str, Unseen] = {}
+    for each in counts:
+        name = each.column.name
+        before = found.get(name)
+        found[name] = each if before is None else Unseen(each.column, before.rows + each.rows, before.near | each.near)
+    return found

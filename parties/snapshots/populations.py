@@ -1,0 +1,65 @@
+"""Keep people from having two budgets: rows that another population has, and datasets that wait for their operator."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.snapshots import SnapshotRow
+
+
+def schedule_waits(dataset: str) -> str:
+    """Tell the operator how the schedule of a dataset that waits begins to run."""
+    return (
+        f"the schedule of {dataset} does not run, as the party has another population: publish it once with "
+        "--other-people if its people are not those of the other one"
+    )
+
+
+def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[SnapshotRow]) -> str:
+    """Return why only the operator publishes a dataset; empty where the party does so by itself.
+
+    The answer follows from the party's file and from which populations were published before, never from rows.
+    Otherwise a job could learn, by whether a dataset is published, that its rows are those of another population.
+
+    Args:
+        known: all snapshots of the party, removed ones included.
+    """
+    population = settings.datasets[dataset].population
+    if not population or _is_of_other_people(dataset, population, known):
+        return ""
+    before = itertools.takewhile(lambda name: name != dataset, settings.datasets)
+    populations = [*(row.population for row in known), *(settings.datasets[name].population for name in before)]
+    others = [other for other in populations if other and other != population]
+    if not others:
+        return ""
+    return (
+        f"{dataset} waits for `blindfit publish`: the party also has the population {others[0]}, and people in both "
+        "would have two budgets"
+    )
+
+
+def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
+    """Return whether the operator has said that the dataset's people are those of no other population."""
+    return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
+
+
+def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:
+    """Two budgets for the same people would be twice the budget."""
+    others = [
+        k for k in known if k.population and k.population != row.population
+        and (k.dataset == row.dataset or k.content_sha256 == row.content_sha256)
+    ]  # fmt: skip
+    if not row.population or not others or row.other_people:
+        return
+    if _is_of_other_people(row.dataset, row.population, known):
+        return
+    other = others[-1]
+    raise ConfigError(
+        f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
+        f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
+        hint=f'set datasets.{row.dataset}.population = "{other.population}"; or, if these are other people, '
+        f"`blindfit publish PARTY.TOML {row.dataset} --other-people`",
+    )

@@ -1,0 +1,174 @@
+"""A party's one database: sessions, ledger, stored answers, receipts. SQLite, durable before anything leaves.
+
+Several processes may open it at once (the party, `blindfit approve`, `blindfit ledger`): every change is one
+IMMEDIATE transaction, so the last unit of a budget has one winner. Its tables have a version (migrations.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
+from blindfit.parties.files.private_files import make_private
+from blindfit.parties.store.answers import AnswerReads, AnswerWrites
+from blindfit.parties.store.counts import CountReads, CountWrites
+from blindfit.parties.store.ledger import LedgerReads, LedgerWrites
+from blindfit.parties.store.migrations import check_known, migrate, newest, version_of
+from blindfit.parties.store.rows import Execute
+from blindfit.parties.store.sessions import SessionReads, SessionWrites
+from blindfit.parties.store.snapshots import SnapshotReads, SnapshotWrites
+from blindfit.parties.store.uploads import UploadReads, UploadWrites
+
+BUSY_TIMEOUT_S = 30.0
+READER_CACHE_KIB = 256  # of each thread; the system keeps the file's pages anyway
+
+
+class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, CountReads, UploadReads):
+    """What is in the database; changes nothing."""
+
+
+class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, CountWrites, UploadWrites, Reads):
+    """Reads and writes within one transaction."""
+
+
+class KeepsData(Protocol):
+    """A party's settings, as far as the database is concerned."""
+
+    @property
+    def data_dir(self) -> Path: ...
+
+
+def path_of(party: KeepsData, base_dir: Path) -> Path:
+    """Return where a party's database is.
+
+    Args:
+        base_dir: the folder of the party's file.
+    """
+    return base_dir / party.data_dir / "party.sqlite"
+
+
+class Store:
+    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._of_thread = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        try:
+            make_private(path.parent)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+            self._db = _connect(path)
+            check_known(self._db, path)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")  # an answer leaves only after its charge is on the disk
+            migrate(self._db, path)
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(
+                f"{path} cannot be used as the party's database: {error}",
+                hint="is it a file that Blindfit made, on a disk with room, and may this user write it?",
+            ) from None
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in (*self._readers, self._db):
+                connection.close()
+
+    @classmethod
+    def of(cls, party: KeepsData, base_dir: Path) -> Store:
+        """Open the database of a party, or make it where there is none."""
+        return cls(path_of(party, base_dir))
+
+    @classmethod
+    def existing(cls, party: KeepsData, base_dir: Path) -> Store | None:
+        """Open the database of a party; None where it has none yet."""
+        return cls.of(party, base_dir) if path_of(party, base_dir).exists() else None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """All or nothing, and on the disk when it returns.
+
+        Raises:
+            LedgerUnavailable: the database could not be written; nothing was changed.
+        """
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    self._check_version()
+                    yield Writes(_executing(self._db))
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):
+                        self._db.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise LedgerUnavailable(
+                    f"{self.path} could not be written ({error}): this step released nothing and charged nothing",
+                    hint="make room on its disk, or mend its permissions, and ask again",
+                ) from None
+
+    def _check_version(self) -> None:
+        """Raises LedgerUnavailable: a later Blindfit has migrated the database, and counts in ways unknown here."""
+        if (found := version_of(self._db)) != newest():
+            raise LedgerUnavailable(
+                f"{self.path} was brought to version {found} while this process ran: this step released nothing and "
+                "charged nothing",
+                hint="start the party again, with the version of Blindfit that did so",
+            )
+
+    @contextlib.contextmanager
+    def view(self) -> Iterator[Reads]:
+        """Several reads of one state, whatever other processes write meanwhile; for nothing else."""
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield Reads(_executing(connection))
+            finally:
+                connection.execute("ROLLBACK")
+
+    def reader(self) -> Reads:
+        """Each read alone, of what is on the disk."""
+        return Reads(self._read)
+
+    def _read(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with self._reading() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Each thread by a connection of its own: who reads waits for nobody's charge to be on the disk."""
+        try:
+            connection: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
+            if connection is None:
+                connection = self._of_thread.connection = _connect(self.path)
+                connection.execute("PRAGMA query_only = ON")
+                connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+                self._readers.append(connection)
+            yield connection
+        except sqlite3.Error as error:
+            raise LedgerUnavailable(
+                f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
+                hint="look at its disk; if it is damaged, restore a backup, and every consumer's receipt will say so",
+            ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _executing(connection: sqlite3.Connection) -> Execute:
+    return lambda query, values: connection.execute(query, values).fetchall()
+
+
+def stamp(later: timedelta = timedelta()) -> str:
+    """The time as the database keeps it: UTC, to the second."""
+    return (datetime.now(UTC) + later).isoformat(timespec="seconds")

@@ -1,0 +1,122 @@
+"""Bring a party's database to the version of this code: one function for each version, forward only.
+
+`PRAGMA user_version` is the version of a database. An empty one has version 0, and so has every database that was made
+before there were versions. A database goes through all functions from its version on, in one transaction: a process
+that is killed on the way leaves the version before it whole, and of two processes that open it at once one migrates.
+
+To change the tables, append a function to MIGRATIONS, and never change one that others have run. No function may drop
+what was counted, charged, answered or received: tests/store/test_migrations.py compares every count before and after
+with databases of each version, and README.md there says how such a database is made.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from blindfit.algorithms.errors import ConfigError
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS sessions (
+    session TEXT PRIMARY KEY, protocol TEXT NOT NULL, proposed_by TEXT NOT NULL,
+    digest TEXT NOT NULL, state TEXT NOT NULL, changed TEXT NOT NULL, proposal BLOB NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS sessions_of ON sessions (proposed_by, changed)",
+    "CREATE TABLE IF NOT EXISTS cancellations (session TEXT PRIMARY KEY)",
+    """CREATE TABLE IF NOT EXISTS ledger (
+    position INTEGER PRIMARY KEY, population TEXT NOT NULL, line TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS ledger_population ON ledger (population)",
+    """CREATE TABLE IF NOT EXISTS answers (
+    requester TEXT, request_id TEXT, request_digest TEXT NOT NULL, answer BLOB NOT NULL,
+    position INTEGER NOT NULL REFERENCES ledger, session TEXT NOT NULL, PRIMARY KEY (requester, request_id))""",
+    "CREATE INDEX IF NOT EXISTS answers_session ON answers (requester, session)",
+    """CREATE TABLE IF NOT EXISTS kept_rows (
+    requester TEXT, request_id TEXT, piece INTEGER, bits BLOB NOT NULL,
+    PRIMARY KEY (requester, request_id, piece))""",
+    """CREATE TABLE IF NOT EXISTS block_fits (
+    requester TEXT, request_id TEXT, settings TEXT NOT NULL, fit BLOB NOT NULL, PRIMARY KEY (requester, request_id))""",
+    """CREATE TABLE IF NOT EXISTS told_bits (
+    snapshot TEXT, requester TEXT, request_id TEXT, bits INTEGER NOT NULL,
+    PRIMARY KEY (snapshot, requester, request_id))""",
+    """CREATE TABLE IF NOT EXISTS label_releases (
+    digest TEXT PRIMARY KEY, position INTEGER NOT NULL REFERENCES ledger, mechanism TEXT NOT NULL,
+    release TEXT NOT NULL, directory TEXT NOT NULL, labels_sha256 TEXT NOT NULL, answer BLOB NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS snapshots (
+    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, number INTEGER NOT NULL, population TEXT NOT NULL,
+    meaning TEXT NOT NULL, source TEXT, content_sha256 TEXT NOT NULL, rows INTEGER NOT NULL,
+    other_people INTEGER NOT NULL, made TEXT NOT NULL, removed TEXT, UNIQUE (dataset, number))""",
+    "CREATE TABLE IF NOT EXISTS session_snapshots (session TEXT PRIMARY KEY, snapshot TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS draws (context TEXT PRIMARY KEY, begun INTEGER NOT NULL, key BLOB)",
+    """CREATE TABLE IF NOT EXISTS scored_rows (
+    snapshot TEXT, asker TEXT, model TEXT, bits REAL NOT NULL, rows BLOB NOT NULL,
+    PRIMARY KEY (snapshot, asker, model))""",
+    """CREATE TABLE IF NOT EXISTS label_layouts (
+    snapshot TEXT, layout TEXT, share REAL NOT NULL, PRIMARY KEY (snapshot, layout))""",
+    """CREATE TABLE IF NOT EXISTS linkages (
+    snapshot TEXT, other TEXT, question TEXT, least_common INTEGER NOT NULL,
+    PRIMARY KEY (snapshot, other, question))""",
+    """CREATE TABLE IF NOT EXISTS receipts_held (
+    server TEXT, population TEXT, statement BLOB NOT NULL, signature BLOB NOT NULL,
+    PRIMARY KEY (server, population))""",
+    """CREATE TABLE IF NOT EXISTS uploads (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, consumer TEXT NOT NULL, dataset TEXT NOT NULL, began TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS uploads_consumer ON uploads (consumer, began)",
+    "CREATE TABLE IF NOT EXISTS kept_files (path TEXT PRIMARY KEY, session TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS begun_files (
+    path TEXT, session TEXT, sha256 TEXT NOT NULL, PRIMARY KEY (path, session))""",
+    """CREATE TABLE IF NOT EXISTS predictions (
+    session TEXT PRIMARY KEY, model TEXT NOT NULL, place TEXT NOT NULL, path TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS rollbacks (
+    statement BLOB PRIMARY KEY, noticed TEXT NOT NULL, acknowledged TEXT)""",
+)
+
+
+def to_version_1(database: sqlite3.Connection) -> None:
+    """Make the tables of version 1, of which version 0 may have all, some (an early one) or none (a new file)."""
+    for statement in _TABLES:
+        database.execute(statement)
+
+
+Migration = Callable[[sqlite3.Connection], None]
+MIGRATIONS: tuple[Migration, ...] = (to_version_1,)
+"""The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
+
+
+def newest() -> int:
+    """Return the version that this code reads and writes."""
+    return len(MIGRATIONS)
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_known(database: sqlite3.Connection, path: Path) -> None:
+    """Raises ConfigError: a later version of Blindfit has written the database."""
+    if (found := version_of(database)) > newest():
+        raise ConfigError(
+            f"{path} has version {found}, and this Blindfit reads versions up to {newest()}",
+            hint="use the version of Blindfit that wrote it, or a later one",
+        )
+
+
+def migrate(database: sqlite3.Connection, path: Path) -> None:
+    """Bring the database to the newest version, in one transaction.
+
+    Raises:
+        ConfigError: a later version of Blindfit has written the database.
+        sqlite3.Error: it could not be written; it has the version that it had.
+    """
+    check_known(database, path)
+    if version_of(database) == newest():
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        check_known(database, path)  # another process may have migrated it meanwhile
+        for step in MIGRATIONS[version_of(database) :]:
+            step(database)
+        database.execute(f"PRAGMA user_version = {newest()}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise

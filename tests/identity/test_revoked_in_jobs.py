@@ -1,0 +1,162 @@
+"""What `blindfit init` and the pages tell an operator to type is enough: a party that is then revoked takes no part."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, PeerUnauthenticated
+from blindfit.parties.identity import authority
+from blindfit.protos.control_pb2_grpc import ControlStub
+from tests.certificates import demo_authority, make_identity
+from tests.command import Done, blindfit
+from tests.ports import held_address
+from tests.processes.conftest import Project
+from tests.vertical.nodes import Nodes, nodes_in
+from tests.wire.meter import connect, metering
+from tests.wire.test_limits import proposal
+
+ROWS = 300
+
+
+def typed(directory: Path, line: str) -> Done:
+    done = blindfit(directory, *line.replace("HOST", "localhost").split()[1:])
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def joint(tmp_path: Path) -> Iterator[Project]:
+    """Two tables, `blindfit init`, and every command that it prints for parties between organisations."""
+    (tmp_path / "shop.csv").write_text("id,x,z\n" + "".join(f"p{i},{i % 13},{i % 11}\n" for i in range(ROWS)))
+    (tmp_path / "clinic.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(ROWS)))
+    made = typed(tmp_path, "blindfit init --walr shop.csv clinic.csv --label visited")
+    for line in made.stdout.splitlines():
+        if line.startswith("  blindfit certs"):
+            typed(tmp_path, line.strip())
+    project = Project(tmp_path / "joint")
+    for party in ("shop", "clinic"):
+        address = held_address()
+        project.edit(f"{party}.toml", 'name = "', f'listen = "{address}"\nlog_format = "json"\nname = "')
+        project.edit("job.toml", f'config = "{party}.toml"', f'config = "{party}.toml"\naddress = "{address}"')
+    project.start("shop", "clinic")
+    yield project
+    project.stop()
+
+
+def submit(project: Project) -> Done:
+    return project.blindfit("submit", "job.toml", "--out", "out")
+
+
+def test_the_documented_way_revokes(joint: Project) -> None:
+    for party in ("shop", "clinic"):
+        assert '"event": "a revocation list acts"' in joint.log(party)
+    done = submit(joint)
+    assert done.returncode == 0, done.stderr
+    assert "revocation" not in done.stdout
+    typed(joint.directory, "blindfit certs revoke certificates shop")
+    refused = submit(joint)
+    assert refused.returncode == 1
+    line = "error: the connection with shop is not authenticated: its certificate was revoked"
+    assert refused.stderr.splitlines()[0].startswith(line)
+
+
+def test_without_a_list_the_command_and_the_party_say_so(joint: Project) -> None:
+    for folder in ("coordinator", "clinic"):
+        joint.path(f"certificates/{folder}/crl.pem").unlink()
+    joint.kill("clinic")
+    joint.start("clinic")
+    assert "no revocation list: a revoked certificate is let in" in joint.log("clinic")
+    done = submit(joint)
+    assert done.returncode == 0, done.stderr
+    assert "certificates/coordinator/crl.pem" in done.stdout
+
+
+# --- between parties, whoever of them has the list ----------------------------------------------------------
+
+
+def revoke_at(root: Path, party: str, at: str) -> None:
+    """The authority revokes `party`, and one party alone copies the new list."""
+    ca = root / "ca"
+    with mock.patch.object(authority, "PARTY_NAME", mock.Mock(fullmatch=lambda _: None)):  # no folder gets it
+        authority._write_crl(_revoked(ca, party), authority.CRL_DAYS)
+    shutil.copy(ca / "crl.pem", ca / at / "crl.pem")
+
+
+def _revoked(ca: Path, party: str) -> authority._Signer:
+    authority._save_index(ca, authority._load_index(ca).with_revoked(party))
+    return authority._open(ca, None)
+
+
+async def fails(nodes: Nodes, *overrides: str, meanwhile: Callable[[], None] = lambda: None) -> BlindfitError:
+    """The error of a job; `meanwhile` is called once its first epoch has begun at every party that counts any."""
+    job = nodes.job(*overrides)
+    begun: set[str] = set()
+
+    def on_event(party: str, event: object) -> None:
+        if str(event.progress.step).startswith("epoch") and party not in begun:  # type: ignore[attr-defined]
+            begun.add(party)
+            if len(begun) == 1:
+                meanwhile()
+
+    job.on_event = on_event
+    with pytest.raises(BlindfitError) as caught:
+        await job.run()
+    return caught.value
+
+
+def named(error: BlindfitError) -> str:
+    assert isinstance(error, PeerUnauthenticated)
+    assert "revoked" in error.reason
+    return error.peer
+
+
+@pytest.mark.parametrize(("revoked", "at"), [("bank", "shop-a"), ("shop-a", "bank"), ("notary", "shop-b")])
+def test_one_party_that_has_the_list_is_enough(tmp_path: Path, revoked: str, at: str) -> None:
+    async def run() -> BlindfitError:
+        async with nodes_in(tmp_path) as nodes:
+            revoke_at(tmp_path, revoked, at)
+            return await fails(nodes)
+
+    assert named(asyncio.run(run())) == revoked
+
+
+@pytest.mark.parametrize("revoked", ["bank", "shop-b", "notary", "coordinator"])
+def test_a_party_that_is_revoked_in_the_middle_of_a_job(tmp_path: Path, revoked: str) -> None:
+    at = "bank" if revoked != "bank" else "shop-a"
+
+    async def run() -> BlindfitError:
+        async with nodes_in(tmp_path) as nodes:
+            return await fails(nodes, "taylor.epochs=400", meanwhile=lambda: revoke_at(tmp_path, revoked, at))
+
+    assert named(asyncio.run(run())) == revoked
+
+
+def test_a_list_that_cannot_be_read_in_the_middle_of_a_job_ends_no_job(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with nodes_in(tmp_path) as nodes:
+            job = nodes.job("taylor.epochs=3")
+            job.on_event = lambda _party, event: (
+                (tmp_path / "ca/bank/crl.pem").write_text("half") if event.progress.step.startswith("epoch 1") else None
+            )
+            await job.run()
+
+    asyncio.run(run())
+
+
+async def test_a_session_in_which_nothing_is_sent_ends_too(tmp_path: Path) -> None:
+    """Nobody calls: the party looks at its list by itself."""
+    ca = demo_authority(tmp_path)
+    async with metering(ca, tmp_path) as node, connect(node, make_identity(ca, "coordinator")) as channel:
+        await ControlStub(channel).Propose(proposal("monday"))
+        session = node.sessions.get("monday")
+        authority.revoke(ca, "coordinator")
+        async with asyncio.timeout(60):
+            await session.changed.until(lambda: session.state == "ENDED")
+    assert isinstance(session.error, PeerUnauthenticated)
+    assert session.error.peer == "coordinator"

@@ -1,0 +1,59 @@
+"""A party's database over versions: migrated once and whole, and what was asked before stays what it was."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+MIGRATIONS = "tests/store/test_migrations.py"
+DIGESTS = "tests/store/test_digests.py"
+
+MUTANTS = (
+    Mutant(
+        "two-processes-migrate-twice",
+        (1, 21),
+        "parties/store/migrations.py",
+        "for step in MIGRATIONS[version_of(database) :]:",
+        "for step in MIGRATIONS:",
+        (f"{MIGRATIONS}::test_a_database_that_many_open_at_once_is_migrated_once",),
+    ),
+    Mutant(
+        "half-a-migration-stays",
+        (1, 21),
+        "parties/store/migrations.py",
+        '        database.execute("ROLLBACK")\n',
+        '        database.execute("COMMIT")\n',
+        (f"{MIGRATIONS}::test_a_migration_that_fails_changes_nothing_and_can_be_tried_again",),
+    ),
+    Mutant(
+        "a-later-database-is-opened",
+        (1, 21, 23),
+        "parties/store/migrations.py",
+        "if (found := version_of(database)) > newest():",
+        "if (found := version_of(database)) > newest() + 1:",
+        (f"{MIGRATIONS}::test_a_database_of_a_later_version_is_refused_and_left_as_it_is",),
+    ),
+    Mutant(
+        "a-process-from-before-a-migration-writes",
+        (1, 23),
+        "parties/store/database.py",
+        "                    self._check_version()\n",
+        "",
+        (f"{MIGRATIONS}::test_a_process_from_before_a_migration_writes_nothing_after_it",),
+    ),
+    Mutant(
+        "a-new-option-makes-every-question-a-new-one",
+        (1, 26),
+        "algorithms/digest_format.py",
+        " if n not in self.added or value != self.added[n]}",
+        "}",
+        (f"{DIGESTS}::test_a_job_has_the_same_digests_after_options_were_renamed_added_and_removed",),
+    ),
+    Mutant(
+        "an-option-that-was-added-and-set-counts-for-nothing",
+        (3, 26),
+        "algorithms/digest_format.py",
+        " if n not in self.added or value != self.added[n]}",
+        " if n not in self.added}",
+        (f"{DIGESTS}::test_an_option_that_was_added_is_in_the_digest_once_it_says_something_else",),
+    ),
+)

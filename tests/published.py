@@ -1,0 +1,9 @@
+"""The snapshot that a test's jobs read, made where there is none: what a party's operator would have typed."""
+
+from __future__ import annotations
+
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+
+
+def published(snapshots: Snapshots, dataset: str, *, skip_unreadable: bool = False) -> Snapshot:
+    return snapshots.current(dataset) or snapshots.publish(dataset, skip_unreadable=skip_unreadable)

@@ -1,0 +1,81 @@
+"""Count everything in a party's database that no migration may make less of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blindfit.algorithms.privacy.events import ReleaseEvent
+
+STATES = ("HELD", "ACCEPTED", "RUNNING", "DONE", "FAILED", "REFUSED", "ENDED")
+
+
+def counts_of(reader: Any) -> dict[str, float]:
+    """Return every count of a database under a name that stays, whatever the tables are called.
+
+    Args:
+        reader: `Store.reader()` of any version.
+    """
+    counted: dict[str, float] = {}
+    sessions = reader.sessions()
+    for state in STATES:
+        counted[f"sessions {state}"] = sum(row.state == state for row in sessions)
+    for by in {row.proposed_by for row in sessions}:
+        counted[f"sessions of {by}"] = reader.count_sessions(by, since="")
+    counted["cancelled sessions"] = sum(reader.is_cancelled(row.session) for row in sessions)
+    counted["files"] = sum(len(reader.files_of(row.session)) for row in sessions)
+    counted["begun files"] = len(reader.begun_files())
+    counted["predictions"] = sum(reader.prediction(row.session) is not None for row in sessions)
+    counted |= _of_the_ledger(reader)
+    counted |= _of_snapshots(reader)
+    counted["uploads"] = reader.count_uploads()
+    for uploads in reader.uploads():
+        counted[f"uploads of {uploads.consumer} to {uploads.dataset}"] = uploads.count
+    return counted
+
+
+def _of_the_ledger(reader: Any) -> dict[str, float]:
+    entries = reader.ledger()
+    counted: dict[str, float] = {"entries": len(entries)}
+    for population in {entry.population for entry in entries}:
+        events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(population)]
+        counted[f"charges of {population}"] = len(events)
+        counted[f"charged to {population}"] = sum(1 / event.noise_multiplier for event in events)
+    for kind in ("release", "recovered", "recovered-sum"):
+        counted[f"entries {kind}"] = sum(entry.kind == kind for entry in entries)
+    for entry in entries:
+        if entry.kind == "release":
+            about = f"{entry.requester} {entry.request_id}"
+            stored = reader.answer(entry.requester, entry.request_id)
+            counted[f"answers to {about}"] = stored is not None
+            counted[f"bytes of the answer to {about}"] = len(stored.answer) if stored else 0
+            counted[f"which rows counted for {about}"] = len(reader.kept_piece(entry.requester, entry.request_id, 0))
+            counted[f"fits for {about}"] = reader.block_fit(entry.requester, entry.request_id) is not None
+            counted[f"receipts held of {entry.population}"] = len(reader.receipt_held("meter", entry.population)[0])
+    releases = reader.label_releases()
+    counted["label releases"] = len(releases)
+    counted["label releases that are made"] = sum(bool(stored.labels_sha256) for stored in releases)
+    counted["receipts held of patients"] = len(reader.receipt_held("clinic", "patients")[0])
+    counted["rollbacks"] = len(reader.rollbacks())
+    counted["acknowledged rollbacks"] = len(reader.acknowledged_rollbacks())
+    return counted
+
+
+def _of_snapshots(reader: Any) -> dict[str, float]:
+    snapshots = reader.snapshots()
+    counted: dict[str, float] = {"snapshots": len(snapshots)}
+    counted["snapshots of other people"] = sum(bool(row.other_people) for row in snapshots)
+    counted["sessions with a snapshot"] = sum(
+        reader.session_snapshot(row.session) is not None for row in reader.sessions()
+    )
+    for row in snapshots:
+        counted[f"told bits of {row.id}"] = reader.told_bits(row.id)
+        counted[f"scored models of {row.id}"] = len(reader.scored_rows(row.id))
+        counted[f"score bits of {row.id}"] = sum(scored.bits for scored in reader.scored_rows(row.id))
+        counted[f"bytes of scored rows of {row.id}"] = sum(len(scored.rows) for scored in reader.scored_rows(row.id))
+        counted[f"label bits of {row.id}"] = sum(reader.label_layouts(row.id).values())
+        counted[f"linkages of {row.id}"] = len(reader.linkages(row.id))
+    for context in ("ef" * 32, "fe" * 32):
+        begun, key = reader.draw(context)
+        counted[f"draws of {context}"] = begun
+        counted[f"bytes drawn of {context}"] = len(key or b"")
+    return counted

@@ -185,7 +185,7 @@ def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Findi
     if len(plan.train) < ROWS_PER_COLUMN * columns:
         text = (
             f"{len(plan.train):,} rows for {columns} weights are few: use at most {len(plan.train) // ROWS_PER_COLUMN} "
-            f"columns; a larger {l2} limits what more of them do"
+            f"columns; a larger {l2} lets you use more of them"
         )
         yield Finding("warning", "rows", text)
     if 0 < len(plan.test) < FEW_TEST_ROWS:

@@ -14,7 +14,6 @@ from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
 from tests.data.tables import read, refused, source_of, write, write_sqlite
 from tests.each_case import each_case
-from tests.hints.following import refused as refused_by
 from tests.postgres import PASSWORD
 
 SQLITE = "sqlite:///rows.db?table=rows"
@@ -183,20 +182,6 @@ class TestPostgresql:
             tmp_path,
             features=["at"],
         )
-
-    def test_a_type_that_is_no_date(self, postgres, tmp_path):
-        postgres.run(
-            "DROP TABLE IF EXISTS own",
-            "CREATE TABLE own (id text, at interval)",
-            "INSERT INTO own VALUES ('a', '1 day'), ('b', '2 days')",
-        )
-        dates = {"features": ["at"], "dates": ["at"]}
-        with refused_by("store it as a date, a timestamp, or a text such as 2024-05-31"):
-            read(tmp_path, postgres.url("own"), **dates)
-        for stored in ("date '2024-05-31' + at", "timestamp '2024-05-31' + at", "(date '2024-05-31' + at)::text"):
-            postgres.run("DROP TABLE IF EXISTS stored", f"CREATE TABLE stored AS SELECT id, {stored} AS at FROM own")
-            (batch,) = read(tmp_path, postgres.url("stored"), **dates)
-            assert batch.features.tolist() == [[19875.0], [19876.0]]
 
     def test_numbers_of_its_own_that_are_no_keys(self, postgres, tmp_path):
         postgres.run(

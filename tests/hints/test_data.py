@@ -460,6 +460,21 @@ def test_a_csv_file_that_is_called_a_database(tmp_path: Path) -> None:
     party.set(url="sqlite:///rows.db?table=people", **{"except": None})
 
 
+@pytest.mark.postgresql
+def test_a_type_that_is_no_date(tmp_path: Path, postgres: Any) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS spans",
+        "CREATE TABLE spans (id text, at interval, y integer)",
+        "INSERT INTO spans VALUES ('a', '1 day', 0), ('b', '2 days', 1)",
+    )
+    party = Party.of(tmp_path, url=postgres.url("spans"), dates=["at"])
+    with refused("store it as a date, a timestamp, or a text such as 2024-05-31"):
+        party.publish()
+    for stored in ("date '2024-05-31' + at", "timestamp '2024-05-31' + at", "(date '2024-05-31' + at)::text"):
+        postgres.run("DROP TABLE IF EXISTS days", f"CREATE TABLE days AS SELECT id, {stored} AS at, y FROM spans")
+        assert party.set(url=postgres.url("days")) == ("at",)
+
+
 def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package that is named has the driver, and the test's environment too."""
     party = Party.of(tmp_path, url="postgresql://u@localhost:1/db?table=t")

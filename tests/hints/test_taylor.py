@@ -164,7 +164,7 @@ def test_too_few_rows_in_common(taylor: Project) -> None:
 
 def test_few_rows_for_many_columns(tmp_path: Path) -> None:
     project = vertical(tmp_path, "taylor", columns=(3, 15, 15))
-    told = found("use at most {} columns; a larger {} limits what more of them do", project.check())
+    told = found("use at most {} columns; a larger {} lets you use more of them", project.check())
     most = int(re.findall(r"use at most (\d+) columns", told.text)[0])
     with_columns(project, "post", 15 - (34 - most))
     not_found(told, project.check())

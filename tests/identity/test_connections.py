@@ -392,7 +392,7 @@ def unreachable(identity: Identity, address: str, timeout_s: float = TIMEOUT_S) 
     with pytest.raises(PeerUnreachable) as caught:
         probe(identity, "alice", address, timeout_s)
     assert caught.value.step == "connect"
-    assert caught.value.hint.startswith("is `blindfit party` running at alice")
+    assert caught.value.hint.startswith("start `blindfit party` at alice")
     return caught.value.message.removeprefix(f"cannot reach alice at {address} at step connect: ")
     assert caught.value.hint.startswith("start `blindfit party` at alice")
     return str(caught.value).removeprefix(f"cannot reach alice at {address} at step connect: ")

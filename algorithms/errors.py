@@ -210,7 +210,7 @@ class ScoresOutOfRange(ProtocolError):
             f"scores or weights grew out of range in epoch {epoch}: the model would be wrong",
             session=session,
             step="range test",
-            hint='lower falcon.learning_rate, raise falcon.l2, or (of a logistic model) take falcon.waves = "wide"',
+            hint='lower falcon.learning_rate, raise falcon.l2, or, for a logistic model, set falcon.waves = "wide"',
         )
         self.epoch = epoch
 
@@ -234,7 +234,7 @@ class BudgetExhausted(PrivacyError):
         spent: float,
         budget: float,
         requested: float,
-        hint: str = "ask for a smaller epsilon; `blindfit ledger party.toml` at that party shows what was spent",
+        hint: str = "lower privacy.epsilon; `blindfit ledger PARTY.TOML` at that party shows what was spent",
     ) -> None:
         super().__init__(
             f"the budget of {population} would be passed: epsilon {spent:.4g} of {budget:.4g} is spent, "
@@ -259,7 +259,7 @@ class LedgerBehind(PrivacyError):
         super().__init__(
             f"a signed receipt proves entry {receipt_position} of the ledger of {population}, which this ledger "
             f"({ledger_position} entries) does not have: it was restored or replaced, so nothing is released",
-            hint="its operator must run `blindfit ledger party.toml --acknowledge`, which charges what was lost again",
+            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges what was lost again",
         )
         self.population = population
         self.ledger_position, self.receipt_position = ledger_position, receipt_position
@@ -289,26 +289,34 @@ class CannotAnswer(PrivacyError):
         self.party = party
 
 
-#: What is refused on other grounds than a policy: the job's words do not fit what the party is or has.
-OF_NO_POLICY = {
+#: What to do about a refusal, by the field that it concerns. Where a field is not here, the reason says it.
+WHAT_TO_DO = {
+    # of a policy
+    "protocol": "have {party}'s operator add it to policy.protocols",
+    "privacy.epsilon": "lower privacy.epsilon, or have {party}'s operator raise policy.most_epsilon",
+    "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.most_delta",
+    "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
+    "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
+    "models_per_row": "have {party}'s operator raise policy.models_per_row, or publish the dataset again",
+    "most_failed_uploads": "wait for a day, or have {party}'s operator raise policy.most_failed_uploads",
+    "most_failed_uploads_in_all": "have {party}'s operator raise policy.most_failed_uploads_in_all",
+    # of what the party is or has
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",
     "parties": "correct [parties] in the job",
-    "align": "keep [align] as it was, or have {party}'s operator publish the dataset anew (blindfit publish)",
     "evaluate.session": "name a training whose model {party} still has, or train again",
     "evaluate.scores": "name a prediction that {party} has made with that model, or predict again",
     "predict.session": "name a training whose model {party} still has, or train again",
-    "receipt": "{party} has another receipt_key.pem than it had: its operator puts the old one back, from a backup",
-    "peers": "the operator of {party} names its peers, with their roles, in [peers]",
+    "peers": "have the operator of {party} add it to [peers], with its role",
 }
 
 
 class PolicyRefused(PrivacyError):
-    """A party's own policy does not allow this job."""
+    """A party does not take part in this job: its policy, or what it is or has, does not go with it."""
 
     def __init__(self, *, party: str, field: str, reason: str) -> None:
-        where = OF_NO_POLICY.get(field, "the operator of {party} sets its [policy]")
-        super().__init__(f"{party} refuses the job: {field}: {reason}", hint=where.format(party=party))
+        what_to_do = WHAT_TO_DO.get(field, "")
+        super().__init__(f"{party} refuses the job: {field}: {reason}", hint=what_to_do.format(party=party))
         self.party, self.field, self.reason = party, field, reason
 
 
@@ -377,7 +385,7 @@ class PeerUnreachable(TransportError):
             f"cannot reach {peer} at {address} at step {step}" + (f": {reason}" if reason else ""),
             peer=peer,
             step=step,
-            hint=f"is `blindfit party` running at {peer}, and may this machine connect to {address}?",
+            hint=f"start `blindfit party` at {peer}, and let this machine connect to {address}",
         )
         self.address = address
 
@@ -443,8 +451,8 @@ class UnknownId(DataError):
     def __init__(self, position: int, count: int) -> None:
         super().__init__(
             f"row {position} of the request has an id that the table of labels does not have ({count} in all)",
-            hint="leave such rows out; or, if a missing id means label 0, the measurement server's operator says "
-            'unknown_rows = "zero" in the dataset\'s table',
+            hint="send only ids that the table has; or, if the table has no person column, have its operator set "
+            'unknown_rows = "zero" for the dataset, which counts such ids as label 0',
         )
         self.position, self.count = position, count
 

@@ -74,7 +74,7 @@ class Fixed:
         if values.size == 0:
             return cls(np.zeros(values.shape, np.int64), frac_bits)
         if not all(isinstance(value, int | np.integer) for value in values.flat):
-            raise RangeError("the numbers are not integers", hint="Fixed.from_reals rounds real numbers")
+            raise RangeError("the numbers are not integers", hint="use Fixed.from_reals, which rounds them")
         return cls(np.array([int(value) for value in values.flat], object).reshape(values.shape), frac_bits)
 
     def to_reals(self) -> npt.NDArray[np.float64]:
@@ -162,9 +162,10 @@ def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
     scaled = float(norm_bound) * 2.0**frac_bits
     steps = int(scaled) if np.isfinite(scaled) else 0
     if not 1 <= steps <= MAX_NORM_BOUND:
+        fewer = not 0 < scaled < 1
         raise RangeError(
             f"norm_bound = {norm_bound:g} at {frac_bits} fraction bits is not from 1 to {MAX_NORM_BOUND} grid steps",
-            hint="standardise the features, or choose fewer fraction bits",
+            hint=f"standardise the features, or choose {'fewer' if fewer else 'more'} fraction bits (frac_bits)",
         )
     return steps
 

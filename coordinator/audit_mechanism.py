@@ -35,10 +35,9 @@ from blindfit.algorithms.privacy.label_audit import (
 )
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, LabelGrid, MechanismSettings, uniform_prior
 from blindfit.algorithms.randomness import UniformInt, system_uniform
-from blindfit.coordinator.named_files import named_by
 from blindfit.parties.data.columns import to_labels
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.origin import refuse_missing_names
+from blindfit.parties.data.origin import Origin, refuse_missing_names
 
 FITS_TAKE_S = 30.0
 LEAST_FITS, FITS_TIMED = 200, 5
@@ -158,8 +157,7 @@ def read_labels(place: str) -> Floats:
     path, colon, column = place.rpartition(":")
     if not (colon and path and column):
         raise ConfigError(f"--labels {place}: no column is named", hint="write FILE.csv:column")
-    with named_by("--labels"):
-        reader = open_file("csv", Path(path), "labels", None)
+    reader = open_file("csv", Path(path), Origin("labels", path, option="--labels"))
     refuse_missing_names([column], reader.names, reader.origin)
     parts: list[Floats] = []
     first_row = 1

@@ -28,7 +28,6 @@ from blindfit.algorithms.statistics.model_attacks import Table as Rows
 from blindfit.algorithms.statistics.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.coordinator.named_files import named_by
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json
@@ -131,11 +130,10 @@ def _read(path: Path, whose: str, scale: Standardiser, label: str, row_id: str) 
     if taken := {label, row_id} & {*scale.columns, *scale.record.names}:
         raise ConfigError(
             f"{', '.join(sorted(taken))}: a feature of the model, and named as the label or the id",
-            hint="say which columns they are: --label, --id",
+            hint="name other columns: --label COLUMN, --id COLUMN",
         )
     settings = DatasetSettings(url=f"csv:{path}", id=row_id, label=label)
-    with named_by(f"--{whose}"):
-        source = open_for_model(settings, scale.record, scale.columns, Path(), whose)
+    source = open_for_model(settings, scale.record, scale.columns, Path(), whose, f"--{whose}")
     batches, duplicates = [], DuplicateSearch()
     for batch in source.batches():
         duplicates.add(batch)

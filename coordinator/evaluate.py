@@ -73,7 +73,7 @@ def _check_model_of(scores: Path, session: str) -> None:
     of = job.get("predict.session", job.get("predict")) if isinstance(job, dict) else None  # a party's report is flat
     of = of.get("session") if isinstance(of, dict) else of
     if not isinstance(of, str):
-        raise DataError(f"{path} is not the report of a prediction", hint="name the --out directory of the prediction")
+        raise DataError(f"{path} is not the report of a prediction", hint="give the --out directory of the prediction")
     if of != session:
         raise ConfigError(
             f"{path}: the model of {of} has scored these rows, and evaluate.session is {session}",

@@ -34,7 +34,7 @@ def explain(name: str | None, console: Console) -> None:
     found = matching(name)
     if not found:
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` says which tables there are"
+        hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)
     json_output.answer(found)
     for option in found:

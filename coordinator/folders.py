@@ -31,7 +31,7 @@ def new_folder(job: str) -> Path:
     except OSError as error:
         raise ConfigError(
             f"no folder for the reports can be made in {RUNS.resolve()}: {error.strerror or error}",
-            hint="say where they go: --out DIR",
+            hint="name another folder: --out DIR",
         ) from None
     return made
 

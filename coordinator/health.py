@@ -59,7 +59,7 @@ def _typed(code: grpc.StatusCode, name: str) -> ConfigError | TransportError:
 def address_of(listen: str) -> str:
     """Where a party on this machine answers: 0.0.0.0:7100 -> 127.0.0.1:7100"""
     if listen.endswith(":0"):
-        raise ConfigError(f"listen = {listen}: every start takes another port", hint='set one: "0.0.0.0:7100"')
+        raise ConfigError(f"listen = {listen}: every start takes another port", hint='set listen = "0.0.0.0:7100"')
     host, port = split_address(listen)
     return f"{ANY_ADDRESS.get(host, f'[{host}]' if ':' in host else host)}:{port}"
 

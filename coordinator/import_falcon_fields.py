@@ -188,7 +188,7 @@ def left_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotC
     for change in _changes(asked):
         if not without.covers(change.field):
             (name,) = change.asked
-            hint = f"--without {name} goes on without it: {change.instead}"
+            hint = f"to go on without it, add --without {name}: {change.instead}"
             raise ConfigError(f"{source}: {change.field} = {json.dumps(change.value)}: {change.reason}", hint=hint)
         yield NotCarried(change.asked, f"left out, as --without says: {change.instead}")
 

@@ -141,17 +141,20 @@ class FalconFile(Table):
     def _parties_are_one_active_and_others(self) -> FalconFile:
         parties = self.party_info
         if self.party_nums != len(parties):
-            raise ValueError(f"party_nums: {self.party_nums}, but party_info lists {len(parties)}")
+            raise ValueError(f"party_nums: {self.party_nums}, but party_info lists {len(parties)}: correct one of them")
         for field in ("id", "addr"):
             values = [getattr(party, field) for party in parties]
             if twice := [n for n, value in enumerate(values) if value in values[:n]]:
                 first = values.index(values[twice[0]])
-                raise ValueError(f"party_info.{twice[0]}.{field}: party_info.{first} has the same")
+                raise ValueError(f"party_info.{twice[0]}.{field}: party_info.{first} has the same: give it another")
         active = [n for n, party in enumerate(parties) if party.is_active]
         if not active:
-            raise ValueError('party_info: none has party_type = "active": nobody has the labels')
+            raise ValueError('party_info: none has party_type = "active": give it to the party that has the labels')
         if len(active) > 1:
-            raise ValueError(f'party_info.{active[1]}.party_type: party_info.{active[0]} is "active" too')
+            raise ValueError(
+                f'party_info.{active[1]}.party_type: party_info.{active[0]} is "active" too: set one of them to '
+                '"passive"'
+            )
         return self
 
 
@@ -185,7 +188,9 @@ def read_falcon(path: Path, without: Without) -> tuple[FalconFile, list[str]]:
     except RecursionError:
         raise ConfigError(f"{path} is no Falcon job: its tables are nested too deep") from None
     if wrong:
-        raise ConfigError(f"{path}: {'; '.join(wrong)}", hint="--without FIELD goes on without a field that is unknown")
+        raise ConfigError(
+            f"{path}: {'; '.join(wrong)}", hint="to go on without a field that is unknown, add --without FIELD"
+        )
     return FalconFile.model_validate(values), unknown
 
 

@@ -68,7 +68,7 @@ def show_log(settings: PartySettings, base_dir: Path, session: str, console: Con
     """Raises ConfigError: the party has had no such session."""
     if open_store(settings, base_dir).reader().session(session) is None:
         raise ConfigError(
-            f"{settings.name} has had no session {session}", hint="`blindfit jobs` lists those that it had"
+            f"{settings.name} has had no session {session}", hint="`blindfit jobs PARTY.TOML` lists those that it had"
         )
     records = read_log(base_dir / settings.data_dir, session)
     answer({"session": session, "records": records})
@@ -92,7 +92,7 @@ def cancel_here(settings: PartySettings, base_dir: Path, session: str, console: 
     if row is None or row.state in ENDS:
         raise ConfigError(
             f"{session} is no job that runs or waits at {settings.name}",
-            hint="`blindfit jobs --running` lists those that do",
+            hint="`blindfit jobs --running PARTY.TOML` lists those that do",
         )
     with store.transaction() as transaction:
         transaction.cancel_session(session)
@@ -126,7 +126,7 @@ def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> Non
     if not any(told.values()):
         raise ConfigError(
             f"no party of the job has a session {session} that {own.name} proposed",
-            hint="`blindfit jobs` with a party's file lists the sessions that it has had",
+            hint="`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had",
         )
     answer({"session": session, "parties": {party: state or None for party, state in told.items()}})
     for party, state in told.items():

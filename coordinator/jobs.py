@@ -167,7 +167,7 @@ def addresses_of(job: Job[Any]) -> dict[str, str]:
         if party.address is None:
             raise ConfigError(
                 f"parties.{name}.address is missing: `blindfit submit` needs to know where every party is up",
-                hint='such as address = "party.example.org:7100"',
+                hint=f'such as parties.{name}.address = "party.example.org:7100"',
             )
         addresses[name] = party.address
     return addresses
@@ -177,7 +177,8 @@ def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
     if job.coordinator is None:
         raise ConfigError(
             "[coordinator] is missing: parties that are up ask who proposes the job",
-            hint="name its certificate, key and authority (`blindfit certs issue DIR coordinator` makes them)",
+            hint="set coordinator.certificate, coordinator.key and coordinator.authority; `blindfit certs issue DIR "
+            "coordinator` makes them",
         )
     return open_identity(job.coordinator, base_dir)
 

@@ -146,7 +146,8 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     if config is None:
         raise ConfigError(
             f"parties.{name}.config is missing: `blindfit run` starts every party here",
-            hint="name its party.toml, or use `blindfit submit` where the parties are up",
+            hint=f"set parties.{name}.config to its party file; where the parties are up, use "
+            "`blindfit submit JOB.TOML`",
         )
     path = base_dir / config
     unread = {"certificate": "made by the launcher", "key": "", "authority": "", **_own_passphrase(path)}
@@ -184,7 +185,7 @@ def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
     if not common:
         raise ConfigError(
             "the parties know no common coordinator",
-            hint='give each [peers.coordinator] role = "coordinator"',
+            hint='add [peers.coordinator] with role = "coordinator" to each file',
         )
     return common[0]
 

@@ -106,7 +106,9 @@ def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | No
     """
     file, data_dir = settings.passphrase_file, base_dir / settings.data_dir
     if file is None:
-        raise ConfigError(f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file")
+        raise ConfigError(
+            f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file to a file that has one"
+        )
     if old_passphrase_file is not None:
         change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
         text = f"{settings.name}'s secrets are under the passphrase of {file}"

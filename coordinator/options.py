@@ -26,6 +26,7 @@ from pydantic_core import PydanticUndefined
 from blindfit.coordinator.job import JobFile
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import SYSTEMS, system
+from blindfit.parties.tables import option_of
 
 NAME = "NAME"  # stands for whatever somebody calls it
 JOB, PARTY = "job", "party"
@@ -85,7 +86,8 @@ def _merged(options: list[Option]) -> Option:
 def _options(file: str, model: type[BaseModel], prefix: str, protocol: str = "") -> list[Option]:
     texts = texts_of(model)
     found = []
-    for name, field in model.model_fields.items():
+    for field_name, field in model.model_fields.items():
+        name = option_of(model, field_name)
         path = f"{prefix}{name}"
         inner, is_named = _table_in(field.annotation)
         if inner is not None:

@@ -38,5 +38,5 @@ def training_session(directory: Path) -> str:
     content = read_json(path)
     session = content.get("session") if isinstance(content, dict) else None
     if not isinstance(session, str):
-        raise DataError(f"{path} is not the report of a training", hint="name the --out directory of the training")
+        raise DataError(f"{path} is not the report of a training", hint="give the --out directory of the training")
     return session

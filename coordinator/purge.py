@@ -28,7 +28,7 @@ STAYS = (
 def sessions_to_purge(store: Store, session: str | None, ended_before: str | None, *, all_ended: bool) -> list[str]:
     """Raises ConfigError: not exactly one of the three is given, or the day is none."""
     if sum([session is not None, ended_before is not None, all_ended]) != 1:
-        raise ConfigError("purge what?", hint="name a session, or say --ended-before DATE or --all-ended")
+        raise ConfigError("nothing to purge is named", hint="give a session, --ended-before DATE or --all-ended")
     if session is not None:
         return [session]
     if ended_before is None:
@@ -36,7 +36,9 @@ def sessions_to_purge(store: Store, session: str | None, ended_before: str | Non
     try:
         return ended_sessions(store, date.fromisoformat(ended_before))
     except ValueError:
-        raise ConfigError(f"--ended-before {ended_before}: no day", hint="such as 2026-01-31 (UTC)") from None
+        raise ConfigError(
+            f"--ended-before {ended_before} is not a valid date", hint="write YYYY-MM-DD, such as 2026-01-31 (UTC)"
+        ) from None
 
 
 def purge(
@@ -126,7 +128,7 @@ def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes:
         console.print("Nothing was removed: this was --dry-run.")
         return False
     if is_asked() and not yes:
-        raise ConfigError("with --json nobody is asked", hint="say --yes, or --dry-run")
+        raise ConfigError("with --json nobody is asked", hint="add --yes, or --dry-run")
     return yes or typer.confirm(f"Remove {_amount(kept)}?")
 
 

@@ -111,7 +111,7 @@ class JobSession:
                     raise ProtocolError(
                         f"{self.id} was cancelled, with the certificate of {error.culprit}",
                         session=self.id,
-                        hint="somebody has typed `blindfit cancel`",
+                        hint="the operator of a party, or who proposed it, has cancelled it",
                     ) from None
                 raise
 

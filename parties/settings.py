@@ -125,7 +125,7 @@ class ComputeSettings(Settings):
         if in_vain:
             raise ValueError(f'{min(in_vain)} does nothing with backend = "{self.backend}", remove it')
         if self.workers == 1:
-            raise ValueError('workers = 1 is this process alone: say backend = "serial"')
+            raise ValueError('workers = 1 is only this process: set backend = "serial" and remove workers')
         return self
 
     @model_validator(mode="after")
@@ -232,7 +232,7 @@ class ScoresSettings(Settings):
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> ScoresSettings:
         if self.url is None and "if_exists" in self.model_fields_set:
-            raise ValueError("if_exists does nothing without url: scores.csv goes with its report, and is replaced")
+            raise ValueError("if_exists does nothing without url: scores.csv is replaced with its report, remove it")
         return self
 
 
@@ -290,7 +290,9 @@ class PartySettings(Settings):
             table, _, name = option.rpartition(".")
             is_set = name in (getattr(self, table) if table else self).model_fields_set
             if is_set and not releases_labels:
-                raise ValueError(f'{option} is for a measurement server\'s datasets of label_kind = "number"')
+                raise ValueError(
+                    f'{option} is for a measurement server\'s datasets of label_kind = "number", remove it'
+                )
         if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
             raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
         if self.role not in ("active", "passive") and (in_vain := self.policy.model_fields_set & ALIGNMENT_POLICY):
@@ -298,7 +300,7 @@ class PartySettings(Settings):
         if self.role != "passive" and "models_per_row" in self.policy.model_fields_set:
             raise ValueError("policy.models_per_row: scores tell of a passive party's rows alone, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
-            raise ValueError("populations: no dataset names one, so their budgets do nothing")
+            raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role != "passive":
@@ -347,7 +349,10 @@ class PartySettings(Settings):
             if dataset.label_kind != "number" and dataset.label_range is not None:
                 raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
             if dataset.label_kind == "share" and self.role != "measurement":
-                raise ValueError(f'datasets.{name}.label_kind = "share" is for measurement servers alone')
+                raise ValueError(
+                    f'datasets.{name}.label_kind = "share" is only for measurement servers, remove it and '
+                    f"datasets.{name}.split"
+                )
             if self.role == "measurement":
                 self._check_label_dataset(name, dataset)
             elif dataset.population is not None:
@@ -362,17 +367,23 @@ class PartySettings(Settings):
         self._check_population(name, dataset)
         if dataset.person and dataset.unknown_rows == "zero":
             raise ValueError(
-                f'datasets.{name}.unknown_rows = "zero" cannot go with a person column: rows that the table does not '
-                "have belong to no person, so what of a person is kept could depend on her labels"
+                f'datasets.{name}.unknown_rows = "zero" cannot go with a person column, remove one of them: rows that '
+                "the table does not have belong to no person, so which rows of a person are kept could depend on labels"
             )
         strangers = [c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"]
         if not dataset.consumers:
             raise ValueError(f"datasets.{name}.consumers is empty: name the active parties that may ask")
         if strangers:
-            raise ValueError(f"datasets.{name}.consumers: {', '.join(strangers)} is not an active party of [peers]")
+            raise ValueError(
+                f"datasets.{name}.consumers: {strangers[0]} is not an active party of [peers]: correct it, or add "
+                f'[peers.{strangers[0]}] with role = "active"'
+            )
         others = [h for h in dataset.holders if self.peers.get(h) is None or self.peers[h].role != "passive"]
         if others:
-            raise ValueError(f"datasets.{name}.holders: {', '.join(others)} is not a passive party of [peers]")
+            raise ValueError(
+                f"datasets.{name}.holders: {others[0]} is not a passive party of [peers]: correct it, or add "
+                f'[peers.{others[0]}] with role = "passive"'
+            )
         if dataset.holders and dataset.label_kind != "binary":
             raise ValueError(f"datasets.{name}.holders: does nothing without binary labels, remove it")
 
@@ -385,8 +396,8 @@ class PartySettings(Settings):
             )
         if is_number and dataset.unknown_rows == "zero":
             raise ValueError(
-                f'datasets.{name}.unknown_rows = "zero" cannot go with label_kind = "number": a label is randomised '
-                "once and remembered, which an id that the table does not have cannot be"
+                f'datasets.{name}.unknown_rows = "zero" cannot go with label_kind = "number", remove it: a label is '
+                "randomised once and remembered, and an id that the table does not have has no label"
             )
 
     def _check_population(self, name: str, dataset: PartyDatasetSettings) -> None:

@@ -364,7 +364,8 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
     if in_vain:
         option = min(in_vain)
         users = [name for name in SYSTEMS if any(option in some for some in system(name).options.values())]
-        raise ConfigError(f"{path}: without the protocol {' or '.join(users)}, {settings.in_vain_in_words(option)}")
+        words = settings.in_vain_in_words(option)
+        raise ConfigError(f"{path}: without the protocol {' or '.join(users)}, {words}, remove it")
     _check_flags(settings, path)
     return settings
 

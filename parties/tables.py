@@ -179,10 +179,15 @@ def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
 
 def _known_names(model: type[BaseModel]) -> Iterable[str]:
     """With their tables, where these are not named by whoever writes the file."""
-    for name, info in model.model_fields.items():
-        yield name
+    for field, info in model.model_fields.items():
+        yield (name := option_of(model, field))
         for inner in _models_in(info.annotation):
             yield from (f"{name}.{option}" for option in _known_names(inner))
+
+
+def option_of(model: type[BaseModel], field: str) -> str:
+    """Return how a file writes the option that a field has."""
+    return model.model_fields[field].alias or field
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

@@ -23,6 +23,7 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key, insecure_private_key
 from tests import fork_server, quick_points
+from tests.postgres import PostgresServer, running_postgres
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is imported, which is later
 hypothesis.settings.register_profile("blindfit", deadline=None)  # a busy machine is no fault
@@ -96,3 +97,9 @@ def insecure_test_key() -> PrivateKey:
 def real_key() -> PrivateKey:
     """2048 bits."""
     return generate_private_key(uniform=random.Random(2048).randrange)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server

@@ -188,7 +188,7 @@ def require_sound_library() -> None:
     if bindings.crypto_core_ed25519_is_valid_point(point):
         raise ConfigError(
             "the libsodium that PyNaCl uses accepts points off the prime subgroup (CVE-2025-69277)",
-            hint="pip install --force-reinstall 'PyNaCl>=1.6.2'",
+            hint="run `pip install --force-reinstall --only-binary PyNaCl 'PyNaCl>=1.6.2'`",
         )
 
 

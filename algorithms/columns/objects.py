@@ -170,7 +170,7 @@ def _sound(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadValue(_NOT_UTF8, hint="write it again, in UTF-8") from None
+        raise BadValue(_NOT_UTF8, hint="write the text again in UTF-8") from None
     return text
 
 

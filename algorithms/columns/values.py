@@ -116,10 +116,16 @@ def to_truths(column: Any) -> Floats:
         texts = pc.utf8_lower(pc.utf8_trim_whitespace(column))
         words = pc.index_in(texts, value_set=pa.array(["false", "true"]))
         column = pc.coalesce(words.cast(pa.string()), texts)
-    values = to_numbers(column)
+    hint = "write it as true or false, or as 1 or 0"
+    try:
+        values = to_numbers(column)
+    except BadValue as error:
+        if error.row is None:
+            raise
+        raise BadValue("neither true nor false", error.row, hint=hint) from None
     strange = np.flatnonzero(~np.isin(values, (0.0, 1.0)) & ~np.isnan(values))
     if strange.size:
-        raise BadValue("neither true nor false", int(strange[0]), hint="write it as true or false, or as 1 or 0")
+        raise BadValue("neither true nor false", int(strange[0]), hint=hint)
     return values
 
 
@@ -148,7 +154,7 @@ def to_moments(column: Any) -> Any:
     if pa.types.is_null(kind):
         return column.cast(pa.int64())
     if pa.types.is_integer(kind):  # Arrow would take them for microseconds
-        hint = "write dates as text such as 2024-05-31, or as a type of dates; take a number of days out of `dates`"
+        hint = "write dates as text such as 2024-05-31, or as a type of dates; leave numbers of days out of `dates`"
         raise BadValue("its values are whole numbers, not dates", hint=hint)
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         raise _wrong_type(column, "dates")

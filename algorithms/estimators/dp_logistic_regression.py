@@ -204,7 +204,9 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         if self.init != "public":
             raise ConfigError(f'init must be None, "public", a Pretrained or a fitted classifier, not {self.init!r}')
         if public is None:
-            raise ConfigError('init = "public" needs public rows', hint="fit(X, y, X_public, y_public)")
+            raise ConfigError(
+                'init = "public" needs public rows', hint="call fit(X, y, X_public, y_public), or set init = None"
+            )
         return pretrain(*public, columns=names)
 
     def _scale(self, names: tuple[str, ...], start: Pretrained | None) -> Standardiser:

@@ -98,7 +98,7 @@ def epsilon_of_row(mechanism: str, epsilon: float, delta: float, rows_per_unit: 
         raise ConfigError(
             f"gaussian: at epsilon {epsilon:g} and delta {delta:g}, {rows_per_unit} rows of a person leave no epsilon "
             "for one",
-            hint="use a smaller privacy.delta, a larger privacy.epsilon or fewer rows of a person",
+            hint="lower privacy.delta, raise privacy.epsilon, or lower privacy.max_rows_per_person",
         )
     return low  # the side that costs less
 

@@ -75,7 +75,7 @@ class PrivacyBudget:
                 spent=self.spent(),
                 budget=self.epsilon,
                 requested=requested,
-                hint="fewer settings and folds, a smaller epsilon for each fit, or a larger budget",
+                hint="try fewer settings or folds, lower the epsilon of each fit, or raise that of the PrivacyBudget",
             )
         self._events.append(event)
 
@@ -115,5 +115,5 @@ def refuse_another_process() -> None:
 def _elsewhere() -> PrivacyError:
     return PrivacyError(
         "a PrivacyBudget counts the fits of its own process, and this one would be in another",
-        hint='n_jobs=1, or joblib.parallel_config("threading"); save a model after the `with`',
+        hint='set n_jobs=1, or use joblib.parallel_config("threading"); save a model after the `with` block',
     )

@@ -48,7 +48,7 @@ def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
     if vector.frac_bits % _BASE_BITS:
         raise RangeError(
             f"{vector.frac_bits} fraction bits are not a power of 16, as python-paillier's exponents are",
-            hint="encrypt with frac_bits a multiple of 4",
+            hint="encrypt with a frac_bits that is a multiple of 4",
         )
     key, exponent = public_key_to_phe(vector.public_key), -vector.frac_bits // _BASE_BITS
     integers = vector.public_key.kernel.integers(vector.residues)
@@ -84,5 +84,5 @@ def load_phe() -> Any:
     try:
         import phe
     except ImportError:
-        raise ConfigError("python-paillier is not installed", hint="pip install 'blindfit[phe]'") from None
+        raise ConfigError("python-paillier is not installed", hint="run `pip install 'blindfit[phe]'`") from None
     return phe

@@ -50,7 +50,7 @@ class Layout:
         if slot_bits < 2 or slots < 1:
             raise RangeError(
                 f"slots of {slot_bits} bits do not fit under a {public_key.bits}-bit key",
-                hint="a slot has at least 2 bits and at most two fewer than the key",
+                hint=f"use slots of at least 2 bits, and of at most {public_key.bits - 2}",
             )
         return cls(length, slot_bits, slots)
 

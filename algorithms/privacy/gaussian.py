@@ -151,7 +151,7 @@ def classic_noise_multiplier(epsilon: float, delta: float) -> float:
     if epsilon >= 1:
         raise ConfigError(
             f'privacy.mechanism = "classic" is proved for epsilon below 1 only, and it is {epsilon:g} here',
-            hint='use privacy.mechanism = "analytic", which needs less noise at every epsilon',
+            hint='set privacy.mechanism = "analytic", which needs less noise at every epsilon',
         )
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -204,11 +204,11 @@ class GaussianMechanism:
 
     def __post_init__(self) -> None:
         if self.sigma_squared < LEAST_STD_STEPS**2:
-            std = math.sqrt(self.sigma_squared)
-            more = math.ceil(math.log2(LEAST_STD_STEPS / max(std, 1.0)))
+            std = self.noise_multiplier * math.sqrt(self.sensitivity_squared)
+            more = math.ceil(math.log2(LEAST_STD_STEPS / std)) if std else 1
             raise RangeError(
                 f"a noise of {std:.4g} grid steps is too narrow for this grid",
-                hint=f"at least 2^16 steps are needed: use {more} more fraction bits (frac_bits)",
+                hint=f"use at least {more} more fraction bits (frac_bits), as the noise must be 2^16 steps wide",
             )
 
     @property

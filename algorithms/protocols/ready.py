@@ -5,8 +5,8 @@ Source: our own; what a gradient gives away depends on widths.
 Model: semi-honest.
 
     step  who         does                                                      sends
-    1     each P_i    checks its width against the batches                      Ready to every other
-    2     each        the widths of all, in the chain's order                   --
+    1     each P_i    how wide it is                                            Ready to every other
+    2     each        checks the widths of all against the batches              --
     3     each        has stored its part of the model                          Stored to every other
     4     each        once all have: removes its checkpoints                    --
 

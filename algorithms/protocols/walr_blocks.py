@@ -452,7 +452,7 @@ def step_8_rounded(weights: Floats, rows: int) -> Floats:
     if not (np.abs(weights) <= LARGEST_WEIGHT).all():  # also NaN
         raise RangeError(
             f"a weight passes {LARGEST_WEIGHT:g}: the fit has no good end",
-            hint="take a larger walr.l2 or epsilon; the release is paid for, and another fit of it needs a new one",
+            hint="raise walr.l2 or privacy.epsilon; this release is charged, and another fit needs a new release",
         )
     bits = kept_bits_for(rows)
     return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0  # no zero has a sign

@@ -119,7 +119,7 @@ class Room:
         reach = fixed_point.MAX_ROWS + NOISE_REACH * math.sqrt(servers) * (noise_multiplier * most_rows + 1)
         most = min(largest, int(0.99 * largest_sum / reach))
         if least > most:
-            raise RangeError("no grid is fine enough for so little noise", hint="take a smaller epsilon")
+            raise RangeError("no grid is fine enough for so little noise", hint="lower privacy.epsilon")
         return cls(least, most)
 
     def grid(self, norm_bound: float, frac_bits: int | None) -> Grid:
@@ -174,5 +174,5 @@ def _bits_for_noise(noise_std: float, norm_bound: float) -> int:
             return bits
     raise RangeError(
         f"a noise of standard deviation {noise_std:.3g} is narrower than 2^16 steps of the finest grid",
-        hint="scale the features up, or take a smaller epsilon",
+        hint="scale the features up, or lower privacy.epsilon",
     )

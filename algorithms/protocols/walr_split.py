@@ -102,7 +102,8 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
         raise MalformedMessage(culprit=consumer, field="frac_bits", reason=TOO_LARGE, step="AggregateOpen")
 
 
-TOO_LARGE = "the noisy sum could pass half of 2^61 - 1: take fewer fraction bits, fewer rows or a larger epsilon"
+TOO_LARGE = "the noisy sum could pass half of 2^61 - 1"
+LOWER_IT = "lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer rows"
 
 
 def fits(request: AggregateOpen) -> bool:
@@ -174,7 +175,7 @@ def epsilon_of_both(request: AggregateOpen) -> float:
 def step_1_check(request: AggregateOpen) -> None:
     """Before anything is sent. Raises RangeError."""
     if not fits(request):
-        raise RangeError(TOO_LARGE, hint="walr.frac_bits is the number of fraction bits")
+        raise RangeError(TOO_LARGE, hint=LOWER_IT)
 
 
 def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> None:

@@ -15,6 +15,10 @@ FACTOR_ABOVE_WAVE_BITS = 4  # so that both roundings count alike: there are as m
 LARGEST_WEIGHT = 64.0  # beyond it a model has long diverged
 
 
+class BatchesTooLarge(RangeError):
+    """Numbers do not fit into the field, or are too coarse, because batches have too many rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scales:
     """
@@ -50,6 +54,7 @@ class Scales:
 
         Raises:
             RangeError: none does.
+            BatchesTooLarge: none does, because of the rows of a batch.
         """
         largest = batch_rows * feature_bound * residual_bound + noise
         room = MOST_BITS - feature_bits - math.ceil(math.log2(largest)) - 1
@@ -57,11 +62,10 @@ class Scales:
         if wave < LEAST_WAVE_BITS:
             if noise > batch_rows * feature_bound:
                 raise RangeError(
-                    "so much noise does not fit into the field", hint="raise privacy.epsilon, or take fewer epochs"
+                    "so much noise does not fit into the field", hint="raise privacy.epsilon, or lower falcon.epochs"
                 )
-            raise RangeError(
-                f"batches of {batch_rows} rows of features up to {feature_bound:g} do not fit into the field",
-                hint="take smaller batches, or fewer feature_bits",
+            raise BatchesTooLarge(
+                f"batches of {batch_rows:,} rows of features up to {feature_bound:g} do not fit into the field"
             )
         factor = min(MOST_FACTOR_BITS, room - wave) + math.floor(math.log2(batch_rows / rate))
         score = feature_bits + weight_bits

@@ -64,12 +64,15 @@ class Plan:
         if self.n_rows * self.width > MOST_NUMBERS:
             raise RangeError(
                 f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that shares are held of",
-                hint="take fewer rows or columns, or another walr.trust",
+                hint='use fewer rows or columns, or another trust than "shares" in [walr], or in [evaluate]',
             )
         if _rows_that_fit(self.width, self.norm_bound) < LEAST_BLOCK_ROWS:
             raise RangeError(
                 f"rows of norm {self.norm_bound} in {self.n_columns} columns are too long to be proved short",
-                hint="take fewer fraction bits (frac_bits), or fewer columns",
+                hint="lower frac_bits in [walr], or in [evaluate]"
+                + (
+                    "; or use fewer columns" if _rows_that_fit(1 + SQUARES, self.norm_bound) >= LEAST_BLOCK_ROWS else ""
+                ),
             )
 
     @property

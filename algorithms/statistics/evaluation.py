@@ -31,7 +31,7 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
     """
     positive = labels > 0
     if not len(labels) or positive.all() or not positive.any():
-        raise DataError("an evaluation needs rows of both classes", hint="choose a larger split.test_fraction")
+        raise DataError("an evaluation needs rows of both classes", hint="raise split.test_fraction")
     predicted = probabilities >= threshold
     return {
         "rows": len(labels),
@@ -57,7 +57,7 @@ def evaluate_classes(labels: Floats, probabilities: Floats, threshold: float) ->
 def evaluate_values(values: Floats, predictions: Floats) -> dict[str, Any]:
     """Of a regression: mean squared and absolute error, and the share of the variance explained."""
     if not len(values):
-        raise DataError("an evaluation needs rows", hint="choose a larger split.test_fraction")
+        raise DataError("an evaluation needs rows", hint="raise split.test_fraction")
     errors = predictions - values
     variance = float(np.var(values))
     mse = float(np.mean(errors**2))

@@ -176,7 +176,7 @@ def evaluate_released(
         0), gain, what the constant's is above it, the standard error of both, and noise_variance.
     """
     if not len(released):
-        raise DataError("an evaluation needs rows", hint="choose a larger split.test_fraction")
+        raise DataError("an evaluation needs rows", hint="raise split.test_fraction")
     squares = (predictions - released) ** 2
     found: dict[str, float | int] = {"rows": len(released), "mse_released": float(squares.mean())}
     if noise is None:

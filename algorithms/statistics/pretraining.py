@@ -166,7 +166,7 @@ def pretrain(
         rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)
     )
     if not found.converged:
-        raise DataError(f"the public rows have no finite fit: {found.reason}", hint="take an l2 above 0")
+        raise DataError(f"the public rows have no finite fit: {found.reason}", hint="set l2 above 0")
     *weights, intercept = map(float, found.weights)
     return Pretrained(standardiser, tuple(weights), intercept)
 

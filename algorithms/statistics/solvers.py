@@ -189,7 +189,7 @@ def require_pull(l2: float) -> None:
     if l2 == 0:
         raise ConfigError(
             "a pre-trained model does nothing with l2 = 0: the fit has one optimum, wherever it starts",
-            hint='take an l2 above 0 (or "auto"), which shrinks towards the pre-trained weights',
+            hint='set l2 above 0, or l2 = "auto": l2 shrinks towards the pre-trained weights',
         )
 
 
@@ -218,7 +218,7 @@ def _check_unpenalised(objective: WalrObjective) -> None:
         raise RangeError(
             f"mu of the unpenalised column {column} is {objective.mu[column]:.6g}, outside "
             f"({lowest:.6g}, {highest:.6g}): no finite weight fits it",
-            hint="noise exceeds the count of labels: clip mu, set unpenalised = None, or ask for a larger epsilon",
+            hint="clip mu (clip_mu), set unpenalised = None, or release mu with a larger epsilon",
         )
 
 
@@ -281,7 +281,7 @@ def _check_overflow(value: float, vector: Floats) -> None:
     if not (np.isfinite(value) and np.isfinite(vector).all()):
         raise RangeError(
             "the weights overflowed",
-            hint="take a smaller rate (above 2 / curvature none converges) or standardise the features",
+            hint='lower rate below 2 / l2, or set solver = "newton" or "lbfgs", which have no rate',
         )
 
 
@@ -371,7 +371,7 @@ def solve_positive(matrix: Floats, right: Floats) -> Floats:
             continue
         solution: Floats = cho_solve(factor, right)
         return solution
-    raise RangeError("the Hessian is not positive definite", hint="a larger l2, or drop columns that repeat others")
+    raise RangeError("the Hessian is not positive definite", hint="raise l2, or leave out columns that repeat others")
 
 
 # --- lbfgs ----------------------------------------------------------------------------------------

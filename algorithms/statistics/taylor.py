@@ -50,18 +50,6 @@ LOSSES: dict[str, TaylorLoss] = {
 }
 
 
-def signed_labels(labels: Floats) -> Floats:
-    """{0, 1} or {-1, 1} -> {-1, 1}.
-
-    Raises:
-        DataError: other labels.
-    """
-    found = set(np.unique(labels).tolist())
-    if not found <= {0.0, 1.0} and not found <= {-1.0, 1.0}:
-        raise DataError("logistic regression needs labels 0 and 1 (or -1 and 1)", hint='model = "linear" takes others')
-    return np.where(labels > 0, 1.0, -1.0)
-
-
 def refuse_one_class(labels: Floats) -> None:
     """Raises DataError: there is nothing to learn."""
     if len(np.unique(labels)) < 2:
@@ -226,10 +214,11 @@ def leverages(columns: Floats) -> Floats:
 
 
 def label_bits(n_columns: int, jitter: float) -> float:
-    """A bound on the bits about its labels that one kept batch gives away under jitter of standard deviation nu.
+    """Return a bound on the bits about its labels that one kept batch gives away under jitter of standard deviation nu.
 
-    The columns project -y/2 + n on n_columns dimensions: a Gaussian channel of power 1/4 and noise nu^2 in each.
+    The columns project -y/2 + n on n_columns dimensions: a Gaussian channel of power 1/4 and noise nu^2 in each. Its
+    log2(1 + 1 / (4 nu^2)) is written so that the smallest nu has one.
     """
     if jitter <= 0:
         return math.inf
-    return n_columns / 2 * math.log2(1 + 1 / (4 * jitter**2))
+    return n_columns * (math.log2(math.hypot(1, 2 * jitter)) - math.log2(2 * jitter))

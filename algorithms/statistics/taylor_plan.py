@@ -25,12 +25,40 @@ LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clip
 MOST_ROWS = 2**26
 BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
 LARGE_BATCH_SIZES = (2048, *BATCH_SIZES)  # for a descent that goes far in few steps
+MOST_BATCH_ROWS = 2**20  # that a job may ask for
 
 
 def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int:
     """The larger a batch, the less it tells of each row, whatever a party's own score knows; but an epoch of too few
     steps learns little. It follows from what is public."""
     return next(size for size in sizes if n_train >= LEAST_BATCHES * size or size == sizes[-1])
+
+
+def rows_of_batches(n_train: int, batch_rows: int) -> list[int]:
+    """Return the rows of each batch, when a job asks for batches of `batch_rows` and trains on `n_train` rows.
+
+    A small batch reveals more about each row. So the rows that are left over join the last batch. If they are half a
+    batch or more, they make one more batch, and all batches get nearly equal sizes.
+    """
+    whole, left = divmod(n_train, batch_rows)
+    if whole and left < batch_rows / 2:
+        return [batch_rows] * (whole - 1) + [batch_rows + left]
+    each, larger = divmod(n_train, whole + 1)
+    return [each + 1] * larger + [each] * (whole + 1 - larger)
+
+
+def least_batch_rows(n_train: int, needed: int) -> int | None:
+    """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if there is none.
+
+    At most m = n_train // needed batches fit, and there are no more than m if n_train / batch_rows < m + 1/2. Then the
+    smallest batch has n_train // m rows or more, or `batch_rows` rows beside others. Any larger `batch_rows` serves as
+    well.
+    """
+    most_batches = n_train // needed
+    if not most_batches:
+        return None
+    batch_rows = max(2 * n_train // (2 * most_batches + 1) + 1, 2 if most_batches == 1 else needed)
+    return batch_rows if batch_rows <= MOST_BATCH_ROWS else None
 
 
 def held_out_rows(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
@@ -55,13 +83,16 @@ class RowPlan:
         validation_fraction: float,
         batch_rows: int | None,
         batch_sizes: Sequence[int] = BATCH_SIZES,
+        table: str = "taylor",
     ) -> RowPlan:
-        """The parts of rows that stand in a random order, which is drawn once and kept: batches that are shuffled again
-        give away labels. How many rows a part has follows from their number alone.
+        """Return the parts of rows that stand in a random order.
 
-        Without batch_rows they have `suitable_batch_rows` of `batch_sizes`. A small batch says more of each row: what
-        is left over joins the last batch, or, if it is half a batch or more, makes one more of which all are of nearly
-        equal size.
+        The order is drawn once and kept, because batches that are shuffled again reveal labels. The size of each part
+        depends only on the number of rows. Without `batch_rows`, the batches have `suitable_batch_rows` of
+        `batch_sizes`.
+
+        Args:
+            table: the job's table that has `validation_fraction`.
 
         Raises:
             DataError: a part would be empty.
@@ -69,14 +100,19 @@ class RowPlan:
         n_rows = len(order)
         n_test, n_validation = held_out_rows(n_rows, test_fraction, validation_fraction)
         train = order[n_test + n_validation :]
-        if not len(train) or (validation_fraction > 0 and not n_validation):
-            raise DataError(f"{n_rows} common rows are too few to split", hint="choose other fractions in [split]")
+        validation = f"{table}.validation_fraction"
+        if not len(train):
+            raise DataError(
+                f"of {n_rows} common rows none is left to train on", hint=f"lower split.test_fraction or {validation}"
+            )
+        if validation_fraction > 0 and not n_validation:
+            raise DataError(
+                f"{n_rows} common rows are too few to hold out a share of {validation_fraction:g}",
+                hint=f"set {validation} = 0, or raise it",
+            )
         batch_rows = batch_rows or suitable_batch_rows(len(train), batch_sizes)
-        whole, left = divmod(len(train), batch_rows)
-        if whole and left < batch_rows / 2:
-            batches = np.split(train, range(batch_rows, whole * batch_rows, batch_rows))
-        else:
-            batches = np.array_split(train, whole + 1)
+        ends = np.cumsum(rows_of_batches(len(train), batch_rows))
+        batches = np.split(train, ends[:-1])
         return cls(tuple(batches), order[n_test : n_test + n_validation], order[:n_test])
 
     @property

@@ -204,7 +204,8 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
             return centre + share * (target - l2 * weights)
         l2 /= 10
     raise RangeError(
-        f"the projection of mu is not reached to {tolerance:g}", hint="a larger tolerance, or clip_mu in its place"
+        f"the projection of mu is not reached to {tolerance:g}",
+        hint="raise the tolerance, or use clip_mu in place of project_mu",
     )
 
 

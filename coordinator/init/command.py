@@ -49,7 +49,7 @@ def init(asked: Asked, out: Path, console: Console) -> None:
         ConfigError, DataError: which file or column, and what to say.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already", hint="say another folder: --out DIR")
+        raise ConfigError(f"{out} is there already", hint="name another folder: --out DIR")
     row_id, seats = _seats(asked)
     texts = _vertical(row_id, seats, out) if asked.kind == "vertical" else _walr(row_id, seats, out)
     _write(texts, out)
@@ -74,7 +74,7 @@ def _seats(asked: Asked) -> tuple[str, list[Seat]]:
         if read.label_is_number and asked.kind == "walr":
             raise ConfigError(
                 f"the label {asked.label} is a number, and an aggregate needs labels 0 and 1",
-                hint="see examples/label_dp for regression on noisy numbers, or name a text: --positive TEXT",
+                hint="name the value that counts as label 1, all others being 0: --positive VALUE",
             )
         found.append(Seat(name, role, read))
     found.sort(key=lambda seat: seat.role != "active")
@@ -97,7 +97,7 @@ def _check_common(seats: Sequence[Seat]) -> None:
     if len(common) < LEAST_COMMON:
         raise ConfigError(
             f"the tables have {counted(len(common), 'row')} in common: fewer than {LEAST_COMMON} are too few",
-            hint="do they name rows alike? --id says by which column",
+            hint="do they name rows alike? --id COLUMN names the column of the ids",
         )
 
 
@@ -136,7 +136,9 @@ def _write(texts: Mapping[str, str], out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=".init-", dir=out.parent))
     except OSError as error:
-        raise ConfigError(f"{out} cannot be made: {error.strerror or error}", hint="say where: --out DIR") from None
+        raise ConfigError(
+            f"{out} cannot be made: {error.strerror or error}", hint="name another folder: --out DIR"
+        ) from None
     try:
         for name, text in texts.items():
             (building / name).write_text(text)

@@ -83,7 +83,9 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         if unknown_ids(seats):
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
-    yield f"features = {toml_of('rest' if table.features is None else list(table.features))}"
+    yield 'features = "rest"'
+    if table.left_out:
+        yield f"except = {toml_of(list(table.left_out))}  # not numbers, dates or texts of few levels"
     if table.categories:
         yield f"categories = {toml_of(list(table.categories))}  # a column of zeros and ones for each level"
     if table.dates:

@@ -28,7 +28,6 @@ class Guessed:
     """A table as a party file describes it.
 
     Attributes:
-        features: None: every column that is not named otherwise.
         n_features: columns of the table that are learnt from.
         left_out: columns of too many texts, or of a type that cannot be learnt from.
     """
@@ -40,7 +39,6 @@ class Guessed:
     lacks_values: bool
     n_features: int
     left_out: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
     label: str = ""
     positive: str = ""
     label_is_number: bool = False
@@ -51,8 +49,8 @@ def opened(path: Path) -> Reader:
     name = re.sub(r"\W+", "-", path.stem) or "table"
     found = file_of(str(path))
     if found is None:
-        raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes those alone")
-    table = open_file(found[0], path, name, None)
+        raise ConfigError(f"{path} is neither a .csv nor a .parquet file", hint="`blindfit init` takes only such files")
+    table = open_file(found[0], path, Origin(name, str(path), option=str(path)))
     refuse_duplicate_names(table.names, table.origin)
     return table
 
@@ -73,7 +71,7 @@ def id_column(tables: Mapping[Path, Reader], given: str | None, label: str) -> s
     if len(common) == 1:
         return common.pop()
     said = f"their common columns are {', '.join(sorted(common))}" if common else "they have no column in common"
-    raise ConfigError(f"which column names a row? {said}", hint="say it: --id COLUMN")
+    raise ConfigError(f"which column names a row? {said}", hint="name it: --id COLUMN")
 
 
 def owner_of(label: str, tables: Mapping[Path, Reader]) -> Path:
@@ -85,7 +83,7 @@ def owner_of(label: str, tables: Mapping[Path, Reader]) -> Path:
         raise ConfigError(
             f"{' and '.join(map(str, owners))} both have a column {label}", hint="one party has the label"
         )
-    raise ConfigError(f"no table has a column {label}", hint="--label names the column to learn")
+    raise ConfigError(f"no table has a column {label}", hint="name the column to learn: --label COLUMN")
 
 
 def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
@@ -113,7 +111,6 @@ def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive
         lacking,
         len(kinds) - len(left_out),
         left_out,
-        tuple(name for name, kind in kinds.items() if kind != "other") if left_out else None,
         **(_label(_column(rows, label), label, origin, positive) if label else {}),
     )
 
@@ -142,7 +139,7 @@ def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
 
 
 def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict[str, Any]:
-    if pa.types.is_floating(column.type):  # written 0.0 and 1.0, or any number
+    if positive is None and pa.types.is_floating(column.type):  # written 0.0 and 1.0, or any number
         numbers = to_numbers(column, name=name, first_row=1, origin=origin)
         refuse_missing(numbers, name=name, first_row=1, origin=origin, hint="remove the rows without a label")
         return {"label": name, "label_is_number": not np.isin(numbers, (0.0, 1.0)).all()}
@@ -160,13 +157,13 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict
         yes = [value for value in values if value.lower() in MEANS_YES]
         if len(yes) == 1:
             return {"label": name, "positive": yes[0]}
-        raise ConfigError(f"which label is 1, {_listed(values)}?", hint="say it: --positive TEXT")
+        raise ConfigError(f"which label is 1, {_listed(values)}?", hint="name its text: --positive TEXT")
     try:
         to_numbers(column, name=name, first_row=1, origin=origin)
     except DataError:
         raise ConfigError(
             f"the label {name} has {len(values)} values: {_listed(values)}",
-            hint="say which of them is 1, all others being 0: --positive TEXT",
+            hint="name the one that is label 1, all others being 0: --positive TEXT",
         ) from None
     return {"label": name, "label_is_number": True}
 

@@ -47,13 +47,13 @@ def _planned(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> P
     if planner is None:
         raise ConfigError(
             f"a {job.protocol} job has no plan: walr and label-dp have one",
-            hint="`blindfit check` says what would leak, fail or take long",
+            hint="`blindfit check JOB.TOML` finds what would leak, fail or take long",
         )
     (name,) = job.with_role("active")
     if job.parties[name].config is None:
         raise ConfigError(
             f"parties.{name}.config is missing: a plan is made where the active party's features are",
-            hint="name its party.toml",
+            hint=f'set parties.{name}.config = "{name}.toml", or where its party file is',
         )
     active = PartyHere.of(job, name, base_dir)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

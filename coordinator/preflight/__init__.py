@@ -27,7 +27,11 @@ def check(job: Job[Any], base_dir: Path) -> list[Finding]:
     findings = list(chosen.leaks(job))
     if job.parameters.epsilon > HIGH_EPSILON:
         findings.append(
-            Finding("warning", "privacy.epsilon", f"{job.parameters.epsilon:g} promises little: e^epsilon is large")
+            Finding(
+                "warning",
+                "privacy.epsilon",
+                f"{job.parameters.epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less",
+            )
         )
     if all(party.config is None for party in job.parties.values()):
         return [*findings, *asyncio.run(ask_parties(job, base_dir))]

@@ -59,9 +59,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
 def _start(start: Start) -> Finding:
     text = f"descent starts at {STARTS[start.kind]}; features are {SCALES[start.scale]}"
     if start.scale == "none":
-        return Finding(
-            "warning", "start", f"{text}: declare dp_lr.feature_bounds, or scale by public rows (dp_lr.init)"
-        )
+        return Finding("warning", "start", f"{text}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)")
     return Finding("ok", "start", text)
 
 
@@ -75,5 +73,5 @@ def _noise(job: Job[DPLRJob], n_rows: int, n_columns: int) -> Finding:
         f"{job.parameters.dp_lr.clip_norm:g} at most; over all iterations signal to noise is {ratio:.2g} at most"
     )
     level: Level = "warning" if ratio < LEAST_SIGNAL else "ok"
-    advice = ": the model will be little but its start; take more rows, fewer columns or a larger epsilon"
+    advice = ": the model will be little but its start; use more rows, fewer columns or a larger privacy.epsilon"
     return Finding(level, "noise", text + (advice if level == "warning" else ""))

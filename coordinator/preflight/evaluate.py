@@ -10,7 +10,7 @@ from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.statistics.released_bins import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.preflight.unknown_ids import check_ids
 from blindfit.coordinator.preflight.walr import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
@@ -45,9 +45,8 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
 
 
 def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    if (party.dataset.label_kind == "share") != job.parameters.asks_shares:
-        kind, trust = party.dataset.label_kind, job.parameters.evaluate.trust
-        yield Finding("refuses", party.name, f'label_kind = "{kind}" and evaluate.trust = "{trust}"')
+    if reason := wrong_labels_here(job, party):
+        yield Finding("refuses", party.name, reason)
         return
     yield from _grid(job, party)
     party.source()
@@ -60,7 +59,7 @@ def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
     grid = job.parameters.grid
     rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
     if _multiplier(job) * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
-        text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: take more, or "auto"'
+        text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: set evaluate.frac_bits = "auto", or more'
         yield Finding("refuses", "evaluate.frac_bits", text)
 
 

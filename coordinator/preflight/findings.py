@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -40,7 +41,12 @@ def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Find
 def large_delta(delta: float, rows: int) -> Iterator[Finding]:
     """Differential privacy may then tell all of one row, and keep its promise."""
     if delta * rows >= 1:
-        yield Finding("warning", "privacy.delta", f"{delta:g} is not below one in the number of rows: take less")
+        less = 10.0 ** -math.ceil(math.log10(rows + 1))
+        yield Finding(
+            "warning",
+            "privacy.delta",
+            f"{delta:g} is not below one in the number of rows: set privacy.delta = {less:g}",
+        )
 
 
 def on_the_wire(n_bytes: float) -> str:

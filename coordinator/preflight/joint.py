@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -164,7 +165,8 @@ def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:
 
 def common_rows(n_rows: int, least: int) -> Finding:
     if n_rows < least:
-        return Finding("refuses", "psi", f"{n_rows:,} rows in common are fewer than align.least_common = {least:,}")
+        text = f"{n_rows:,} rows in common are fewer than the job asks for: set align.least_common = {n_rows}, or less"
+        return Finding("refuses", "psi", text)
     return Finding("ok", "psi", f"{n_rows:,} rows in common")
 
 
@@ -181,10 +183,14 @@ def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Findi
         f"for {held_out}, {len(plan.test):,} to test on",
     )
     if len(plan.train) < ROWS_PER_COLUMN * columns:
-        text = f"{len(plan.train):,} rows for {columns} weights are few: raise {l2}, or leave features out"
+        text = (
+            f"{len(plan.train):,} rows for {columns} weights are few: use at most {len(plan.train) // ROWS_PER_COLUMN} "
+            f"columns; a larger {l2} lets you use more of them"
+        )
         yield Finding("warning", "rows", text)
     if 0 < len(plan.test) < FEW_TEST_ROWS:
-        text = f"{len(plan.test)} test rows make rough figures: raise split.test_fraction"
+        enough = math.ceil(100 * FEW_TEST_ROWS / (len(plan.train) + len(plan.validation) + len(plan.test))) / 100
+        text = f"{len(plan.test)} test rows make rough figures: set split.test_fraction = {enough:g}, or more"
         yield Finding("warning", "rows", text)
 
 

@@ -65,7 +65,9 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
     party.source()
     dataset, privacy, chosen = party.dataset, job.parameters.required_privacy, job.parameters.label_dp
     if dataset.label_kind != "number" or dataset.label_range is None:
-        yield Finding("refuses", party.name, f'{party.dataset_name} has no labels that are numbers: take "walr"')
+        yield Finding(
+            "refuses", party.name, f'{party.dataset_name} has no labels that are numbers: set protocol = "walr"'
+        )
         return
     neighbours = UNITS["person" if dataset.person else "row"][1]
     yield from check_budget(party, event_of_unit(chosen.mechanism, privacy.epsilon, privacy.delta, neighbours), AGAIN)
@@ -127,7 +129,9 @@ def _added_error(rows: Rows, noise_std: float, width: float) -> Finding:
     added = noise_std * min(1.0, (k + 1) / n) ** 0.5
     text = f"it moves a linear model's predictions by about {added:.2g}, {added / width:.1%} of the range"
     level: Level = "warning" if added > WEAK * width else "ok"
-    advice = ": expect a weak model; take more rows, fewer columns or a larger epsilon" if level == "warning" else ""
+    advice = (
+        ": expect a weak model; use more rows, fewer columns or a larger privacy.epsilon" if level == "warning" else ""
+    )
     return Finding(level, "noise", text + advice)
 
 
@@ -150,8 +154,8 @@ def trees_on_noise(chosen: LabelDPSettings, n_rows: int, noise_of_range: float) 
         return ""
     return (
         f"a tree of {leaves} leaves follows the noise: the mean of a leaf is off by about {off:.1%} of the range, and "
-        f"{chosen.regressor} may be no better than a constant. Take ridge, or raise label_dp.options.min_samples_leaf "
-        f"above {max(least, n_rows // leaves):,}"
+        f'{chosen.regressor} may be no better than a constant: set label_dp.regressor = "ridge", or raise '
+        f"label_dp.options.min_samples_leaf above {max(least, n_rows // leaves):,}"
     )
 
 

@@ -26,6 +26,7 @@ from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.identity import connections as identity
+from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
 from blindfit.parties.store.database import Store
@@ -41,12 +42,17 @@ class PartyHere:
     name: str
     dataset_name: str  # none at a key node
     settings: PartySettings
-    base_dir: Path
+    file: Path
 
     @classmethod
     def of(cls, job: Job[Any], name: str, base_dir: Path) -> PartyHere:
         path, settings = party_settings(job, name, base_dir)
-        return cls(name, job.parties[name].dataset, settings, path.parent)
+        return cls(name, job.parties[name].dataset, settings, path)
+
+    @property
+    def base_dir(self) -> Path:
+        """Return where relative paths of the file start."""
+        return self.file.parent
 
     @property
     def dataset(self) -> PartyDatasetSettings:
@@ -105,13 +111,17 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
     for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
-        text = f"{party.dataset_name} has changed since snapshot {number}, which the job reads (`blindfit publish`)"
+        text = (
+            f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
+            f"`blindfit publish {party.file} {party.dataset_name}`"
+        )
         yield Finding("warning", party.name, text)
     dataset = party.settings.datasets.get(party.dataset_name)
     if dataset is not None and (hours := dataset.publish_every_h) is not None:
         text = (
-            f"{party.dataset_name} is published every {hours:g} hours, changed or not, and each time what repeats "
-            "give away of its rows is counted from 0: label bits, models of a row, linkages"
+            f"{party.dataset_name} is published every {hours:g} hours (datasets.{party.dataset_name}.publish_every_h), "
+            "and each time the counts of what repeats give away of its rows begin again: label bits, models of a row, "
+            "linkages"
         )
         yield Finding("warning", party.name, text)
 
@@ -131,6 +141,12 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         yield Finding("refuses", name, f"has no dataset named {party.dataset_name}")
     if settings.passphrase_file is None:
         yield Finding("note", name, "keeps its keys and checkpoints unlocked: it has no secrets.passphrase_file")
+
+
+def wrong_labels_here(job: Job[Any], party: PartyHere) -> str:
+    """Return why the labels of a measurement server do not go with the job, in its own words; "" if they do."""
+    shares, asked = party.dataset.label_kind == "share", job.parameters
+    return wrong_labels(asked.trust_option, party.dataset_name, shares=shares, asks_shares=asked.asks_shares)
 
 
 def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:

@@ -44,5 +44,6 @@ def _unknown(server: PartyHere, active: str, unknown: int, rows: int) -> Finding
         return Finding("warning", server.name, f'{text}: they count as label 0 (unknown_rows = "zero")')
     zero = ""
     if dataset.may_take_unknown_rows_as_zero:
-        zero = f'; or, if a missing id means label 0, say so in the file of {server.name}: unknown_rows = "zero"'
+        option = f"datasets.{server.dataset_name}.unknown_rows"
+        zero = f'; or, if a missing id means label 0, set {option} = "zero" in the file of {server.name}'
     return Finding("refuses", server.name, f"{text}: take these rows out of {active}'s table{zero}")

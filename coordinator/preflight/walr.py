@@ -16,7 +16,7 @@ from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics import walr_defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.preflight.unknown_ids import check_ids
 from blindfit.coordinator.report.wording import counted, listed
@@ -119,9 +119,8 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
-    if (party.dataset.label_kind == "share") != job.parameters.asks_shares:
-        trust = job.parameters.walr.trust
-        yield Finding("refuses", party.name, f'label_kind = "{party.dataset.label_kind}" and walr.trust = "{trust}"')
+    if reason := wrong_labels_here(job, party):
+        yield Finding("refuses", party.name, reason)
         return
     party.source()
     yield Finding("note", party.name, "its labels are read when it publishes them, and not here")
@@ -186,7 +185,7 @@ def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) 
 def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
     noise_std = _multiplier(job) * bound * unit.count
     if walr_split.reach(n, bound, noise_std) >= walr_split.P / 2:
-        yield Finding("refuses", "walr.frac_bits", walr_split.TOO_LARGE)
+        yield Finding("refuses", "walr.frac_bits", f"{walr_split.TOO_LARGE}: {walr_split.LOWER_IT}")
 
 
 def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:
@@ -195,5 +194,5 @@ def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) ->
     l2 = walr_defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
     text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}{unit.caveat}"
     if noise_std > 0.05:
-        return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
+        return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")
     return Finding("ok", "noise", text)

@@ -17,7 +17,6 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
 from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.coordinator.named_files import named_by
 from blindfit.coordinator.verify.checks import Check
 from blindfit.coordinator.verify.read import Read
 from blindfit.parties.data.settings import DatasetSettings
@@ -125,10 +124,11 @@ class Refit:
     def _features(self, scale: Standardiser) -> NDArray[np.float64]:
         """Of the rows that were sent, in their order."""
         if self.row_id in scale.record.names:
-            raise ConfigError(f"{self.row_id} is a column of the model: it cannot be the id", hint="give --id")
-        with named_by("--features"):
-            settings = DatasetSettings(url=self.table, id=self.row_id)
-            source = open_for_model(settings, scale.record, scale.columns, Path(), "features")
+            raise ConfigError(
+                f"{self.row_id} is a column of the model: it cannot be the id", hint="name another column: --id COLUMN"
+            )
+        settings = DatasetSettings(url=self.table, id=self.row_id)
+        source = open_for_model(settings, scale.record, scale.columns, Path(), "features", "--features")
         read = read_rows(source, labels=False, report=lambda *_: None)
         places = pa.compute.index_in(pa.array(self.sent.ids, pa.string()), value_set=read.ids.cast(pa.string()))
         if places.null_count:

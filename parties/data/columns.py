@@ -26,11 +26,7 @@ MAX_ID_BYTES = 256
 SHARE_MODULUS = 2**61 - 1
 Floats = NDArray[np.float64]
 
-PICK_NUMBERS = "correct it, leave the column out of `features`, or name it in `categories` or `dates`"
-_LABELS_01 = 'write labels as 0 and 1, or say which text is 1: positive = "yes"'
 _WITHOUT_LABEL = "remove the rows without a label"
-_WITHOUT_VALUE = 'set missing = "drop" to leave such rows out, or "mean" to put the column\'s mean in their place'
-_WITHOUT_LEVEL = 'set missing = "indicator" to make a level of it, or "drop" to leave such rows out'
 _WITHOUT_ID = 'give every row its value; in a csv file, quote a text such as "NA", or set missing_words'
 
 
@@ -84,17 +80,17 @@ def to_levels(column: Any, *, name: str, origin: Origin, first_row: int = 1, kno
 
 def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> Floats:
     """Return days since 1970-01-01 in UTC, shape (n,); NaN where there is no date."""
-    with located(origin, name, first_row, PICK_NUMBERS):
+    with located(origin, name, first_row):
         return values.to_days(column)
 
 
-def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin, hint: str = PICK_NUMBERS) -> Floats:
+def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin, hint: str = "") -> Floats:
     """Return numbers, shape (n,); NaN where there is none.
 
     Args:
-        hint: what to do about a value that is not a number.
+        hint: what to do about a value that is not a number, of a column that is no feature.
     """
-    with located(origin, name, first_row, hint):
+    with located(origin, name, first_row, hint=hint or origin.advice.no_number(name)):
         return values.to_numbers(column)
 
 
@@ -113,7 +109,7 @@ def to_labels(
             raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
         found: NDArray[np.uint8] = pc.equal(texts, pa.scalar(positive)).to_numpy(zero_copy_only=False).astype(np.uint8)
         return found
-    hint = _LABELS_01 if binary else "write labels as numbers"
+    hint = origin.advice.labels(binary=binary)
     labels = to_numbers(column, name=name, first_row=first_row, origin=origin, hint=hint)
     refuse_missing(labels, name=name, first_row=first_row, origin=origin, hint=_WITHOUT_LABEL)
     if not binary:
@@ -153,7 +149,7 @@ def refuse_missing(found: Floats, *, name: str, first_row: int, origin: Origin, 
 
 def to_features(column: Any, recorded: TableColumn, *, first_row: int, origin: Origin) -> dict[str, Floats]:
     """Return the model's columns that come from a number, boolean or date; NaN where a value is missing."""
-    with located(origin, recorded.name, first_row, PICK_NUMBERS):
+    with located(origin, recorded.name, first_row, hint=origin.advice.no_number(recorded.name)):
         return converted_column(column, recorded)[0]
 
 
@@ -167,5 +163,5 @@ def refuse_without_value(
     """
     missing = np.isnan(features[recorded.valued[0]])
     if missing.any():
-        hint = _WITHOUT_LEVEL if recorded.kind == "category" else _WITHOUT_VALUE
+        hint = origin.advice.missing(of_category=recorded.kind == "category")
         raise origin.error(MISSING, row=int(rows[int(np.argmax(missing))]), column=recorded.name, hint=hint)

@@ -7,7 +7,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from sqlalchemy.types import NullType
 from blindfit.algorithms.columns import objects
 from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.columns import PICK_NUMBERS, located
+from blindfit.parties.data.columns import located
 from blindfit.parties.data.local_files import local_path, require_file
 from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
@@ -44,6 +44,7 @@ class SqlTable:
     Every batch has a column in one Arrow type, whatever a driver returns: SQLite keeps texts among numbers.
 
     Args:
+        origin: how errors call it, but for its table.
         texts: columns that are read as text.
         dates: columns that are read as dates. All others are read as numbers.
         tolerates: which columns may have a problem.
@@ -123,9 +124,10 @@ class SqlTable:
                 return pa.nulls(len(values), pa.string())
             wanted = {"category": "texts", "date": "dates"}.get(kind, "numbers")
             problem = f"its values are of the type {_shown(declared)}, not {wanted}"
-            row, hint = first_row + values.index(True), _HINTS.get(kind, "leave the column out of `features`")
+            row = first_row + values.index(True)
+            hint = _HINTS.get(kind) or self.origin.advice.leave_out(name)
             raise self.origin.error(problem, row=row, column=name, hint=hint)
-        with located(self.origin, name, first_row, _HINTS.get(kind, PICK_NUMBERS)):
+        with located(self.origin, name, first_row, hint=_HINTS.get(kind) or self.origin.advice.no_number(name)):
             return objects.MAKERS[kind](values)
 
 
@@ -159,7 +161,7 @@ def _shown(declared: Any) -> str:
 def open_table(
     url: URL,
     base_dir: Path,
-    dataset: str,
+    origin: Origin,
     made_by: str | None,
     texts: frozenset[str] = frozenset(),
     dates: frozenset[str] = frozenset(),
@@ -168,11 +170,12 @@ def open_table(
     """Return a reader of a table that exists and that the database lets us see.
 
     Args:
+        origin: how errors call it, but for its table.
         texts: columns that are read as text.
         dates: columns that are read as dates.
         tolerates: which columns may have a problem.
     """
-    schema, name, origin = named_table(url, dataset)
+    schema, name, origin = named_table(url, origin)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
     else:
@@ -183,14 +186,20 @@ def open_table(
     return SqlTable(engine, table, origin, texts, dates, tolerates)
 
 
-def named_table(url: URL, dataset: str) -> tuple[str | None, str, Origin]:
-    """The schema, where one is named, the table, and how errors call it."""
+def named_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
+    """Return the schema, where one is named, the table, and how errors call it.
+
+    Args:
+        origin: the same, but for the table.
+    """
     shown, named = without_password(url.render_as_string(hide_password=False)), url.query.get("table")
     if not isinstance(named, str) or not named:
-        raise Origin(dataset, shown).error("the URL does not name one table", hint="end it with ?table=NAME")
+        raise replace(origin, where=shown).error(
+            "the URL does not name one table", hint=f"end `{origin.url}` with ?table=NAME"
+        )
     first, dot, rest = named.partition(".")
     schema, name = (first, rest) if dot else (None, named)
-    return schema, name, Origin(dataset, f"table {named} of {shown}")
+    return schema, name, replace(origin, where=f"table {named} of {shown}")
 
 
 def _sqlite_engine(url: URL, base_dir: Path, origin: Origin, made_by: str | None) -> Engine:
@@ -212,7 +221,7 @@ def _refuse_other_files(path: Path, origin: Origin) -> None:
     with suppress(OSError), path.open("rb") as file:  # one that cannot be read SQLite says itself
         head = file.read(len(SQLITE_HEADER))
         if head and head != SQLITE_HEADER:  # an empty file is a database without tables
-            hint = "name one in `url`; a csv or parquet file has csv: or parquet: before its path"
+            hint = f"name another in `{origin.url}`; for a csv or parquet file write csv: or parquet: before its path"
             raise origin.error("this is no SQLite database, or an encrypted one", hint=hint)
 
 
@@ -222,7 +231,9 @@ def postgresql_engine(url: URL, origin: Origin) -> Engine:
     try:
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg", query=options), poolclass=NullPool)
     except ImportError as error:
-        raise origin.error("the PostgreSQL driver is not installed", hint="pip install blindfit[postgresql]") from error
+        raise origin.error(
+            "the PostgreSQL driver is not installed", hint="pip install 'blindfit[postgresql]'"
+        ) from error
     sa.event.listen(engine, "connect", _prepare_session)
     return engine
 

@@ -83,14 +83,18 @@ class _Search:
         self.problems: dict[str, DataError] = {}
 
     def refuse_names_of_levels(self, name: str, columns: Sequence[str]) -> None:
-        """Also of a level that no row has: a later table may, and a model tells columns apart by their names alone."""
-        keys = self._settings.key_columns()
+        """Refuse a column that has the name of a level, also of a level that no row has.
+
+        A later table may have such a row, and a model tells columns apart only by their names.
+        """
+        keys, origin = self._settings.key_columns(), self._reader.origin
         for category in self._settings.categories:
             for other in (*keys, *columns) if name == category else ():
                 if other.startswith(made(category, "")):
-                    problem = f"it is called as a level of {category} is, one of `categories`"
-                    hint = "rename one of the two columns, or leave it out"
-                    self._note(other, self._reader.origin.error(problem, column=other, hint=hint))
+                    problem = f"its name is that of a level of {category}, one of `categories`"
+                    without = f", or {origin.advice.leave_out(other)}" if other in columns else ""
+                    hint = f"rename {other} or {category}{without}"
+                    self._note(other, origin.error(problem, column=other, hint=hint))
 
     def _note(self, name: str, problem: DataError) -> None:
         if not self._tolerates(name):
@@ -172,7 +176,8 @@ def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
         raise origin.error(
             f"it has more than {MOST_LEVELS} levels",
             column=name,
-            hint="name those that matter: categories = { region = [...] }; every other one is then 0 in all of them",
+            hint=f"name the levels that matter: {origin.advice.levels()}; a row with another level is then 0 in all of "
+            "them",
         )
 
 

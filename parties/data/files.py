@@ -53,23 +53,23 @@ class MissingWords:
 def open_file(
     kind: FileFormat,
     path: Path,
-    dataset: str,
-    made_by: str | None,
+    origin: Origin,
+    made_by: str | None = None,
     words: MissingWords | None = None,
     tolerates: Tolerates = nothing,
 ) -> Reader:
     """Return a reader of a file that exists and whose header is sound.
 
     Args:
+        origin: how errors call it.
         words: of a csv file.
         tolerates: which columns may have a problem.
     """
-    origin = Origin(dataset, str(path))
     require_file(path, origin, made_by)
     with _readable(origin):
         if kind == "csv":
-            return CsvFile.open(path, dataset, words or MissingWords())
-        return ParquetFile.open(path, dataset, tolerates)
+            return CsvFile.open(path, origin, words or MissingWords())
+        return ParquetFile.open(path, origin, tolerates)
 
 
 def file_fingerprint(path: Path) -> str:
@@ -106,8 +106,8 @@ class CsvFile:
     problems: Mapping[str, DataError] = field(default_factory=dict)  # every field is a text, whatever it says
 
     @classmethod
-    def open(cls, path: Path, dataset: str, words: MissingWords) -> CsvFile:
-        origin = Origin(dataset, str(path), locate=lambda row: _place_of_row(path, row))
+    def open(cls, path: Path, origin: Origin, words: MissingWords) -> CsvFile:
+        origin = replace(origin, locate=lambda row: _place_of_row(path, row))
         _refuse_other_formats(path, origin)
         return cls(path, origin, _header(path, origin), words)
 
@@ -222,7 +222,8 @@ def _refuse_other_formats(path: Path, origin: Origin) -> None:
     if not head.strip():
         raise origin.error("the file is empty", hint="it needs a header and rows")
     if head.startswith(b"PAR1"):
-        raise origin.error("this is a parquet file, not csv", hint="write `parquet:` before its path")
+        hint = "save it as csv" if origin.option else f"write `parquet:` before the path in `{origin.url}`"
+        raise origin.error("this is a parquet file, not csv", hint=hint)
     if b"\0" in head:
         raise origin.error("this is not a csv file: it holds binary data, or UTF-16", hint="save it as csv in UTF-8")
 
@@ -312,8 +313,7 @@ class ParquetFile:
     problems: dict[str, DataError] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, dataset: str, tolerates: Tolerates = nothing) -> ParquetFile:
-        origin = Origin(dataset, str(path))
+    def open(cls, path: Path, origin: Origin, tolerates: Tolerates = nothing) -> ParquetFile:
         state = _state(path)
         if state[0] == 0:
             raise origin.error("the file is empty", hint="it needs columns and rows")

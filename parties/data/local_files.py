@@ -29,33 +29,31 @@ def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
     raise Origin(dataset, str(path).replace("\0", "\\0")).error(problem, hint=hint)
 
 
-def is_there(path: Path, origin: Origin, option: str = "url") -> bool:
-    """Whether there is a regular file.
-
-    Args:
-        option: what names it in the party's file.
+def is_there(path: Path, origin: Origin) -> bool:
+    """Return whether there is a regular file.
 
     Raises:
         DataError: something else is there, or nobody can tell.
     """
     try:
-        with reachable(origin, option):
+        with reachable(origin):
             other = other_kind(path)
     except (FileNotFoundError, NotADirectoryError):  # where a part of the path is a file, there is none below it
         return False
     if other:
-        raise origin.error(f"this is {other}", hint=f"name one file in `{option}`")
+        raise origin.error(f"this is {other}", hint=f"name one file in `{origin.url}`")
     return True
 
 
 def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
     """Raises DataError: there is no regular file."""
     if not is_there(path, origin):
-        raise origin.error("the file does not exist", hint=f"run: {made_by}" if made_by else "correct `url`")
+        hint = f"run: {made_by}" if made_by else f"correct `{origin.url}`"
+        raise origin.error("the file does not exist", hint=hint)
 
 
 @contextmanager
-def reachable(origin: Origin, option: str = "url") -> Iterator[None]:
+def reachable(origin: Origin) -> Iterator[None]:
     """What the operating system refuses, as a DataError; not that it is absent."""
     try:
         yield
@@ -66,5 +64,5 @@ def reachable(origin: Origin, option: str = "url") -> Iterator[None]:
             raise
         raise origin.error(
             f"the file cannot be read: {error.strerror}",
-            hint=f"correct `{option}`, or the permissions and links on its path",
+            hint=f"correct `{origin.url}`, or the permissions and links on its path",
         ) from error

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.advice import Advice
 
 NAMES_SHOWN = 12
+NO_ADVICE = Advice()  # no party file describes the table
 Tolerates = Callable[[str], bool]
 
 
@@ -21,11 +23,24 @@ def nothing(_column: str) -> bool:
 
 @dataclass(frozen=True)
 class Origin:
-    """A dataset and its file or table, as errors name them."""
+    """A dataset and its file or table, as errors name them.
+
+    Attributes:
+        locate: the 1-based data row in words; csv adds the physical line.
+        option: what names the file or table, if that is not the dataset's `url` in a party file.
+        advice: what its owner can do about a column or a value.
+    """
 
     dataset: str
     where: str
-    locate: Callable[[int], str] = "row {}".format  # the 1-based data row in words; csv adds the physical line
+    locate: Callable[[int], str] = "row {}".format
+    option: str = ""
+    advice: Advice = NO_ADVICE
+
+    @property
+    def url(self) -> str:
+        """Return what names the file or table."""
+        return self.option or f"datasets.{self.dataset}.url"
 
     def error(self, problem: str, *, row: int | None = None, column: str | None = None, hint: str = "") -> DataError:
         """`visits: data/visits.csv, row 5 (line 6), column age: no number`."""
@@ -85,7 +100,7 @@ def no_rows(origin: Origin) -> DataError:
 
 
 def without_values(origin: Origin, column: str) -> DataError:
-    return origin.error("no row has a value", column=column, hint="leave it out of `features`")
+    return origin.error("no row has a value", column=column, hint=origin.advice.leave_out(column))
 
 
 def near_names(name: str, present: Sequence[str], kind: str) -> str:

@@ -33,6 +33,7 @@ class DatasetSettings(BaseModel):
             default labels are 0 and 1.
         split: The column that says which split a share is of: the same in every row.
         features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
+        except: Columns that "rest" leaves out.
         categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
             rows have (a list of names), or, known without the rows, `{ region = ["north", "south"] }`; whoever has
             another level has 0 in all of them.
@@ -59,6 +60,7 @@ class DatasetSettings(BaseModel):
     positive: str | None = Field(None, min_length=1)
     split: ColumnName | None = None
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    left_out: tuple[ColumnName, ...] = Field((), alias="except")
     categories: tuple[ColumnName, ...] | dict[ColumnName, Levels] = ()
     dates: tuple[ColumnName, ...] = ()
     quasi_identifiers: dict[str, ColumnName] = {}
@@ -84,18 +86,24 @@ class DatasetSettings(BaseModel):
     def _words_are_of_csv(self) -> DatasetSettings:
         found = file_of(self.url)
         if "missing_words" in self.model_fields_set and (found is None or found[0] != "csv"):
-            raise ValueError("missing_words is for csv files: in other sources a missing value is a null. Remove it")
+            raise ValueError("missing_words is for csv files, remove it: in other sources a missing value is a null")
         return self
 
     @model_validator(mode="after")
     def _one_role_a_column(self) -> DatasetSettings:
         named = () if self.features == "rest" else self.features
-        uses = Counter([*self.key_columns(), *named])
+        uses = Counter([*self.key_columns(), *named, *self.left_out])
         twice = [name for name, count in uses.items() if count > 1]
         if twice:
             raise ValueError(
-                f"column {twice[0]} is named twice: a column is the id, the person, the label or one feature"
+                f"column {twice[0]} is named twice: a column is the id, the person, the label, one feature or left out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_the_rest_leaves_columns_out(self) -> DatasetSettings:
+        if self.left_out and self.features != "rest":
+            raise ValueError('except does nothing without features = "rest", remove it')
         return self
 
     @model_validator(mode="after")
@@ -103,6 +111,8 @@ class DatasetSettings(BaseModel):
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
+        if excepted := [name for name in encoded if name in self.left_out]:
+            raise ValueError(f"column {excepted[0]} of categories or dates is in except, remove it from one of them")
         if self.features != "rest" and (strangers := [name for name in encoded if name not in self.features]):
             raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
         if isinstance(self.categories, dict):
@@ -115,8 +125,13 @@ class DatasetSettings(BaseModel):
 
     @model_validator(mode="after")
     def _shares_are_of_a_split(self) -> DatasetSettings:
-        if (self.label_kind == "share") != (self.split is not None):
-            raise ValueError('split names the column of the split id, with label_kind = "share" and no other')
+        if self.split is not None and self.label_kind != "share":
+            raise ValueError('split does nothing without label_kind = "share", remove it')
+        if self.split is None and self.label_kind == "share":
+            raise ValueError(
+                'split is missing: label_kind = "share" needs the column that says which split a share is of, such as '
+                'split = "split"'
+            )
         return self
 
     @model_validator(mode="after")

@@ -25,8 +25,8 @@ from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, fi
 from blindfit.parties.files import written
 from blindfit.parties.files.private_files import make_private, write_new
 
-CHOOSE = 'set scores.if_exists = "append" or "replace", or name another'
-SCORES = "scores"  # what errors call it
+CHOOSE = 'set scores.if_exists = "append" or "replace", or name another in scores.url'
+SCORES, OPTION = "scores", "scores.url"  # what errors call it, and the option that names it
 _one_file_at_a_time = threading.Lock()  # two sessions may append to one
 
 
@@ -73,15 +73,15 @@ class FileSink:
 
     @property
     def origin(self) -> Origin:
-        return Origin(SCORES, str(self.path))
+        return Origin(SCORES, str(self.path), option=OPTION)
 
     def check(self, names: Sequence[str]) -> None:
-        if not is_there(self.path, self.origin, "scores.url"):
+        if not is_there(self.path, self.origin):
             return
         if self.if_exists == "refuse":
             raise self.origin.error("the file exists already", hint=CHOOSE)
         if self.if_exists == "append":
-            require_columns(open_file(self.kind, self.path, SCORES, None).names, names, self.origin)
+            require_columns(open_file(self.kind, self.path, self.origin).names, names, self.origin)
 
     def write(self, table: Any) -> None:
         with _one_file_at_a_time, _writable(self.origin):
@@ -117,7 +117,9 @@ def _parquet(table: Any) -> bytes:
 
 def require_columns(present: Sequence[str], names: Sequence[str], origin: Origin) -> None:
     if list(present) != list(names):
-        raise origin.error(f"its columns are {', '.join(present)}, not {', '.join(names)}", hint="name another")
+        raise origin.error(
+            f"its columns are {', '.join(present)}, not {', '.join(names)}", hint="name another in `scores.url`"
+        )
 
 
 @contextmanager

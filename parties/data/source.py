@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError, LocalProtocolError
+from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.ahead import each_ahead
 from blindfit.parties.data.columns import Floats, refuse_without_value, to_fields, to_labels, to_shares, to_texts
 from blindfit.parties.data.encoding import Features, FromTable, described, kind_in
@@ -144,7 +145,7 @@ class Source:
             kept += len(batch)
             yield batch
         if kept == 0 and self._before is None:
-            raise self.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+            raise no_row_left(self)
 
     def part(self, first: int, last: int) -> Source:
         """Rows from the first up to before the last, counted from 0, to be read wherever their file is. They keep their
@@ -262,7 +263,7 @@ class Source:
                     "the row is of another split than the first row",
                     row=first_row + int(others[0]),
                     column=name,
-                    hint="all rows are split anew each time: take a table as `blindfit split-labels` wrote it",
+                    hint="all rows are split again each time: take a table as `blindfit split-labels` wrote it",
                 )
         return found
 
@@ -276,7 +277,7 @@ class Source:
         if unknown := [field for field in fields if field not in offered]:
             raise self.origin.error(
                 f"{unknown[0]} is not one of its quasi_identifiers ({', '.join(offered) or 'none'})",
-                hint=f'say which column has it: quasi_identifiers = {{{unknown[0]} = "column"}}',
+                hint=f'name the column that has it: datasets.{self.name}.quasi_identifiers.{unknown[0]} = "..."',
             )
         records: dict[str, list[str]] = {which: [] for which in fields}
         names = [offered[which] for which in fields]
@@ -407,12 +408,13 @@ def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, 
 
 
 def open_for_model(
-    settings: DatasetSettings, record: TableRecord, columns: Sequence[str], base_dir: Path, name: str
+    settings: DatasetSettings, record: TableRecord, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
 ) -> Source:
     """Open a table that has the columns of a model's record, and read them as the record says.
 
     Args:
         columns: the model's, in order.
+        option: what names the table, if that is not the dataset's `url` in a party file.
 
     Raises:
         DataError: as `open_source`.
@@ -421,7 +423,7 @@ def open_for_model(
     words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
-    reader = _open(settings, base_dir, name, words, texts, dates)
+    reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
     refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
     filled = settings.missing == "refuse" and record.fill
     chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
@@ -430,28 +432,29 @@ def open_for_model(
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
     words = MissingWords(frozenset(settings.missing_words), settings.declared())
-    return _open(settings, base_dir, name, words, settings.text_columns(), frozenset(settings.dates), tolerates)
+    origin = Origin(name, "", advice=Advice(name, settings))
+    return _open(settings, base_dir, origin, words, settings.text_columns(), frozenset(settings.dates), tolerates)
 
 
 def _open(
     settings: DatasetSettings,
     base_dir: Path,
-    name: str,
+    origin: Origin,
     words: MissingWords,
     texts: frozenset[str],
     dates: frozenset[str],
     tolerates: Tolerates = nothing,
 ) -> Reader:
     if found := file_of(settings.url):
-        kind, path = found
-        return open_file(kind, local_path(path, base_dir, name), name, settings.made_by, words, tolerates)
+        kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
+        return open_file(kind, path, replace(origin, where=str(path)), settings.made_by, words, tolerates)
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
-        raise DataError(f"{name}: {shown}: this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
+        raise replace(origin, where=shown).error("this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, name, settings.made_by, texts, dates, tolerates)
+    return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
 
 
 def _features_of(
@@ -462,7 +465,7 @@ def _features_of(
     Raises:
         DataError: it has not the columns that the settings name.
     """
-    refuse_missing_names(settings.key_columns(), reader.names, reader.origin)
+    refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
     wanted = _rest(reader, settings) if settings.features == "rest" else settings.features
     found, problems = [], dict[str, DataError]()
     for name in wanted:
@@ -479,18 +482,30 @@ def _features_of(
 def _check_name(name: str, reader: Reader) -> None:
     if not name and reader.names.count(name) == 1:
         place = reader.names.index("") + 1
-        raise reader.origin.error(f"column {place} has no name", hint="name it, or name the columns in `features`")
+        hint = f"give it a name in the table, or list the other columns: {reader.origin.advice.table}.features = [...]"
+        raise reader.origin.error(f"column {place} has no name", hint=hint)
     refuse_missing_names([name], reader.names, reader.origin)
 
 
 def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
-    """Every other column. One that does not hold numbers is an error when it is read: leaving it out in silence would
-    let a single bad cell of a CSV file take its column out of the model."""
-    keys = settings.key_columns()
-    rest = tuple(dict.fromkeys(name for name in reader.names if name not in keys))
+    """Return every other column, but for those that the settings leave out.
+
+    A column that does not hold numbers is an error when it is read: leaving it out in silence would let a single bad
+    cell of a CSV file take its column out of the model.
+    """
+    used = (*settings.key_columns(), *settings.left_out)
+    rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))
     if not rest:
-        raise reader.origin.error("there is no other column", hint="name the columns in `features`")
+        table = reader.origin.advice.table
+        hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
+        raise reader.origin.error("no column is left for the features", hint=hint)
     return rest
+
+
+def no_row_left(source: Source) -> DataError:
+    """Return the error of a dataset whose rows all have a missing value, and are left out."""
+    hint = f'set {source.origin.advice.table}.missing = "mean"'
+    return source.origin.error("every row has a missing value, so none is left", hint=hint)
 
 
 class DuplicateSearch:

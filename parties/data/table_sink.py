@@ -13,8 +13,9 @@ from sqlalchemy.pool import NullPool
 
 from blindfit.parties.data.database import answering, connected, named_table, postgresql_engine
 from blindfit.parties.data.local_files import is_there, local_path
+from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
-from blindfit.parties.data.sinks import CHOOSE, SCORES, require_columns
+from blindfit.parties.data.sinks import CHOOSE, OPTION, SCORES, require_columns
 
 ROWS_AT_ONCE = 10_000
 
@@ -23,20 +24,20 @@ class TableSink:
     """Rows go into a table of their own, which is made where there is none."""
 
     def __init__(self, url: URL, base_dir: Path, if_exists: IfExists) -> None:
-        self._schema, self._name, self.origin = named_table(url, SCORES)
+        self._schema, self._name, self.origin = named_table(url, Origin(SCORES, "", option=OPTION))
         self._if_exists = if_exists
         self._file = local_path(Path(str(url.database)), base_dir, SCORES) if url.drivername == "sqlite" else None
         self._engine = postgresql_engine(url, self.origin) if self._file is None else _sqlite_engine(self._file)
 
     def check(self, names: Sequence[str]) -> None:
-        if self._file is not None and not is_there(self._file, self.origin, "scores.url"):
+        if self._file is not None and not is_there(self._file, self.origin):
             return  # to look would make it
         with self._connected() as connection:
             self._check(connection, names)
 
     def write(self, table: Any) -> None:
         if self._file is not None:
-            is_there(self._file, self.origin, "scores.url")  # or nothing: no pipe and no device is opened
+            is_there(self._file, self.origin)  # or nothing: no pipe and no device is opened
         with self._connected() as connection, connection.begin():
             target = self._table(table.column_names)
             if not self._check(connection, table.column_names):

@@ -79,7 +79,9 @@ def check_private(source: Source) -> Source:
 
 def _check_has_both(source: Source) -> None:
     if not source.feature_names:
-        raise ConfigError(f"datasets.{source.name}: a dp-lr job needs features", hint='such as features = "rest"')
+        raise ConfigError(
+            f"datasets.{source.name}: a dp-lr job needs features", hint=f'set datasets.{source.name}.features = "rest"'
+        )
     if source.settings.label is None or source.settings.label_kind != "binary":
         raise ConfigError(f"datasets.{source.name}: a dp-lr job needs a label of 0 and 1")
 

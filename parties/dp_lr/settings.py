@@ -81,13 +81,15 @@ class DPLRSettings(Settings):
                 "how many there are, from what is known without the data"
             )
         if self.neighbours == "replace-one" and self.public_rows is not None:
-            raise ValueError('public_rows does nothing with neighbours = "replace-one", whose number of rows is public')
+            raise ValueError(
+                'public_rows does nothing with neighbours = "replace-one", whose number of rows is public, remove it'
+            )
         return self
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> DPLRSettings:
         if self.init is not None and self.public_dataset is not None:
-            raise ValueError("init and public_dataset both say where descent starts: take one of them")
+            raise ValueError("init and public_dataset both say where descent starts: remove one of them")
         if self.loss_share and self.public_dataset is not None:
             raise ValueError("loss_share pays for what the public_dataset's rows show for nothing: remove one of them")
         return self

@@ -38,8 +38,8 @@ Floats = NDArray[np.float64]
 
 
 ELSEWHERE = (
-    "its scores went where scores.url of this party's file says, and an evaluation reads them from a csv file alone "
-    'that scores.if_exists = "replace" keeps to one prediction; without [scores] it is scores.csv'
+    "its scores went where scores.url of this party's file says, and an evaluation reads only a csv file of one "
+    'prediction: set scores.url to a csv file and scores.if_exists = "replace", or remove [scores], and predict again'
 )
 log = structlog.get_logger(__name__)
 
@@ -198,9 +198,8 @@ def read_csv(path: Path) -> Any:
 def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
     """Raises DataError: there are none."""
     if not scored.ids:
-        raise DataError(
-            "there is no row to evaluate on", hint="train with a split.test_fraction above 0, or evaluate all rows"
-        )
+        hint = 'train with a split.test_fraction above 0, or set evaluate.rows = "all"'
+        raise DataError("there is no row to evaluate on", hint=hint if job.evaluate.rows == "held-out" else "")
     settings = job.evaluate
     typical = max(LEAST_SCORE_BOUND, float(np.quantile(np.abs(scored.scores), SCORE_QUANTILE)))
     bound = typical if settings.score_bound == "auto" else settings.score_bound

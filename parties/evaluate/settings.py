@@ -57,6 +57,8 @@ class EvaluateJob(PrivateParameters):
     evaluate: EvaluateSettings = EvaluateSettings()
     scores_rows: ClassVar[bool] = True
 
+    trust_option: ClassVar[str] = "evaluate.trust"
+
     @property
     def grid(self) -> Grid:
         """Public, as it follows from the job alone."""
@@ -86,7 +88,7 @@ class EvaluateJob(PrivateParameters):
         return self.unsafe if role == "measurement" else ()
 
     def wrong_parties(self, roles: Sequence[str]) -> str:
-        return trust.wrong_servers("evaluate.trust", self.evaluate.trust, roles)
+        return trust.wrong_servers(self.trust_option, self.evaluate.trust, roles)
 
     @model_validator(mode="after")
     def _has_a_model_and_a_price(self) -> EvaluateJob:

@@ -17,6 +17,7 @@ from blindfit.parties.vertical.seats import Seats
 def preparation_of(job: FalconJob) -> Preparation:
     settings = job.falcon
     return Preparation(
+        table="falcon",
         test_fraction=job.test_fraction,
         validation_fraction=settings.validation_fraction,
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,

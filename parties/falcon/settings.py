@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -29,7 +31,8 @@ class FalconSettings(Settings):
     security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
     intercept: bool = True  # whether the active party adds a constant
     epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
-    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"  # 512, 256 or 128, by the rows
+    # 512, 256 or 128, by the rows
+    batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
     sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
     learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
     # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
@@ -118,7 +121,7 @@ class FalconSettings(Settings):
             "class_weights": self.model == "linear",
             "threshold": self.model == "linear",
             "waves": self.model == "linear",
-            "patience": self.validation_fraction == 0,
+            "patience": self.validation_fraction == 0 and self.patience != 0,
             "tolerance": self.validation_fraction == 0 or self.patience == 0,
         }
         for name, in_vain in vain.items():
@@ -159,10 +162,28 @@ class FalconJob(AlignedParameters, TrainingParameters):
         rate, first = falcon.optimiser_settings().rate, falcon.learning_rate
         return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))
 
+    def too_few_epochs(self, least: int) -> str:
+        """Return why a party that asks for so many epochs refuses the job, and what to change; "" if it does not."""
+        if self.fewest_epochs >= least:
+            return ""
+        epochs = {"epochs": max(self.falcon.epochs, least)}
+        patience = {"patience": least - 1} if self.falcon.validation_fraction else {}
+        ways = [way for way in (epochs, patience, epochs | patience) if way]
+        enough = [way for way in ways if self._with(way).fewest_epochs >= least]
+        change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
+        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.least_epochs = {least}"
+        return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
+
+    def _with(self, changes: Mapping[str, int]) -> FalconJob:
+        return self.model_copy(update={"falcon": self.falcon.model_copy(update=dict(changes))})
+
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:
         if self.align.method != "psi":
-            raise ValueError('align.method: a falcon job aligns by ids ("psi"); protocol = "taylor" links records')
+            raise ValueError(
+                'align.method: a falcon job aligns by ids: set align.method = "psi" and remove other options of '
+                '[align], or set protocol = "taylor"'
+            )
         return self
 
     @model_validator(mode="after")
@@ -176,8 +197,8 @@ class FalconJob(AlignedParameters, TrainingParameters):
                 if getattr(falcon, name) != getattr(defaults, name):
                     raise ValueError(f"falcon.{name} does nothing without privacy.epsilon, remove it")
             return self
-        if privacy.max_rows_per_person is not None or privacy.mechanism != "analytic":
-            raise ValueError("of [privacy], a falcon job takes epsilon, delta and release alone")
+        if option := privacy.set_besides("epsilon", "delta", "release"):
+            raise ValueError(f"privacy.{option} does nothing in a falcon job, remove it")
         if falcon.validation_fraction:
             raise ValueError("falcon.validation_fraction: with privacy.epsilon no loss is opened, set it to 0")
         if self.split.test_fraction:
@@ -192,7 +213,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         if not falcon.feature_bounds:
             raise ValueError(
                 "falcon.feature_bounds is missing: with privacy.epsilon columns are scaled by public bounds, such as "
-                '"*:-3:3", and not by the rows'
+                'falcon.feature_bounds = ["*:-3:3"]'
             )
         try:
             falcon.bounds()

@@ -96,10 +96,12 @@ def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, par
     if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
         return
     if job.falcon.stays_shared:
-        source, helps = "where training ends", "more rows help"
+        source, helps = "where training ends", "use more rows"
     else:
-        source, helps = "its weights", 'more rows or fewer columns help; so does falcon.weights = "shared", and '
-        helps += 'falcon.unsafe = ["weight-bits"] allows it'
+        source, helps = "its weights", "use more rows or fewer columns"
+        if job.falcon.model == "logistic":  # a linear model does not stay shared
+            helps += ', or set falcon.weights = "shared"'
+        helps += '; falcon.unsafe = ["weight-bits"] allows it'
     if share > MOST_BITS_PER_ROW:
         told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {MOST_BITS_PER_ROW})"
     else:

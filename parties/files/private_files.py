@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,7 +142,7 @@ def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
     if passphrase and not is_locked(content):
         raise ConfigError(
             f"{path} is not locked, though a passphrase was given",
-            hint="drop the passphrase, or lock the key: openssl pkey -aes256 -in KEY -out NEW",
+            hint="remove passphrase_file, or lock the key: openssl pkey -aes256 -in KEY -out NEW",
         )
     try:
         return serialization.load_pem_private_key(content, passphrase or None)
@@ -154,7 +155,8 @@ def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
 
 def _unusable(path: Path, error: UnsupportedAlgorithm) -> ConfigError:
     return ConfigError(
-        f"{path} has a key that cannot be used here: {error}", hint="take one on P-256, as `blindfit certs` makes them"
+        f"{path} has a key that cannot be used here: {error}",
+        hint="use a key on the curve P-256; `blindfit certs issue DIR PARTY` makes such a key",
     )
 
 
@@ -172,7 +174,7 @@ def check_private(path: Path) -> None:
     if status.st_mode & 0o777 & ~allowed & ~0o100:
         raise ConfigError(
             f"{path} has mode {status.st_mode & 0o777:04o}: others can use this secret",
-            hint=f"chmod 600 {path}",
+            hint=f"chmod 600 {shlex.quote(str(path))}",
         )
 
 

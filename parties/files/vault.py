@@ -186,7 +186,8 @@ def _opened_key(path: Path, passphrase: bytes) -> bytes:
     except (InvalidTag, ValueError):
         raise ConfigError(
             f"{path} does not open with this passphrase",
-            hint="give secrets.passphrase_file the one that it was made with, or change it: `blindfit lock`",
+            hint="set secrets.passphrase_file to the passphrase that it was made with, or change the passphrase: "
+            "`blindfit lock PARTY.TOML --old-passphrase-file FILE`",
         ) from None
 
 
@@ -196,7 +197,8 @@ def _stretched(passphrase: bytes, salt: bytes) -> bytes:
 
 def _needs_passphrase(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path} is locked and no passphrase was given", hint="give secrets.passphrase_file the party's passphrase"
+        f"{path} is locked and no passphrase was given",
+        hint="set secrets.passphrase_file to a file with the party's passphrase",
     )
 
 

@@ -389,8 +389,8 @@ def _set_aside_as(folder: Path, index: _Index) -> Path:
     if serial not in index.revoked_serials():
         raise ConfigError(
             f"{folder} exists already: {folder.name} has a certificate",
-            hint=f"`blindfit certs renew {folder.parent} {folder.name}` makes it last longer, "
-            "`revoke` before `issue` replaces a lost key",
+            hint=f"`blindfit certs renew {folder.parent} {folder.name}` makes it last longer; "
+            f"to replace a lost key, `blindfit certs revoke {folder.parent} {folder.name}` comes before `issue`",
         )
     return folder.with_name(f"{folder.name}.revoked-{serial:x}")
 

@@ -31,6 +31,7 @@ class JobParameters(Settings):
 
     Attributes:
         resume_option: where a job names the session of the training that it goes on from; empty where it cannot.
+        trust_option: where a job says how far it trusts its measurement servers; empty where it does not.
         charges_all_data_parties: what it releases is of the rows of all; else it is charged where the labels are.
     """
 
@@ -38,6 +39,7 @@ class JobParameters(Settings):
     timeouts: TimeoutSettings = TimeoutSettings()
 
     resume_option: ClassVar[str] = ""
+    trust_option: ClassVar[str] = ""
     charges_all_data_parties: ClassVar[bool] = False
 
     @property
@@ -191,7 +193,8 @@ class AlignedParameters(JobParameters):
         option = "least_linked" if self.align.method == "linkage" else "least_common"
         least, asked = getattr(policy, option), self.align.least_common
         if role != "key-node" and asked < least:
-            yield "align.least_common", f"{asked} is less than its policy.{option} = {least}: ask for as many or more"
+            reason = f"{asked} is less than its policy.{option} = {least}: set align.least_common = {least}, or more"
+            yield "align.least_common", reason
 
 
 def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:

@@ -26,6 +26,11 @@ class PrivacySettings(Settings):
     max_rows_per_person: int | None = Field(None, ge=1, le=2**16)  # None: what the dataset declares
     release: str = Field("", max_length=64)  # another name asks for another draw, charged again
 
+    def set_besides(self, *names: str) -> str:
+        """Return the first option, other than these, that is set to something else than its default; or ""."""
+        fields = type(self).model_fields
+        return next((n for n in fields if n not in names and getattr(self, n) != fields[n].default), "")
+
     @model_validator(mode="after")
     def _has_a_noise(self) -> PrivacySettings:
         if self.epsilon < LEAST_EPSILON:

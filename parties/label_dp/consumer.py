@@ -181,7 +181,7 @@ def mechanism_settings(
     if description.label_kind != "number":
         raise ConfigError(
             f"the dataset {description.dataset} of {server} has no labels that are numbers",
-            hint='binary labels are released as an aggregate: take protocol = "walr"',
+            hint='binary labels are released as an aggregate: set protocol = "walr"',
         )
     try:
         grid = LabelGrid(description.label_lo, description.label_hi)

@@ -55,11 +55,13 @@ class LabelDPSettings(Settings):
     def _bias_is_treated_knowingly(self) -> LabelDPSettings:
         if self.debias and self.mechanism in CANNOT_DEBIAS:
             raise ValueError(
-                f'debias: {self.mechanism} cannot be debiased; say debias = false, or take "rp-with-prior", '
+                f'debias: {self.mechanism} cannot be debiased; set debias = false, or take "rp-with-prior", '
                 '"unbiased" or an additive mechanism'
             )
         if not self.debias and self.mechanism not in HAVE_A_BIAS:
-            raise ValueError(f"debias = false does nothing with mechanism = {self.mechanism!r}, which has no bias")
+            raise ValueError(
+                f"debias = false does nothing with mechanism = {self.mechanism!r}, which has no bias, remove it"
+            )
         return self
 
     @model_validator(mode="after")

@@ -170,8 +170,8 @@ class ChargingService:
             self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
         most = dataset.max_rows_per_person
         if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
-            wanted = f"from 1 to {most}" if most else "0, as its unit is a row"
-            self.refuse("privacy.max_rows_per_person", f"it must be {wanted}")
+            change = f"set it to 1 or more, at most {most}" if most else "remove it, as the unit is a row"
+            self.refuse("privacy.max_rows_per_person", change)
 
     def check_kept(self, rows_kept: int) -> None:
         """The least number holds also for the rows that count."""

@@ -95,7 +95,7 @@ class AggregateDesk(Background):
         """One fit for a release: others would tell more of the columns that it is of."""
         stored = self._service.store.reader().block_fit(self._consumer, self.request.request_id)
         if stored and stored[0] != self._holders().settings_sha256:
-            reason = "this release was fitted with other settings: privacy.release asks for another draw"
+            reason = "this release was fitted with other settings: set privacy.release to another name for another draw"
             self._service.refuse("walr", reason)
         return stored is not None
 

@@ -390,7 +390,8 @@ def write_index(
         remarks = [READ_ALONE] if rows.read_alone(table.n_rows) else []
     positive = source.settings.positive
     if positive is not None and not MappedArray.open(directory / "label", table.label).array.any():
-        remarks.append(without_positive(positive))  # to its operator alone, and no refusal: a job may be waiting
+        # A remark to its operator alone, and no refusal: a job may be waiting.
+        remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256, remarks=tuple(remarks))

@@ -126,8 +126,7 @@ class IndexTask:
         if not self.directory.is_dir():
             raise DataError(
                 f"{self.directory}: the worker on {socket.gethostname()} does not see this folder",
-                hint="a measurement server that has its index built by a cluster needs its data_dir on a disk that "
-                "all workers share, at the same path",
+                hint="put data_dir on a disk that all workers of the cluster share, at the same path",
             )
         return Buckets(self.path(name), dtype, self.held_records, may_hold=self.alone)
 
@@ -437,5 +436,5 @@ def _put_together(pieces: Sequence[Path], path: Path, size_bytes: int) -> None:
         if file.tell() != size_bytes:
             raise DataError(
                 f"{path} has {file.tell():,} bytes, not the {size_bytes:,} that were written",
-                hint="data_dir must be on a disk on which every worker's files are seen by all others",
+                hint="put data_dir on a disk on which the files of each worker are seen by all others",
             )

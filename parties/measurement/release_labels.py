@@ -54,7 +54,7 @@ NOT_MADE = (
 )
 LOST = (
     "the release was charged, and its server ended, or had no room, before the labels were remembered: they are lost, "
-    "and never drawn again; another name of the release (privacy.release) asks for new noise and is charged"
+    "and never drawn again: set privacy.release to another name for new noise, which is charged"
 )
 
 

@@ -17,6 +17,7 @@ from blindfit.parties.measurement.label_index import open_index
 from blindfit.parties.measurement.meeting import Meeting, meeting_of
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.measurement.service import MeasurementService
+from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.sessions.system import Summary
@@ -111,11 +112,9 @@ class MeasurementSeat:
 
     def check(self, job: JobParameters, me: Member) -> None:
         """What the dataset holds; policy is checked for every session, the rest for every request."""
-        if self._is_of_shares(me) != job.asks_shares:
-            reason = "holds labels, and no shares of them" if job.asks_shares else "holds shares of labels"
-            raise PolicyRefused(
-                party=me.name, field=f"{job.protocol}.trust", reason=f"its dataset {me.dataset} {reason}"
-            )
+        shares = self._is_of_shares(me)
+        if reason := wrong_labels(job.trust_option, me.dataset, shares=shares, asks_shares=job.asks_shares):
+            raise PolicyRefused(party=me.name, field=job.trust_option or "labels", reason=reason)
 
     def _is_of_shares(self, me: Member) -> bool:
         return self._service.described[me.dataset].label_kind == "share"

@@ -91,7 +91,7 @@ class MeasurementService(ChargingService):
         def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
             reason = (
                 "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
-                "one than a quarter of the common rows; take more rows or fewer columns"
+                "one than a quarter of the common rows: use more rows or fewer columns"
             )
             return PolicyRefused(party=self.name, field="parties", reason=reason)
 

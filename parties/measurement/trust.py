@@ -15,6 +15,21 @@ TWO_SERVERS = (SPLIT_LABELS, SHARES)  # that hold shares of labels
 UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
 
 
+def wrong_labels(option: str, dataset: str, *, shares: bool, asks_shares: bool) -> str:
+    """Return why the labels of a measurement server do not go with a job, and what to change; "" if they do.
+
+    Args:
+        option: the option of the job that says whom it trusts; empty if it has none.
+        shares: whether the dataset holds shares of labels.
+    """
+    if shares == asks_shares:
+        return ""
+    has = "holds shares of labels" if shares else "holds labels, and no shares of them"
+    one, other = TWO_SERVERS if shares else (TRUSTED, PAILLIER)
+    change = f'set {option} = "{one}" or "{other}", or name another dataset' if option else "name another dataset"
+    return f"its dataset {dataset} {has}: {change}"
+
+
 def unsafe(trust: Trust) -> tuple[str, ...]:
     """The defences that a job does without at its measurement servers."""
     return (UNCHECKED_ROWS,) if trust == PAILLIER else ()

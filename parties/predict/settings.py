@@ -30,5 +30,8 @@ class PredictJob(AlignedParameters):
                 "--model DIR` takes it from that training's report.json)"
             )
         if self.align.method != "psi":
-            raise ValueError("align.method: after linkage nobody is told which rows match, so none can be scored")
+            raise ValueError(
+                "align.method: after linkage nobody is told which rows match, so none can be scored: set "
+                'align.method = "psi" and remove other options of [align]'
+            )
         return self

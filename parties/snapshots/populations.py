@@ -60,5 +60,6 @@ def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> Non
     raise ConfigError(
         f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
         f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
-        hint=f'name population = "{other.population}"; or, if these are other people, publish with --other-people',
+        hint=f'set datasets.{row.dataset}.population = "{other.population}"; or, if these are other people, '
+        f"`blindfit publish PARTY.TOML {row.dataset} --other-people`",
     )

@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.origin import Origin, without_values
-from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, take
+from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, no_row_left, take
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
@@ -72,7 +72,7 @@ def write_rows(source: Source, directory: Path) -> Written:
             labels.add(used.labels)
             distinct.add(whole.features)
         if not content.n_rows:
-            raise source.origin.error("every row has a missing value, so none is left", hint='set missing = "mean"')
+            raise no_row_left(source)
         writer.close()
     seen.refuse_duplicates(source)
     for name, has_one in zip(source.feature_names, has_value, strict=True):
@@ -81,7 +81,7 @@ def write_rows(source: Source, directory: Path) -> Written:
             source.tolerate(column, without_values(source.origin, column), problems)
     if labels.is_flat and (label := source.settings.label) is not None and label not in problems:
         problem = "the label is the same in every row: there is nothing to learn"
-        error = source.origin.error(problem, column=label, hint=labels.reason(source.settings.positive))
+        error = source.origin.error(problem, column=label, hint=labels.reason(source.name, source.settings.positive))
         source.tolerate(label, error, problems)
     return Written(n_rows, content.hexdigest(), distinct.counts(), others.found(), problems, tuple(dropped.remarks()))
 
@@ -183,17 +183,19 @@ class _Spread:
     def is_flat(self) -> bool:
         return self._lo == self._hi
 
-    def reason(self, positive: str | None) -> str:
-        """Of labels that are all the same; empty where there is nothing to say."""
+    def reason(self, dataset: str, positive: str | None) -> str:
+        """Return why labels are all the same; empty where there is nothing to say."""
         if positive is None:
             return ""
         if self._lo:
             return f"every row has the text {positive!r}, which stands for label 1"
-        return without_positive(positive)
+        return without_positive(dataset, positive)
 
 
-def without_positive(positive: str) -> str:
-    return f"no row has the text {positive!r}, which stands for label 1: correct `positive`, capitals count"
+def without_positive(dataset: str, positive: str) -> str:
+    """Return what to do about a text of label 1 that no row has."""
+    option = f"datasets.{dataset}.positive"
+    return f"no row has the text {positive!r}, which stands for label 1: correct {option}; capitals count"
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,10 @@ from blindfit.parties.work.ending import described
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
-DIGEST = DigestFormat(added={"missing_words": list(MISSING_WORDS)})
+DIGEST = DigestFormat(renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": []})
 """How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
-ENCODED = ("positive", "categories", "dates", "missing_words")  # done when a snapshot is made
+ENCODED = ("positive", "categories", "dates", "missing_words", "left_out")  # done when a snapshot is made
 SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
     "number": ("number", "boolean"),
     "boolean": ("boolean", "number"),

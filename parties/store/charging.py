@@ -13,7 +13,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry, Receipt, charge_of
 from blindfit.parties.store.database import Reads, Store, Writes, stamp
 
-MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger` says whether it has"
+MEND = "put a backup of party.sqlite back that has them all: `blindfit ledger PARTY.TOML` shows its entries"
 
 
 def check_chain(store: Store) -> None:

@@ -25,7 +25,8 @@ class DataDirLock:
         if holder is not None:
             raise ConfigError(
                 f"data_dir = {self._data_dir}: {holder or 'another party'} is up and keeps it, so {self._party} cannot",
-                hint="start each party once, with a data_dir of its own; jobs for parties that are up: blindfit submit",
+                hint="start each party once, with a data_dir of its own; for parties that are up use "
+                "`blindfit submit JOB.TOML`",
             )
 
     def release(self) -> None:

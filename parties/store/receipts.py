@@ -20,6 +20,8 @@ MOST_RECEIPT_BYTES = 2**17  # twice what 256 different charges take
 SignedReceipt = tuple[bytes, bytes]
 """Statement and signature; two empty ones: there is none."""
 
+FORMER_KEY = "its operator puts the former receipt_key.pem back, from a backup"
+
 
 def check_given(receipt: SignedReceipt, server: str, key: bytes, population: str | None = None) -> Receipt:
     """
@@ -86,7 +88,7 @@ class OwnReceipts:
         """
         statement, signature = presented
         if len(statement) > MOST_RECEIPT_BYTES or not signing.verify(self.public_key, statement, signature):
-            self._refuse(f"the one that {by} presents is not signed by this party's receipt key")
+            self._refuse(f"the one that {by} presents is not signed by this party's receipt key: {FORMER_KEY}")
         receipt = Receipt.from_statement(statement)
         if receipt.server != self._name:
             self._refuse(f"the one that {by} presents is another party's, which has the same key")

@@ -34,7 +34,7 @@ from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.idle import IdleChannel
 from blindfit.parties.taylor.label_layouts import count_label_bits
-from blindfit.parties.taylor.leaks import own_leaks, refuse_leaks, shared_leaks
+from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
     parameters_of,
@@ -121,7 +121,6 @@ class DataParty:
         preparation = preparation_of(job)
         order = order_of(common, aligned, randomness, preparation.held_out(len(aligned.positions)))
         n_columns = len(source.feature_names) + (active and job.taylor.intercept)
-        refuse_leaks(own_leaks(preparation.plan(order), n_columns, job), job, seats.me)
         prepared = await asyncio.to_thread(
             prepare,
             common,
@@ -139,7 +138,7 @@ class DataParty:
         mine = Ready(n_columns, epochs_kept, layout)
         told = await ready.run_party(mine, seats.me, seats.others, session.channel)
         parameters = parameters_of(job, seats, told)
-        refuse_leaks(shared_leaks(parameters, prepared.plan, job), job, seats.me)
+        refuse_leaks(leaks_of(parameters, prepared.plan, job), job, seats.me)
         if active and job.privacy is None:
             count_label_bits(session, self._party.store, parameters, prepared.plan, common.in_snapshot)
         drawn = layout, told[seats.key_node].drawn

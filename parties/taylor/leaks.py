@@ -1,6 +1,7 @@
-"""What gradients would give away, as far as it shows in what is public; refused before anything is sent.
+"""What gradients would give away, as far as it follows from public facts; refused before any gradient is sent.
 
-What hangs on a party's rows is never refused, as that would tell of them: rows that stand out are shortened.
+What depends on a party's rows is never refused, because a refusal would reveal something about them: rows that stand
+out are shortened.
 """
 
 from __future__ import annotations
@@ -8,44 +9,50 @@ from __future__ import annotations
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics import gradient_leaks
+from blindfit.algorithms.statistics.gradient_leaks import BatchRules, Leak
 from blindfit.algorithms.statistics.taylor_plan import RowPlan
 from blindfit.parties.taylor.parameters import match_rate
 from blindfit.parties.taylor.settings import TaylorJob
 
 
-def own_leaks(plan: RowPlan, n_columns: int, job: TaylorJob) -> list[gradient_leaks.Leak]:
-    """What so many columns of one party would give away, or be given away by: of features under label DP too, whose
-    kept noise is the same in every epoch and cancels.
+def leaks_of(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) -> list[Leak]:
+    """Return everything unsafe about a training. Every party finds the same.
 
-    Args:
-        n_columns: the intercept's included.
+    Under label DP no rule protects labels, because epsilon bounds what is revealed about them. The other rules stay:
+    its kept noise is the same in every epoch, and cancels.
     """
-    smallest = min(map(len, plan.batches))
-    return [
-        *gradient_leaks.check_rows_against_features(smallest, n_columns, match_rate=match_rate(job)),
-        *gradient_leaks.check_match_rate(match_rate(job), linked=job.align.method == "linkage"),
+    columns = dict(zip(parameters.data_parties, parameters.columns, strict=True))
+    rows = len(plan.train) + len(plan.validation) + len(plan.test)
+    found = [
         *gradient_leaks.check_noise(job.taylor.gradient_noise),
-        *gradient_leaks.check_hold_out(len(plan.validation)),
-        *gradient_leaks.check_test(len(plan.test)),
+        *gradient_leaks.check_match_rate(match_rate(job), linked=job.align.method == "linkage"),
+        *gradient_leaks.check_hold_out(len(plan.validation), rows),
+        *gradient_leaks.check_test(len(plan.test), rows),
         *gradient_leaks.check_class_weights(job.taylor.class_weights == "balanced"),
+        *gradient_leaks.check_batches(columns, plan, batch_rules(job)),
     ]
-
-
-def shared_leaks(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) -> list[gradient_leaks.Leak]:
-    """What all passive columns together would tell of a batch's labels; under label DP epsilon bounds that."""
     if job.privacy is not None:
-        return []
-    return gradient_leaks.check_label_bits(sum(parameters.columns[1:]), rows_that_count(plan, job), job.taylor.jitter)
+        return [leak for leak in found if leak.rule != gradient_leaks.LABEL_BITS]
+    return [*found, *gradient_leaks.check_jitter(job.taylor.jitter)]
+
+
+def batch_rules(job: TaylorJob) -> BatchRules:
+    """Return the rules that no flag of the job allows to break."""
+    return BatchRules(
+        match_rate(job),
+        job.taylor.jitter,
+        features="leverage" not in job.taylor.unsafe,
+        labels="label-bits" not in job.taylor.unsafe and job.privacy is None,
+    )
 
 
 def rows_that_count(plan: RowPlan, job: TaylorJob) -> int:
-    """In the smallest batch: after linkage no more of its slots match, as far as anybody but the key node knows."""
-    return max(1, int(min(map(len, plan.batches)) * match_rate(job)))
+    """Return how many rows of the smallest batch match at least."""
+    return gradient_leaks.rows_that_count(min(map(len, plan.batches)), match_rate(job))
 
 
-def refuse_leaks(leaks: list[gradient_leaks.Leak], job: TaylorJob, party: str) -> None:
-    """Raises PolicyRefused: something would leak that no flag of the job allows."""
+def refuse_leaks(leaks: list[Leak], job: TaylorJob, party: str) -> None:
+    """Raise PolicyRefused if something would leak that no flag of the job allows."""
     for leak in leaks:
         if leak.flag not in job.taylor.unsafe:
-            reason = f'{leak.text}; taylor.unsafe = ["{leak.flag}"] allows it'
-            raise PolicyRefused(party=party, field=leak.rule, reason=reason)
+            raise PolicyRefused(party=party, field=leak.rule, reason=str(leak))

@@ -84,13 +84,15 @@ def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> 
     if job.taylor.model == "linear" and dataset.label_range is None:
         raise ConfigError(
             f"datasets.{name}.label_range is missing: label DP of numbers clips them to a public range",
-            hint="such as label_range = [0.0, 100.0]; choose it without looking at the labels",
+            hint=f"set datasets.{name}.label_range = [0.0, 100.0], or another range; choose it without looking at "
+            "the labels",
         )
 
 
 def preparation_of(job: TaylorJob) -> Preparation:
     settings = job.taylor
     return Preparation(
+        table="taylor",
         test_fraction=job.test_fraction,
         validation_fraction=job.hold_out_fraction,
         batch_rows=None if settings.batch_rows == "auto" else settings.batch_rows,

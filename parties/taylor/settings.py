@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.paillier.engines import EngineName
+from blindfit.algorithms.statistics.gradient_leaks import MOST_JITTER
 from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LARGE_BATCH_SIZES
+from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LARGE_BATCH_SIZES, MOST_BATCH_ROWS
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -40,7 +41,7 @@ class TaylorSettings(Settings):
     # at most; linear: 40; more where the hold-out loss still falls in the end
     epochs: int = Field(20, ge=1, le=10_000)
     # "auto": 512, 256 or 128, by the rows; linear: 2048 too
-    batch_rows: Annotated[int, Field(ge=2, le=2**20)] | Literal["auto"] = "auto"
+    batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
     # linear, with momentum: .05; lower it where a log says that training has not settled
     learning_rate: float = Field(0.15, ge=1e-6, le=1e3)
     # of the learning rate: "inverse" is rate / (1 + decay epoch)
@@ -66,7 +67,7 @@ class TaylorSettings(Settings):
     # of the key node's key; 3072 for secrets that must last decades, at half the speed
     key_bits: Literal[2048, 3072] = 2048
     # standard deviation of what is added to each label's term, once; more hides labels better, and costs accuracy
-    jitter: float = Field(0.25, ge=0, le=2)
+    jitter: float = Field(0.25, ge=0, le=MOST_JITTER)
     # standard deviation of the key node's fresh noise, in units of features; more hides better, and costs accuracy
     gradient_noise: float = Field(1.0, ge=0)
     # with label DP, of a row: for each root of its columns; lower it where noise costs more than shortened rows
@@ -172,18 +173,21 @@ class TaylorJob(AlignedParameters, TrainingParameters):
             if taylor.is_set("norm_bound"):
                 raise ValueError("taylor.norm_bound does nothing without privacy.epsilon, remove it")
             return self
-        if privacy.max_rows_per_person is not None or privacy.release or privacy.mechanism != "analytic":
-            raise ValueError("of [privacy], a taylor job takes epsilon and delta alone")
+        if option := privacy.set_besides("epsilon", "delta"):
+            raise ValueError(f"privacy.{option} does nothing in a taylor job, remove it")
         if taylor.class_weights != "none":
-            raise ValueError("taylor.class_weights: with label DP the change of one label would grow with the scores")
+            raise ValueError(
+                "taylor.class_weights: with label DP the change of one label would grow with the scores, remove it"
+            )
         if taylor.validation_fraction:
             raise ValueError(
-                "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it"
+                "taylor.validation_fraction: with label DP whether to stop would reveal something about labels, "
+                "remove it"
             )
         for name in ("jitter", "patience", "tolerance", "calibrate"):
             if taylor.is_set(name):
                 raise ValueError(f"taylor.{name} does nothing with privacy.epsilon, remove it")
         if in_vain := set(taylor.unsafe) & {"no-jitter", "label-bits", "small-hold-out"}:
             flag = min(in_vain)
-            raise ValueError(f"taylor.unsafe: {flag} does nothing with privacy.epsilon, which takes the rule's place")
+            raise ValueError(f"taylor.unsafe: {flag} does nothing with privacy.epsilon, remove it")
         return self

@@ -48,7 +48,7 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     if dataset.population is None:
         raise ConfigError(
             f"datasets.{name}.population is missing: a training under differential privacy is charged to a budget",
-            hint="name one of [populations], with its epsilon and delta",
+            hint=f"set datasets.{name}.population to a table of [populations], which has its epsilon and delta",
         )
     return dataset.population
 

@@ -42,7 +42,10 @@ async def drawn_together(
 
     def begin() -> None:
         if begun >= MOST_DRAWS:
-            reason = f"{begun} draws of the split were begun for these snapshots: publish the dataset anew"
+            reason = (
+                f"{begun} draws of the split were begun for these snapshots: have one of the datasets published again "
+                "(`blindfit publish`)"
+            )
             raise PolicyRefused(party=session.me.name, field="split", reason=reason)
         with party.store.transaction() as transaction:
             transaction.begin_draw(context.hex())

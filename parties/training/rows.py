@@ -57,7 +57,10 @@ class PartyRows:
 def check_features(source: Source, whose: str) -> Source:
     """Raises ConfigError: the dataset has no features."""
     if not source.feature_names:
-        raise ConfigError(f"datasets.{source.name}: {whose}'s dataset needs features", hint='such as features = "rest"')
+        raise ConfigError(
+            f"datasets.{source.name}: {whose}'s dataset needs features",
+            hint=f'set datasets.{source.name}.features = "rest"',
+        )
     return source
 
 
@@ -69,10 +72,15 @@ def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: st
             "label, a person or a field of a linkage",
             hint="rename one of the two columns",
         )
+    if left_out := [column for column in record.names if column in dataset.left_out]:
+        raise ConfigError(
+            f"datasets.{name}.except leaves out {', '.join(left_out)}, which the model has",
+            hint=f"remove {left_out[0]} from datasets.{name}.except",
+        )
     if dataset.features != "rest" and (missing := [c for c in record.names if c not in dataset.features]):
         raise ConfigError(
             f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
-            hint='such as features = "rest"',
+            hint=f'set datasets.{name}.features = "rest", or add {missing[0]} to them',
         )
 
 

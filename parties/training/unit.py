@@ -31,5 +31,6 @@ def refuse_filled(dataset: DatasetSettings, name: str) -> None:
     if dataset.levels_are_found:
         raise ConfigError(
             f"datasets.{name}.categories: levels that are found in the rows would tell of them",
-            hint='name the levels that are known without the rows: categories = { region = ["north", "south"] }',
+            hint=f"name the levels that are known without the rows, such as datasets.{name}.categories = "
+            '{ region = ["north", "south"] }',
         )

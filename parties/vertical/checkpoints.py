@@ -134,7 +134,10 @@ class Checkpoints:
 def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
     """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
     if job.resumes and not Checkpoints.of(data_dir, job, "").exists:
-        reason = f"there is no checkpoint of {job.resumes}: it had not begun, or every party has stored its model"
+        reason = (
+            f"there is no checkpoint of {job.resumes}: it had not begun, or every party has stored its model; run the "
+            f"job without {job.resume_option}"
+        )
         raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
 
 

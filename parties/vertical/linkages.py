@@ -68,17 +68,17 @@ def _check(reader: Reads, session: Session[AlignedParameters]) -> None:
 
 
 def _at_another_number(dataset: str, first: Linkage) -> str:
+    again = f"have {dataset} published again (`blindfit publish`)"
     return (
         f"this snapshot of {dataset} was first linked with {first.other} at least_common = {first.least_common}, and "
-        f"by other numbers it would be found out how many rows match: ask for {first.least_common}, or publish "
-        f"{dataset} anew"
+        f"other numbers would reveal how many rows match: set align.least_common = {first.least_common}, or {again}"
     )
 
 
 def _too_many(dataset: str, before: Sequence[Linkage]) -> str:
     return (
-        f"{len(before)} linkages of this snapshot of {dataset} with {before[0].other} were begun, each of which tells "
-        f"whether enough rows match: publish {dataset} anew"
+        f"{len(before)} linkages of this snapshot of {dataset} with {before[0].other} were begun, and each reveals "
+        f"whether enough rows match: have {dataset} published again (`blindfit publish`)"
     )
 
 

@@ -61,6 +61,7 @@ class Preparation:
     """What a job says of its parties' rows.
 
     Args:
+        table: the job's table of its system.
         validation_fraction: of the hold-out loss.
         batch_rows: None takes as many as suit the rows, of `batch_sizes`.
         match_rate: rows that stand out in their batch are shortened, where so many of its slots match at least; None:
@@ -69,6 +70,7 @@ class Preparation:
         feature_bounds: where whole rows have it, what scales columns in place of the training rows; by feature.
     """
 
+    table: Literal["taylor", "falcon"]
     test_fraction: float
     validation_fraction: float
     batch_rows: int | None
@@ -95,6 +97,7 @@ class Preparation:
             validation_fraction=self.validation_fraction,
             batch_rows=self.batch_rows,
             batch_sizes=self.batch_sizes,
+            table=self.table,
         )
 
 

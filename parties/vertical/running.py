@@ -23,7 +23,10 @@ class Running:
     def refuse_another(self, training: str) -> None:
         """Raises PolicyRefused: a session of the training runs here."""
         if training in self._trainings:
-            reason = f"another session of the training {training} is still running"
+            reason = (
+                f"another session of the training {training} is still running: wait for its end, or cancel it "
+                "(`blindfit cancel`)"
+            )
             raise PolicyRefused(party=self._party, field=self._resume_option, reason=reason)
 
     @contextmanager

@@ -62,7 +62,7 @@ class ScoreQuota:
             self._refuse_own(
                 f"policy.models_per_row = {self._models} would leave {bits} bits of a score, and fewer than "
                 f"{LEAST_SCORE_BITS} are none",
-                "set fewer models; or ",
+                "lower policy.models_per_row; or ",
             )
 
     def rounding(self, part: VerticalModelPart) -> int:
@@ -134,13 +134,13 @@ class ScoreQuota:
             self._refuse_own(
                 f"scores of {bits:.0f} bits, with those that some of these rows have had, would tell more than half of "
                 "a row",
-                "publish the dataset anew, or train anew; or ",
+                "publish the dataset again, or train again; or ",
             )
 
     def _refuse_own(self, reason: str, hint: str) -> None:
         name = f"datasets.{self._dataset}"
         raise ConfigError(
-            f"{name}: {reason}", hint=f"{hint}say {name}.scores_may_be_solved_for = true where that is no secret"
+            f"{name}: {reason}", hint=f"{hint}set {name}.scores_may_be_solved_for = true, if it is no secret"
         )
 
 

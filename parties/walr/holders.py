@@ -151,7 +151,7 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     """
 
     def refuse(_: int) -> BlindfitError:
-        reason = "this party's norm bound was told under too many settings: give walr.norm_bound"
+        reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
     fields = session.job.digest_fields()

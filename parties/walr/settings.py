@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -86,7 +86,7 @@ class WalrSettings(Settings):
             if value != "auto" and value < 0:
                 raise ValueError(f'{name} must be "auto" or a number that is not negative')
         if self.norm_bound == 0:
-            raise ValueError("norm_bound must be above 0")
+            raise ValueError('norm_bound must be above 0, or "auto"')
         if self.norm_bound != "auto" and self.norm_quantile != DEFAULT_NORM_QUANTILE:
             raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
         if self.init is not None and self.l2 == 0:
@@ -101,6 +101,8 @@ class WalrSettings(Settings):
 class WalrJob(TrainingParameters):
     protocol: Literal["walr"] = "walr"  # which system computes
     walr: WalrSettings = WalrSettings()
+
+    trust_option: ClassVar[str] = "walr.trust"
 
     def grid(self, norm_bound: float, most_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
         """Of rows of at most this norm; public, as it follows from the norm and the job alone.
@@ -187,7 +189,7 @@ class WalrJob(TrainingParameters):
             return (
                 "walr.init does nothing where passive parties hold columns too, remove it: no party has a whole model"
             )
-        return trust.wrong_servers("walr.trust", self.walr.trust, roles)
+        return trust.wrong_servers(self.trust_option, self.walr.trust, roles)
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

@@ -53,7 +53,7 @@ def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManage
             raise ConfigError(
                 f"{base_dir / settings.compute.authority} is the authority of [identity] too: every organisation that "
                 "has a certificate of it could run code on the cluster",
-                hint="make the cluster an authority of its own: blindfit certs authority",
+                hint="make one for the cluster alone: `blindfit certs authority DIR`, and name it in compute.authority",
             )
     return open_workers(settings.compute, base_dir)
 
@@ -142,7 +142,7 @@ class JoblibWorkers:
             failed=tasks - done,
             tasks=tasks,
             reason=f"waited {self.task_timeout_s:g} s for the next result",
-            hint="look for a stuck or missing worker; if a task takes that long, set a longer compute.task_timeout_s",
+            hint="look for a worker that is stuck or missing; if a task takes so long, raise compute.task_timeout_s",
         )
 
     def _died(self, cause: BaseException | None, done: int, tasks: int) -> ComputeFailed:
@@ -224,7 +224,7 @@ def _connected(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise ConfigError(
-            'compute.backend = "dask" needs Dask, which is not installed', hint="pip install 'blindfit[dask]'"
+            'compute.backend = "dask" needs Dask, which is not installed', hint="run `pip install 'blindfit[dask]'`"
         ) from None
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)  # what they would say is raised here
@@ -235,7 +235,7 @@ def _connected(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
         failed = ComputeFailed(
             backend=_name(compute),
             reason=_why_not_connected(error),
-            hint="is `dask scheduler` running there, and if the address is tls://, under compute.authority?",
+            hint="start `dask scheduler` there; if the address is tls://, with a certificate of compute.authority",
         )
         forget_frames(error)  # which hold the half-made client
     else:

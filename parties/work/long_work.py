@@ -12,7 +12,7 @@ from typing import TypeVar
 from blindfit.algorithms.errors import ComputeFailed, LocalProtocolError
 
 T = TypeVar("T")
-HINT = "a larger timeouts.session_s waits longer"
+HINT = "raise timeouts.session_s"
 StillWanted = Callable[[], None]
 
 

@@ -158,10 +158,15 @@ LINKED = {"method": "linkage", "fields": ["last_name", "birth_date:date"]}
 @each_case(
     ("protocol", "align", "policy", "refused"),
     [
-        ("taylor", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: ask for as many or more"),
-        ("predict", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: ask for as many or more"),
-        ("falcon", {"least_common": 99}, {"least_common": 100}, "99 is less than its policy.least_common = 100: ask"),
-        ("taylor", {**LINKED, "least_common": 99}, {}, "99 is less than its policy.least_linked = 100: ask for"),
+        ("taylor", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: set"),
+        ("predict", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: set"),
+        ("falcon", {"least_common": 99}, {"least_common": 100}, "99 is less than its policy.least_common = 100: set"),
+        (
+            "taylor",
+            {**LINKED, "least_common": 99},
+            {},
+            "99 is less than its policy.least_linked = 100: set align.least_common = 100",
+        ),
         ("taylor", {**LINKED, "least_common": 99}, {"least_common": 1}, "99 is less than its policy.least_linked"),
         ("taylor", {"least_common": 20}, {}, ""),
         ("taylor", {"least_common": 1}, {"least_common": 1}, ""),

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.statistics.gradient_leaks import check_label_bits, label_auc, shorten_rows
+from blindfit.algorithms.statistics.gradient_leaks import label_auc, rows_for_labels, shorten_rows
 from blindfit.algorithms.statistics.metrics import auc
 from tests.nodes import Nodes
 from tests.vertical.project import Project
@@ -50,7 +50,7 @@ def test_class_weights_show_labels_that_jitter_hides(weighted: bool) -> None:
     terms = np.where(labels, -0.5, 0.5) + JITTER * rng.standard_normal(ROWS)  # kept for the snapshot
     used = c if weighted else np.ones(ROWS)
     seen = np.concatenate([trained(x, terms, used, rate, momentum, rng) for rate in RATES for momentum in MOMENTA])
-    assert not check_label_bits(COLUMNS, ROWS, JITTER)  # as the rule has it, that is no leak
+    assert rows_for_labels(COLUMNS, JITTER) <= ROWS  # as the rule has it, that is no leak
     found = auc(labels, guessed(x, seen, float(c.std())))
     assert found > label_auc(COLUMNS, ROWS, JITTER) + 0.1 if weighted else 0.35 < found < 0.65
 

@@ -77,7 +77,7 @@ def test_so_few_rows_do_not_decide() -> None:
 @pytest.mark.parametrize("which", [(), ("split.test_fraction=0.3",), ("falcon.weights=shared", "falcon.patience=1")])
 def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[str, ...]) -> None:
     nodes = Nodes(make(tmp_path).root)
-    with pytest.raises(PolicyRefused, match=r"1 validation rows.*choose a larger falcon\.validation_fraction, or 0"):
+    with pytest.raises(PolicyRefused, match=r"1 validation rows.*falcon\.validation_fraction = 0\.04, or more"):
         nodes.run("falcon.validation_fraction=0.0034", *which)
 
 

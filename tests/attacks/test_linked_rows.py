@@ -170,7 +170,7 @@ def test_the_active_party_reads_from_its_gradients_how_many_rows_match_and_more_
         jitter=JOB.taylor.jitter,
         epochs=3,
     )
-    assert gradient_leaks.check_rows_against_features(128, 21, match_rate=JOB.align.match_rate) == []
+    assert gradient_leaks.rows_for_features(21, JOB.align.match_rate) <= 128
     seats = case.seats()
     seat = seats[0]
     seat.optimiser = watched = Watched.__new__(Watched).watch(seat.optimiser)

@@ -23,6 +23,7 @@ from blindfit.parties.vertical import alignment, linkages
 from blindfit.parties.vertical.alignment import Aligned
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.each_case import each_case
+from tests.hints.following import Told, refused, says
 from tests.nodes import Nodes
 from tests.quick_keys import quick_keys
 from tests.vertical.project import Project
@@ -98,7 +99,8 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
     """Whether or not the first linkage failed, and whatever the other party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
-    said = f"align: this snapshot of rows was first linked with .* at least_common = {first}, .*: ask for {first}, or"
+    numbers = f"at least_common = {first}, .*: set align.least_common = {first}, or"
+    said = f"align: this snapshot of rows was first linked with .* {numbers}"
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
             enough(project, number)
@@ -107,8 +109,13 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
         enough(project, 75)
     assert enough(project, first) == answer
     project.publish("shop-a")
-    with pytest.raises(PolicyRefused, match=f"bank refuses the job: {said}"):
+    with refused(
+        "this snapshot of {} was first linked with {} at least_common = {}, and other numbers would reveal how many "
+        "rows match: set align.least_common = {}, or {}"
+    ) as told:
         enough(project, 75)
+    assert Told(says("have {} published again (`blindfit publish`)")).is_in(told.text)
+    assert told.set("align.least_common") == f"align.least_common={first}"
     project.publish("bank")
     assert enough(project, 75)
 
@@ -159,6 +166,11 @@ def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: Project, monke
         project.publish("bank")
         with pytest.raises(PolicyRefused, match=said):
             enough(project, MATCHES, *options)
+    with refused(
+        "{} linkages of this snapshot of {} with {} were begun, and each reveals whether enough rows match: have {} "
+        "published again (`blindfit publish`)"
+    ):
+        enough(project, MATCHES)
     project.publish("shop-a")
     assert enough(project, MATCHES)
 
@@ -253,8 +265,8 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
         with pytest.raises(PolicyRefused) as refused:
             Nodes(project.root).run("align.least_common=19")
         assert refused.value.message == (
-            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: ask for as "
-            "many or more"
+            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: set "
+            "align.least_common = 20, or more"
         )
 
 

@@ -49,7 +49,7 @@ def test_sqlite_tables(tmp_path):
 def test_sqlite_keeps_text_in_a_column_of_numbers(tmp_path, value):
     write_sqlite(tmp_path / "rows.db", '"id" INTEGER, "x" NUMERIC', [(1, 1), (2, 1.5), (3, value), (4, None)])
     message = "visits: table rows of sqlite:///rows.db, row 3, column x: not a number"
-    refused(message, "leave the column out", tmp_path, SQLITE, features="rest")
+    refused(message, r"datasets\.visits\.except = ", tmp_path, SQLITE, features="rest")
 
 
 def test_sqlite_values(tmp_path):
@@ -98,7 +98,7 @@ def test_sqlite_is_opened_read_only_and_names_are_never_code(tmp_path):
 def test_driver_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     message = "visits: table t of postgresql://u@h/db: the PostgreSQL driver is not installed"
-    refused(message, r"^pip install blindfit\[postgresql\]$", tmp_path, "postgresql://u@h/db?table=t")
+    refused(message, r"^pip install 'blindfit\[postgresql\]'$", tmp_path, "postgresql://u@h/db?table=t")
 
 
 def test_nobody_listens(tmp_path):
@@ -177,7 +177,7 @@ class TestPostgresql:
         self.refused(
             postgres,
             "table own of SERVER, row 1, column at: its values are of the type DATE, not numbers",
-            "leave the column out",
+            'remove "at" from datasets.visits.features',
             postgres.url("own"),
             tmp_path,
             features=["at"],

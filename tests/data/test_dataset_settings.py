@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -20,6 +22,24 @@ def test_unknown_field_is_refused():
 def test_a_column_has_one_role(roles):
     with pytest.raises(ValidationError, match="is named twice"):
         DatasetSettings(url="a.csv", id="id", **roles)
+
+
+@each_case(
+    ("settings", "said"),
+    [
+        ({"features": ["x"], "except": ["y"]}, 'except does nothing without features = "rest", remove it'),
+        ({"except": ["y"]}, 'except does nothing without features = "rest", remove it'),
+        ({"features": "rest", "except": ["id"]}, "column id is named twice"),
+        ({"features": "rest", "label": "y", "except": ["y"]}, "column y is named twice"),
+        ({"features": "rest", "quasi_identifiers": {"last": "name"}, "except": ["name"]}, "column name is named twice"),
+        ({"features": "rest", "except": ["y", "y"]}, "column y is named twice"),
+        ({"features": "rest", "except": ["y"], "dates": ["y"]}, "column y of categories or dates is in except"),
+        ({"features": "rest", "except": [""]}, "except.0\n"),
+    ],
+)
+def test_what_may_not_be_left_out(settings, said):
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        DatasetSettings.model_validate({"url": "a.csv", "id": "id", **settings})
 
 
 def test_records_that_are_linked_keep_their_rows():

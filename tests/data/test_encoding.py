@@ -169,7 +169,7 @@ def test_settings_that_cannot_be(tmp_path: Path, settings: dict[str, Any], said:
     ],
 )
 def test_a_column_that_is_called_as_a_level_is_refused(tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=f"column {name}: it is called as a level of region is"):
+    with pytest.raises(DataError, match=f"column {name}: its name is that of a level of region"):
         opened(tmp_path, {**ROWS, name: [1.0, 2.0, 3.0, 4.0]}, **settings)
 
 

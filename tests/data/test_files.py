@@ -23,7 +23,7 @@ def csv_refused(tmp_path, text, message, hint="", **settings):
 
 @pytest.mark.parametrize(("url", "made_by"), [("csv:gone.csv", "make it"), ("gone.parquet", None)])
 def test_missing_file(tmp_path, url, made_by):
-    hint = "run: make it" if made_by else "correct `url`"
+    hint = "run: make it" if made_by else "correct `datasets.visits.url`"
     message = f"visits: DIR/{url.removeprefix('csv:')}: the file does not exist"
     refused(message, hint, tmp_path, url, made_by=made_by)
 
@@ -51,8 +51,27 @@ def test_empty_csv(tmp_path, text):
 def test_header_only(tmp_path):
     csv_refused(tmp_path, "id,x\n", ": there are no rows", "at least one row")
     csv_refused(tmp_path, "id,x", ": there are no rows", "at least one row")
-    csv_refused(tmp_path, "id,a,,b\nx,1,0,2\n", ": column 3 has no name", "name it", features="rest")
-    csv_refused(tmp_path, "id\n", ": there is no other column", "name the columns", features="rest")
+    csv_refused(
+        tmp_path, "id,a,,b\nx,1,0,2\n", ": column 3 has no name", "give it a name in the table", features="rest"
+    )
+    csv_refused(
+        tmp_path, "id\n", ": no column is left for the features", "remove datasets.visits.features", features="rest"
+    )
+
+
+def test_a_column_that_is_left_out(tmp_path):
+    write_text(tmp_path, "id,age,note,wage\na,1,likes tea,2\n")
+    rest = {"features": "rest", "except": ["note"]}
+    (batch,) = read(tmp_path, "csv:rows.csv", **rest)
+    assert source_of(tmp_path, "csv:rows.csv", **rest).feature_names == ("age", "wage")
+    assert batch.features.tolist() == [[1, 2]]
+    csv_refused(
+        tmp_path,
+        "id,age,note\na,1,likes tea\n",
+        ": there is no column notes",
+        r"did you mean note\? the columns are id, age, note",
+        **{"features": "rest", "except": ["notes"]},
+    )
 
 
 def test_csv_that_is_something_else(tmp_path):
@@ -89,7 +108,7 @@ def test_names_of_columns_that_are_not_used_may_be_anything(tmp_path):
 def test_string_where_a_number_belongs(tmp_path):
     text = "id,x\n" + "".join(f"a{i},{i}\n" for i in range(700)) + "b,s3cret\n"
     message = ", row 701 (line 702), column x: not a number"
-    csv_refused(tmp_path, text, message, "leave the column out", features=["x"], batch_rows=256)
+    csv_refused(tmp_path, text, message, 'remove "x" from datasets.visits.features', features=["x"], batch_rows=256)
 
 
 @each_case("value", ["1,5", "0x1F", "1 2", "true", "--"])
@@ -128,7 +147,7 @@ def test_label_that_is_no_number_or_missing(tmp_path):
     number = ", row 1 (line 2), column y: not a number"
     csv_refused(tmp_path, "id,y\na,many\n", number, "write labels as numbers", label="y", label_kind="number")
     csv_refused(
-        tmp_path, "id,y\na,yes\n", ", row 1 (line 2), column y: not a number", "which text is 1: positive", label="y"
+        tmp_path, "id,y\na,yes\n", ", row 1 (line 2), column y: not a number", "datasets.visits.positive = ", label="y"
     )
     message = ", row 1 (line 2), column y: the value is missing (empty, null or NaN)"
     csv_refused(tmp_path, "id,y\na,\n", message, "without a label", label="y", missing="drop")

@@ -67,16 +67,21 @@ def test_no_regular_file(tmp_path: Path, kind: str, what: str) -> None:
     make, problem = WRONG[what]
     make(tmp_path / "rows")
     shown = "/dev/zero" if (what, kind != "sqlite") == ("device", True) else place(kind, "rows")
-    refused(f"visits: {shown}: {problem}", "`url`", tmp_path, URLS[kind].format("rows"))
+    refused(f"visits: {shown}: {problem}", r"`datasets\.visits\.url`", tmp_path, URLS[kind].format("rows"))
 
 
 @each_case("kind", URLS)
 def test_paths_that_lead_nowhere(tmp_path: Path, kind: str) -> None:
     write_text(tmp_path, "id\na\n", "file")
     url, long = URLS[kind], "x" * 300
-    refused(f"visits: {place(kind, 'file/rows')}: the file does not exist", "`url`", tmp_path, url.format("file/rows"))
+    refused(
+        f"visits: {place(kind, 'file/rows')}: the file does not exist",
+        r"`datasets\.visits\.url`",
+        tmp_path,
+        url.format("file/rows"),
+    )
     problem = "the file cannot be read: File name too long"
-    refused(f"visits: {place(kind, long)}: {problem}", "`url`", tmp_path, url.format(long))
+    refused(f"visits: {place(kind, long)}: {problem}", r"`datasets\.visits\.url`", tmp_path, url.format(long))
     problem = "there is no such user's home directory"
     refused(f"visits: ~nobody-here/rows: {problem}", "whole path", tmp_path, url.format("~nobody-here/rows"))
     problem = "a path cannot hold a NUL character"

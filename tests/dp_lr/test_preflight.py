@@ -53,7 +53,7 @@ def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
 
 
 def test_features_as_they_were_read(clinic: Clinic) -> None:
-    assert said(found(clinic, dp_lr={})["warning"], "features are as they were read: declare dp_lr.feature_bounds")
+    assert said(found(clinic, dp_lr={})["warning"], "features are as they were read: set dp_lr.feature_bounds")
 
 
 def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> None:

@@ -28,6 +28,7 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.backups import back_up, restore
 from tests.dp_lr.conftest import Clinic
+from tests.hints.following import refused
 from tests.nodes import Nodes
 
 WIDE = {"patients": {"epsilon": 40.0, "delta": 1e-5}}
@@ -125,8 +126,9 @@ def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
     nodes.run(*run, "privacy.epsilon=0.6")
     restore(copy, database)
     for _ in range(2):
-        with pytest.raises(LedgerBehind, match="proves entry 2 of the ledger of patients"):
+        with refused("its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges") as told:
             nodes.run(*run, "privacy.epsilon=0.7")
+        assert "proves entry 2 of the ledger of patients" in told.text
     ledger_view.acknowledge(clinic.settings, clinic.directory, console)
     nodes.run(*run, "privacy.epsilon=0.7")
     clinic.store = Store(database)

@@ -245,5 +245,5 @@ def test_features_of_any_unit_have_a_grid(data: Data, unit: float) -> None:
 
 
 def test_a_fixed_grid_that_is_too_coarse_says_how_many_bits_do(data: Data) -> None:
-    with pytest.raises(blindfit.RangeError, match=r"use \d more fraction bits \(frac_bits\)"):
+    with pytest.raises(blindfit.RangeError, match=r"use at least \d more fraction bits \(frac_bits\)"):
         WALRClassifier(epsilon=50.0, frac_bits=10).fit(*data)

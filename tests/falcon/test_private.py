@@ -234,8 +234,8 @@ def test_a_ledger_that_was_restored_refunds_nothing(again: Project) -> None:
         ("falcon.threshold=0.4", "falcon.threshold does nothing with privacy.epsilon"),
         ("falcon.feature_bounds=[]", "falcon.feature_bounds is missing"),
         ('falcon.feature_bounds=["age"]', "falcon.feature_bounds: 'age' is not of the form"),
-        ('privacy.mechanism="classic"\nprivacy.epsilon=0.5', "a falcon job takes epsilon, delta and release alone"),
-        ("privacy.max_rows_per_person=2", "a falcon job takes epsilon, delta and release alone"),
+        ('privacy.mechanism="classic"\nprivacy.epsilon=0.5', "privacy.mechanism does nothing in a falcon job"),
+        ("privacy.max_rows_per_person=2", "privacy.max_rows_per_person does nothing in a falcon job"),
     ],
 )
 def test_what_privacy_does_not_go_with(project: Project, override: str, said: str) -> None:

@@ -254,7 +254,7 @@ ONE_STEP = ('falcon.schedule="exponential"', "falcon.decay=5", "falcon.epochs=3"
         ("falcon.threshold=0.4\nsplit.test_fraction=0", "falcon.threshold does nothing without test rows"),
         ("falcon.decay=1000", "decay"),
         ('falcon.schedule="exponential"\nfalcon.decay=50', "decay: the last epoch's rate is .* of the first one's"),
-        ('align={method="linkage", fields=["name"]}', 'a falcon job aligns by ids ("psi")'),
+        ('align={method="linkage", fields=["name"]}', "a falcon job aligns by ids"),
         ("falcon.momentum=0.5", "momentum does nothing beside the other options"),
         ("falcon.patience=0", "validation_fraction: with patience = 0"),
         ("falcon.validation_fraction=0\nfalcon.patience=2", "patience does nothing beside the other options"),

@@ -35,6 +35,7 @@ from blindfit.parties.identity.connections import (
 )
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
 from tests.certificates import NothingRevoked, demo_authority, load, make_identity
+from tests.hints.following import refused
 
 TIMEOUT_S = 20.0
 LIMITS = Limits(connect_timeout_s=TIMEOUT_S)
@@ -391,8 +392,10 @@ def unreachable(identity: Identity, address: str, timeout_s: float = TIMEOUT_S) 
     with pytest.raises(PeerUnreachable) as caught:
         probe(identity, "alice", address, timeout_s)
     assert caught.value.step == "connect"
-    assert caught.value.hint.startswith("is `blindfit party` running at alice")
+    assert caught.value.hint.startswith("start `blindfit party` at alice")
     return caught.value.message.removeprefix(f"cannot reach alice at {address} at step connect: ")
+    assert caught.value.hint.startswith("start `blindfit party` at alice")
+    return str(caught.value).removeprefix(f"cannot reach alice at {address} at step connect: ")
 
 
 def unauthenticated(identity: Identity, address: str) -> str:
@@ -401,10 +404,14 @@ def unauthenticated(identity: Identity, address: str) -> str:
     return caught.value.reason
 
 
-def test_nobody_listens(bob: Identity) -> None:
+async def test_nobody_listens(alice: Identity, bob: Identity) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    assert unreachable(bob, f"127.0.0.1:{port}") == "Connection refused"
+    with refused("start `blindfit party` at {}, and let this machine connect to {}") as told:
+        await call(bob, "alice", f"127.0.0.1:{port}")
+    assert "step connect: Connection refused" in told.text
+    async with serving(alice) as (address, _):
+        await call(bob, "alice", address)
 
 
 def test_no_such_host(bob: Identity, monkeypatch: pytest.MonkeyPatch) -> None:

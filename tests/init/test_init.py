@@ -149,14 +149,14 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
         (),
         False,
         1,
-        features=(strange,),
+        left_out=(strange,),
         label=strange,
         positive="yes",
     )
     text = party_text(Seat("bank", "active", guessed), [], strange, Path(), ["taylor"])
     dataset = tomllib.loads(text)["datasets"]["rows"]
     assert dataset["url"] == f"csv:{strange}.csv"
-    assert [dataset["id"], dataset["label"], *dataset["features"], *dataset["categories"]] == [strange] * 4
+    assert [dataset["id"], dataset["label"], *dataset["except"], *dataset["categories"]] == [strange] * 4
 
 
 # --- what it cannot guess ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import structlog
 
 from tests.certificates import demo_authority
 from tests.interference.neighbours import Probe
-from tests.postgres import PostgresServer, running_postgres
 
 
 @pytest.fixture(scope="session")
@@ -16,12 +15,6 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     probe = Probe(demo_authority(tmp_path_factory.mktemp("interference")))
     yield probe
     probe.close()
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -199,11 +199,11 @@ def test_a_session_that_never_was_is_refused(bank: Bank, name: str) -> None:
     [(), ("s1", "--all-ended"), ("--all-ended", "--ended-before", "2026-01-01"), ("s1", "--ended-before", "x")],
 )
 def test_what_to_purge_is_said_once(bank: Bank, arguments: tuple[str, ...]) -> None:
-    assert bank.refused(*arguments) == "purge what?"
+    assert bank.refused(*arguments) == "nothing to purge is named"
 
 
 def test_a_day_that_is_none_is_refused(bank: Bank) -> None:
-    assert bank.refused("--ended-before", "yesterday") == "--ended-before yesterday: no day"
+    assert bank.refused("--ended-before", "yesterday") == "--ended-before yesterday is not a valid date"
 
 
 def test_all_that_ended_before_a_day(bank: Bank) -> None:

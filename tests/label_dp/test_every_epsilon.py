@@ -185,7 +185,7 @@ def test_the_grid_of_a_job_has_room_for_the_noise(rows: int, epsilon: float, del
 def test_a_delta_that_leaves_no_epsilon_for_a_row_is_named() -> None:
     with pytest.raises(ConfigError, match="3 rows of a person leave no epsilon for one") as refused:
         settings_on(GRID, job("gaussian", 0.001, delta=1e-2).parameters, 3)
-    assert "use a smaller privacy.delta" in refused.value.hint
+    assert "lower privacy.delta" in refused.value.hint
     assert settings_on(GRID, job("gaussian", 0.001, delta=1e-5).parameters, 3).epsilon > 1e-4
 
 

@@ -81,7 +81,7 @@ def test_an_option_reaches_the_mechanism_or_is_refused(mechanism, option):
     ("label_dp", "privacy", "expected"),
     [
         ({"mechanism": "cauchy"}, {}, "label_dp.mechanism: "),
-        ({"mechanism": "rp-banded", "half_width": 1.0}, {}, "debias: rp-banded cannot be debiased; say debias = false"),
+        ({"mechanism": "rp-banded", "half_width": 1.0}, {}, "debias: rp-banded cannot be debiased; set debias = false"),
         ({"mechanism": "rr-on-bins"}, {}, "label_dp: debias: rr-on-bins cannot be debiased"),
         ({"mechanism": "laplace", "debias": False}, {}, "debias = false does nothing with mechanism = 'laplace'"),
         ({"mechanism": "rp-banded", "debias": False}, {}, "half_width is missing: rp-banded needs a number"),
@@ -145,7 +145,7 @@ def test_what_a_server_says_of_its_labels():
     assert settings.grid == LabelGrid(0, 8)
     with pytest.raises(ConfigError, match="the dataset visits of clinic has no labels that are numbers") as error:
         mechanism_settings(job({}).parameters, described(label_kind="binary"), server="clinic")
-    assert error.value.hint == 'binary labels are released as an aggregate: take protocol = "walr"'
+    assert error.value.hint == 'binary labels are released as an aggregate: set protocol = "walr"'
 
 
 @each_case(("lo", "hi"), [(8, 0), (1, 1), (0, float("inf")), (float("nan"), 1)])

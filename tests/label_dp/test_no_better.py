@@ -55,4 +55,6 @@ def test_the_plan_says_it_before_a_label_is_released(project) -> None:
     trees = ("--set", "label_dp.regressor=random-forest", "--set", "label_dp.options={}")
     noise = ("--set", "privacy.epsilon=0.3", "--epsilon", "0.3")
     noisy = project.blindfit("plan", "job.toml", *noise, *trees, "--out", "plan")
-    assert "random-forest may be no better than a constant. Take ridge" in noisy.stdout, noisy.stderr
+    assert 'random-forest may be no better than a constant: set label_dp.regressor = "ridge"' in noisy.stdout, (
+        noisy.stderr
+    )

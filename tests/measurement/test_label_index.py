@@ -22,6 +22,7 @@ from blindfit.parties.measurement.label_index import LabelIndex, open_index
 from blindfit.parties.measurement.label_index_build import IndexKeys
 from blindfit.parties.measurement.mapped import MappedArray
 from tests.data.tables import source_of, write
+from tests.hints.following import refused
 from tests.measurement.indexes import built
 
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -198,10 +199,15 @@ def test_unknown_ids_are_refused(tmp_path):
         request.join(["a"])
         request.join(["b", "s", "t"])
         request.join(["u"])
-        message = r"^row 3 of the request has an id that the table of labels does not have \(3 in all\)( \(|$)"
-        with pytest.raises(UnknownId, match=message) as caught:
+        with refused('have its operator set unknown_rows = "zero" for the dataset') as told:
             request.check()
-    assert (caught.value.position, caught.value.count) == (3, 3)
+    assert told.text.startswith("row 3 of the request has an id that the table of labels does not have (3 in all)")
+    assert "send only ids that the table has; or, if the table has no person column" in told.text
+    with build(tmp_path, ["a", "b"], [1, 0]) as index:
+        for unknown, asked in (("refuse", ["a", "b"]), ("zero", ["a", "s"])):
+            with index.new_request(None, unknown) as request:
+                request.join(asked)
+                request.check()
 
 
 @pytest.mark.usefixtures("_keys")
@@ -231,8 +237,13 @@ def test_requests_that_cannot_be(tmp_path):
             index.new_request(2, "refuse")
         with pytest.raises(ConfigError, match="at least 1"):
             index.new_request(0, "refuse")
-    with build(tmp_path, ["a"], [1], ["p"]) as index, pytest.raises(ConfigError, match="the sensitivity would double"):
-        index.new_request(2, "zero")
+    with build(tmp_path, ["a"], [1], ["p"]) as index:
+        with refused('list every row in the table, with its label 0 or 1, and set unknown_rows = "refuse"') as told:
+            index.new_request(2, "zero")
+        assert "the sensitivity would double" in told.text
+        with index.new_request(2, "refuse") as request:
+            request.join(["a"])
+            request.check()
 
 
 def test_empty_batch(tmp_path):

@@ -33,6 +33,7 @@ from blindfit.parties.files import signing
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.store.database import Writes
+from tests.hints.following import refused_value
 from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
 
 OpenHouse = Callable[..., House]
@@ -240,7 +241,12 @@ def test_rows_per_person_stay_within_what_is_declared(open_house: OpenHouse, tmp
     dataset = make_dataset(tmp_path, labels, persons, max_rows_per_person=max(most, 1))
     house = open_house(datasets={"visits": dataset}, budget=WIDE)
     for wrong in {0, most + 1, 2**16} - ({0} if most == 0 else set()):
-        assert refused(house, PolicyRefused, max_rows_per_person=wrong).field == "privacy.max_rows_per_person"
+        error = refused(house, PolicyRefused, max_rows_per_person=wrong)
+        assert error.field == "privacy.max_rows_per_person"
+        if most:
+            refused_value("set it to 1 or more, at most {}", str(error))
+        else:
+            refused_value("remove it, as the unit is a row", str(error))
     house.ask(max_rows_per_person=most)
 
 

@@ -26,6 +26,8 @@ from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
 from blindfit.parties.store.database import Writes
 from blindfit.parties.store.uploads import FailedUploads
+from tests.hints.following import Told, says
+from tests.hints.following import refused as refused_by
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot
 from tests.release_labels.house import Counter, make_labels
 from tests.walr.seats import talk
@@ -144,6 +146,9 @@ def test_a_consumer_may_fail_so_often_in_a_day(open_house: OpenHouse, monkeypatc
     house.ask(consumer="bank", release="of another consumer")
     clock[0] = datetime(2026, 1, 2, 12, tzinfo=UTC)  # the first one's 24 hours are not yet over
     assert isinstance(wrong_hash(house), PolicyRefused)
+    with refused_by("wait for a day, or have {party}'s operator raise policy.most_failed_uploads") as told:
+        house.ask(release="an honest one")
+    assert Told(says("{} uploads of this party had no answer in 24 hours: no more may")).is_in(told.text)
     clock[0] += timedelta(seconds=1)
     house.ask(release="a day later")
     assert not isinstance(wrong_hash(house), PolicyRefused)
@@ -165,6 +170,8 @@ def test_all_consumers_may_fail_so_often_for_ever(open_house: OpenHouse, monkeyp
         clock[0] += timedelta(days=100)
     for consumer in ("shop", "bank"):
         assert refused(house, consumer=consumer).field == "most_failed_uploads_in_all"
+    with refused_by("have {party}'s operator raise policy.most_failed_uploads_in_all"):
+        house.ask()
     house.policy = limits(in_all=5)  # the operator's word
     house.reopen()
     house.ask()

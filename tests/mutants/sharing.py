@@ -245,9 +245,9 @@ MUTANTS = (
     Mutant(
         "few-epochs-pass-the-policy",
         (28,),
-        "parties/falcon/data_party.py",
-        "if job.fewest_epochs < least:",
-        "if job.falcon.epochs < 1:",
+        "parties/falcon/settings.py",
+        "if self.fewest_epochs >= least:",
+        "if self.falcon.epochs >= 1:",
         (f"{SEATS}::test_few_epochs_are_refused_by_the_policy",),
     ),
     Mutant(

@@ -379,7 +379,7 @@ def test_a_vector_goes_to_phe_at_a_power_of_16(insecure_test_key: PrivateKey) ->
     assert [theirs.decrypt(number) for number in there] == [1.5, -0.0625]
     with pytest.raises(RangeError, match="6 fraction bits are not a power of 16") as refused:
         interop.vector_to_phe(encrypted([24], insecure_test_key, frac_bits=6))
-    assert refused.value.hint == "encrypt with frac_bits a multiple of 4"
+    assert refused.value.hint == "encrypt with a frac_bits that is a multiple of 4"
 
 
 def test_primes_of_another_form_get_no_hs() -> None:

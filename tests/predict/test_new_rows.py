@@ -33,6 +33,7 @@ from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.each_case import each_case
+from tests.hints.following import refused
 from tests.predict.parts import ACTIVE, part_of, standardiser
 from tests.published import published
 from tests.unconnected import unconnected
@@ -103,8 +104,16 @@ def test_a_label_that_is_not_there_is_named(directory):
 
 
 def test_a_column_of_the_model_that_is_not_there_is_named(directory):
-    with pytest.raises(ConfigError, match=r"datasets\.new\.features does not have c1, which the model has"):
+    with refused('set datasets.{}.features = "rest", or add {} to them') as told:
         read(directory, features=["c0", "c2"])
+    assert "datasets.new.features does not have c1, which the model has" in told.text
+    write(directory, ["id", "c0", "c1", "c2"], ["a", 1, 2, 3])
+    read(directory)
+    read(directory, features=["c0", "c2", "c1"])
+    with refused("remove {} from datasets.{}.except") as told:
+        read(directory, **{"except": ["c1"]})
+    assert told.parts[0] == "c1"
+    read(directory, **{"except": []})
     write(directory, ["id", "c0", "c1"], ["a", 1, 2])
     with pytest.raises(DataError, match="there is no column c2"):
         read(directory, missing="mean")

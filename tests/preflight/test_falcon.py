@@ -68,8 +68,8 @@ def test_policies_of_all_parties(shares: Project) -> None:
 def test_too_few_epochs_for_a_policy(shares: Project) -> None:
     shares.parties["post"]["policy"]["least_epochs"] = 4
     assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
-    reason = "post: falcon.epochs: training may end after 3: fewer than its policy.least_epochs = 4"
-    assert only(shares.check("falcon.patience=2"), "refuses") == reason
+    few = "post: falcon.epochs: training may end after 3: fewer than its policy.least_epochs = 4"
+    assert only(shares.check("falcon.patience=2"), "refuses") == f"{few}: set falcon.patience = 3"
 
 
 def test_labels_go_with_the_model(shares: Project) -> None:
@@ -105,7 +105,8 @@ def test_too_few_rows_in_common(shares: Project) -> None:
     shares.tables["shop"]["id"] = np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)])
     assert not any(text.startswith("psi") for text in levels(shares.check(), "refuses"))
     refused = levels(shares.check("align.least_common=400"), "refuses")
-    assert any("rows in common are fewer than align.least_common = 400" in text for text in refused)
+    few = "rows in common are fewer than the job asks for: set align.least_common = "
+    assert any(few in text for text in refused), refused
     shares.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
     assert "trial: 0 common rows" in only(shares.check(), "refuses")
 
@@ -113,9 +114,9 @@ def test_too_few_rows_in_common(shares: Project) -> None:
 def test_many_columns_and_few_test_rows(shares: Project) -> None:
     shares.tables["bank"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)}
     warnings = levels(shares.check("split.test_fraction=0.1"), "warning")
-    assert warnings == ["rows: 60 test rows make rough figures: raise split.test_fraction"]
+    assert warnings == ["rows: 60 test rows make rough figures: set split.test_fraction = 0.17, or more"]
     assert levels(shares.check("split.test_fraction=0.25"), "warning") == [
-        "rows: 390 rows for 43 weights are few: raise falcon.l2, or leave features out"
+        "rows: 390 rows for 43 weights are few: use at most 39 columns; a larger falcon.l2 lets you use more of them"
     ]
 
 
@@ -141,7 +142,7 @@ def test_the_range_is_not_proved(shares: Project, waves: str, bound: int) -> Non
 def test_numbers_that_do_not_fit(shares: Project) -> None:
     """At such a rate each step takes away more than a weight is."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
-    assert "learning_rate times l2 is 1 or more" in only(findings, "refuses")
+    assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
     assert not said(findings, "time")  # of a training that cannot be
 
 
@@ -226,7 +227,7 @@ def rounds(findings: list[Finding]) -> int:
 def test_weights_that_stay_shared_tell_nothing(shares: Project) -> None:
     """As many columns as would be refused if their weights were opened."""
     shares.tables["post"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
-    assert 'so does falcon.weights = "shared"' in only(shares.check(), "refuses")
+    assert 'or set falcon.weights = "shared"' in only(shares.check(), "refuses")
     findings = shares.check("falcon.weights=shared")
     assert not levels(findings, "refuses")
     told = said(findings, "weights")

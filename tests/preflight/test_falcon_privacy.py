@@ -38,7 +38,7 @@ def test_noise_and_what_it_costs(private: Project) -> None:
 
 def test_more_noise_is_told(private: Project) -> None:
     warned = "|".join(levels(private.check("privacy.epsilon=0.3"), "warning"))
-    assert "expect a weak model; take more rows or a larger epsilon" in warned
+    assert "expect a weak model; use more rows or a larger privacy.epsilon" in warned
     assert "expected loss" in warned
 
 

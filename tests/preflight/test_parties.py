@@ -70,8 +70,8 @@ def test_a_schedule_of_snapshots_is_warned_of(prediction: Project) -> None:
     assert warned() == ["post"]
     said = next(found for found in prediction.check() if "is published every" in found.text)
     assert said.level == "warning"
-    assert "every 24 hours, changed or not" in said.text
-    assert "counted from 0: label bits, models of a row, linkages" in said.text
+    assert "every 24 hours (datasets.loans.publish_every_h)" in said.text
+    assert "begin again: label bits, models of a row, linkages" in said.text
 
 
 # --- what starts or finds them -----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_what_a_run_needs_of_each_party(prediction: Project) -> None:
     prediction.check()
     with pytest.raises(ConfigError, match=r"^the parties know no common coordinator( \(|$)") as refused:
         launcher._coordinator_name(job, prediction.directory)
-    assert refused.value.hint == 'give each [peers.coordinator] role = "coordinator"'
+    assert refused.value.hint == 'add [peers.coordinator] with role = "coordinator" to each file'
 
 
 def test_where_a_party_is_must_be_said(prediction: Project) -> None:

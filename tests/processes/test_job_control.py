@@ -15,6 +15,7 @@ from blindfit.parties.identity import authority
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import load_settings
 from tests.command import Piped
+from tests.hints.following import refused_command
 from tests.processes.conftest import Project, write_rows
 
 CANCELLED = "coordinator has cancelled it"
@@ -49,7 +50,7 @@ def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
     assert submitted.returncode == 1
     assert errors.splitlines() == [
         f"error: {session} was cancelled, with the certificate of coordinator",
-        "hint: somebody has typed `blindfit cancel`",
+        "hint: the operator of a party, or who proposed it, has cancelled it",
     ]
 
 
@@ -69,8 +70,12 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> 
         assert "does not allow this party to call" in party.stderr
         rival = project.blindfit("cancel", "job.toml", session, *_as(project, "rival"))
         assert rival.returncode == 2
-        assert f"no party of the job has a session {session} that rival proposed" in rival.stderr
-        assert [job["state"] for job in jobs(project, "meter")] == ["HELD"]
+        told = refused_command(
+            "`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had", rival
+        )
+        assert f"no party of the job has a session {session} that rival proposed" in told.text
+        listed = project.blindfit(*(word.replace("PARTY.TOML", "meter.toml") for word in told.commands[0]), "--json")
+        assert [(job["session"], job["state"]) for job in json.loads(listed.stdout)["jobs"]] == [(session, "HELD")]
 
         done = project.blindfit("cancel", "job.toml", session)
         assert done.returncode == 0, done.stderr

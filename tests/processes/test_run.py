@@ -106,7 +106,7 @@ def test_what_a_party_has_to_say_of_its_labels_is_said_where_it_is_run(project):
     """It is no refusal: who is in the middle of a job would learn of labels."""
     project.edit("meter.toml", 'label = "label"', 'label = "label"\npositive = "yes"')
     done = project.blindfit("run", "job.toml", "--out", "out")
-    assert "meter: no row has the text 'yes', which stands for label 1: correct `positive`" in done.stdout
+    assert "meter: no row has the text 'yes', which stands for label 1: correct datasets." in done.stdout
     assert "no row has" not in project.blindfit("run", "job.toml", "--out", "quiet", "--quiet").stdout
     assert json.loads(project.blindfit("run", "job.toml", "--out", "document", "--json").stdout)
 

@@ -80,7 +80,7 @@ def test_a_killed_party_comes_back_with_the_same_labels(numbers: Project) -> Non
         (["label_range=[0,inf]"], "label_range.1: must be a finite number, not inf"),
         (["label_range=[0]"], "label_range.1 is missing"),
         (["label_kind=binary"], "label_range: does nothing with binary labels, remove it"),
-        (['unknown_rows="zero"'], "which an id that the table does not have cannot be"),
+        (['unknown_rows="zero"'], "an id that the table does not have has no label"),
     ],
 )
 def test_settings_of_a_dataset_of_numbers(numbers: Project, options: list[str], expected: str) -> None:
@@ -96,5 +96,5 @@ def test_mechanisms_of_the_policy(numbers: Project, tmp_path: Path) -> None:
     numbers.edit("meter.toml", NUMBERS[1], NUMBERS[0])
     in_vain = numbers.blindfit("party", "meter.toml", "--set", 'policy.mechanisms=["laplace"]')
     assert error_line(in_vain).endswith(
-        'policy.mechanisms is for a measurement server\'s datasets of label_kind = "number"'
+        'policy.mechanisms is for a measurement server\'s datasets of label_kind = "number", remove it'
     )

@@ -255,7 +255,7 @@ def test_no_sum_of_a_linear_model_leaves_the_fields_middle(batch_rows: int, rate
 
 
 def test_batches_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(RangeError, match="batches of 16777216 rows of features up to 8 do not fit into the field"):
+    with pytest.raises(RangeError, match="batches of 16,777,216 rows of features up to 8 do not fit into the field"):
         Scales.fitting(batch_rows=2**24, rate=0.1, feature_bound=8.0)
 
 

@@ -46,8 +46,8 @@ def test_a_dataset_that_the_job_misspells(files: Path, dataset: str, hint: str) 
         ("dataset", "correct parties.bank.dataset in the job, or have bank's operator add it to its [datasets]"),
         ("role", "correct parties.bank.role in the job"),
         ("parties", "correct [parties] in the job"),
-        ("peers", "the operator of bank names its peers, with their roles, in [peers]"),
-        ("privacy.epsilon", "the operator of bank sets its [policy]"),
+        ("peers", "have the operator of bank add it to [peers], with its role"),
+        ("privacy.epsilon", "lower privacy.epsilon, or have bank's operator raise policy.most_epsilon"),
     ],
 )
 def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:
@@ -57,9 +57,9 @@ def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("read", "hint"),
     [
-        (lambda path: audit_model._read(path, "members", SCALE, "y", "id"), "correct --members"),
-        (lambda path: audit_mechanism.read_labels(f"{path}:y"), "correct --labels"),
-        (lambda path: Refit(str(path), "id", SentRows(b"", [], []))._features(SCALE), "correct --features"),
+        (lambda path: audit_model._read(path, "members", SCALE, "y", "id"), "correct `--members`"),
+        (lambda path: audit_mechanism.read_labels(f"{path}:y"), "correct `--labels`"),
+        (lambda path: Refit(str(path), "id", SentRows(b"", [], []))._features(SCALE), "correct `--features`"),
     ],
 )
 def test_a_file_that_an_option_names(tmp_path: Path, read: Callable[[Path], object], hint: str) -> None:

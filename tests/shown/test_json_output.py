@@ -122,7 +122,7 @@ def test_an_error_is_one_line(tmp_path: Path, arguments: tuple[str, ...], kind: 
 
 def test_nobody_is_asked(project: Project) -> None:
     project.blindfit("run", "job.toml", "--out", "out")
-    assert error(project.blindfit("purge", "shop.toml", "--all-ended", "--json"))["hint"] == "say --yes, or --dry-run"
+    assert error(project.blindfit("purge", "shop.toml", "--all-ended", "--json"))["hint"] == "add --yes, or --dry-run"
 
 
 def test_the_page_names_every_field() -> None:

@@ -75,6 +75,7 @@ def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
     said = [line for line in errors.splitlines() if "[warning" not in line]
     assert said == [
         f"error: data_dir = state/shop: shop (process {pid}) is up and keeps it, so meter cannot",
-        "hint: start each party once, with a data_dir of its own; jobs for parties that are up: blindfit submit",
+        "hint: start each party once, with a data_dir of its own; "
+        "for parties that are up use `blindfit submit JOB.TOML`",
     ]
     assert sorted(path.name for path in project.path("state/shop").iterdir()) == before

@@ -18,6 +18,7 @@ from blindfit.parties.snapshots.populations import schedule_waits
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority, make_identity, quick_connections
+from tests.hints.following import refused_value
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import COORDINATOR, Case, _write_party
 from tests.quick_keys import quick_keys
@@ -173,6 +174,7 @@ async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, t
             assert await world.job() is None
     assert isinstance(refused, PolicyRefused)
     assert (refused.party, refused.reason) == (owner, NOT_PUBLISHED)
+    refused_value("{} is not published: the party's operator runs `blindfit publish PARTY.TOML {}`", refused.reason)
     (told,) = [log for log in logs if log["event"] == "dataset is not published"]
     assert (told["log_level"], told["dataset"]) == ("error", "rows")
     assert "the id is that of row" in told["reason"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -25,6 +26,7 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import write_sqlite
+from tests.hints.following import refused
 from tests.published import published
 
 PARTY = """
@@ -168,6 +170,20 @@ def test_a_dataset_in_other_words_is_another_one(bank):
     assert first.source().feature_names == ("age", "income")
 
 
+def test_a_dataset_that_leaves_other_columns_out_is_another_one(bank):
+    """One that was described before `except` was an option is the same, whose meaning does not have it."""
+    first = published(bank.snapshots, "loans")
+    assert "except" not in json.loads(first.row.meaning)
+    assert published(bank.snapshots, "loans").id == first.id
+    bank.describe(('features = "rest"', 'features = "rest"\nexcept = ["income"]'))
+    second = published(bank.snapshots, "loans")
+    assert (second.row.number, second.source().feature_names) == (2, ("age",))
+    assert published(bank.snapshots, "loans").id == second.id
+    bank.describe()
+    third = published(bank.snapshots, "loans")
+    assert (third.row.number, third.source().feature_names) == (3, ("age", "income"))
+
+
 def test_what_a_session_read_it_reads_when_it_goes_on(bank):
     first = published(bank.snapshots, "loans")
     with bank.store.transaction() as transaction:
@@ -190,7 +206,7 @@ def test_what_a_session_read_it_reads_when_it_goes_on(bank):
         (ROWS.replace(",1,", ",0,").replace("44,", "44,1"), "column label: the label is the same in every row"),
         ("id,label,age\n", "there are no rows"),
         ("id,label,age\na,1,3\nb,0,-2e100\n", r"row 2 \(line 3\), column age: the number is beyond 1e\+100"),
-        ("id,label\na,1\nb,0\n", "there is no other column"),
+        ("id,label\na,1\nb,0\n", "no column is left for the features"),
     ],
 )
 def test_bad_rows_make_no_snapshot_and_leave_the_old_one(bank, rows, expected):
@@ -207,7 +223,7 @@ def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
     bank.write("id,label,age\na,1,\nb,0,\n")
     with pytest.raises(DataError, match="every row has a missing value, so none is left") as refused:
         bank.snapshots.publish("loans")
-    assert refused.value.hint == 'set missing = "mean"'
+    assert refused.value.hint == 'set datasets.loans.missing = "mean"'
     assert bank.directories() == []
 
 
@@ -237,7 +253,7 @@ def test_a_feature_that_no_row_has_a_value_of_makes_no_snapshot(bank, more):
     bank.write("id,label,age\na,1,\nb,0,\n")
     with pytest.raises(DataError, match=r"column age(=old)?: no row has a value( \(|$)") as refused:
         bank.snapshots.publish("loans")
-    assert refused.value.hint == "leave it out of `features`"
+    assert refused.value.hint.startswith('set datasets.loans.except = ["age"]')
     assert bank.snapshots.all_of("loans") == []
 
 
@@ -474,9 +490,17 @@ def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
 def test_rows_that_another_population_has_wait_for_the_operator(bank):
     published(bank.snapshots, "loans")
     (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
-    with pytest.raises(ConfigError, match="its rows are known under the population people, as snapshot 1 of loans"):
+    with refused(
+        'set datasets.{}.population = "{}"; or, if these are other people, '
+        "`blindfit publish PARTY.TOML {} --other-people`"
+    ) as told:
         published(bank.snapshots, "other")
+    assert "its rows are known under the population people, as snapshot 1 of loans" in told.text
+    assert told.options == {"datasets.other.population": "people"}
     assert len(bank.directories()) == 1
+    bank.describe(('population = "visitors"', 'population = "people"'))
+    bank.snapshots.publish("other")
+    bank.describe()
     bank.snapshots.publish("other", other_people=True)
     bank.snapshots.publish("other")  # said once
 

@@ -82,7 +82,7 @@ def test_normalised_entropy_and_the_gain_kept() -> None:
 def test_a_classifier_is_evaluated_on_rows_of_both_classes(labels: list[int]) -> None:
     with pytest.raises(DataError, match="an evaluation needs rows of both classes") as refused:
         evaluate_classes(np.array(labels), np.full(len(labels), 0.5), 0.5)
-    assert refused.value.hint == "choose a larger split.test_fraction"
+    assert refused.value.hint == "raise split.test_fraction"
 
 
 def test_a_regression_is_evaluated_on_rows() -> None:

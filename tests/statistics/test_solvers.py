@@ -186,7 +186,7 @@ def test_newton_that_gets_no_lower_ends_and_says_so(problem: Problem, monkeypatc
 def test_a_hessian_that_is_not_positive_is_an_error_with_a_hint(matrix: np.ndarray) -> None:
     with pytest.raises(RangeError, match="the Hessian is not positive definite") as refused:
         solvers.solve_positive(matrix, np.ones(2))
-    assert refused.value.hint == "a larger l2, or drop columns that repeat others"
+    assert refused.value.hint == "raise l2, or leave out columns that repeat others"
 
 
 def test_auto_takes_newton_for_few_columns_and_lbfgs_for_many() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,7 +194,9 @@ class Tomorrow(PartyDatasetSettings):
 def test_a_dataset_is_described_as_before_after_an_option_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "ENCODED", (*snapshots.ENCODED, "missing_marks"))
     monkeypatch.setattr(
-        snapshots, "DIGEST", DigestFormat(added={**snapshots.DIGEST.added, "missing_marks": ["", "NA"]})
+        snapshots,
+        "DIGEST",
+        replace(snapshots.DIGEST, added={**snapshots.DIGEST.added, "missing_marks": ["", "NA"]}),
     )
     for more, same in (({}, True), ({"missing_marks": ("none",)}, False)):
         settings = Tomorrow.model_validate({**digests.DATASETS[name], **more})

@@ -64,15 +64,15 @@ VAIN = "does nothing beside the other options, remove it"
         ({"taylor": {"l1": INF}}, "taylor.l1: must be a finite number, not inf"),
         (
             {"privacy": {"epsilon": 0.5, "release": "second"}},
-            "of [privacy], a taylor job takes epsilon and delta alone",
+            "privacy.release does nothing in a taylor job, remove it",
         ),
         (
             {**LABEL_DP, "taylor": {"class_weights": "balanced"}},
-            "taylor.class_weights: with label DP the change of one label would grow with the scores",
+            "taylor.class_weights: with label DP the change of one label would grow with the scores, remove it",
         ),
         (
             {**LABEL_DP, "taylor": {"validation_fraction": 0.1}},
-            "taylor.validation_fraction: with label DP whether to stop would tell of labels; remove it",
+            "taylor.validation_fraction: with label DP whether to stop would reveal something about labels, remove it",
         ),
         ({**LABEL_DP, "taylor": {"jitter": 0.5}}, "taylor.jitter does nothing with privacy.epsilon, remove it"),
         ({**LABEL_DP, "taylor": {"patience": 4}}, "taylor.patience does nothing with privacy.epsilon, remove it"),
@@ -141,7 +141,7 @@ def test_label_dp_goes_with_the_defaults_of_a_linear_model() -> None:
         ({"l2": -1.0}, 'walr: l2 must be "auto" or a number that is not negative'),
         ({"norm_bound": -1.0}, 'walr: norm_bound must be "auto" or a number that is not negative'),
         ({"norm_bound": INF}, "walr.norm_bound: must be a finite number or 'auto', not inf"),
-        ({"norm_bound": 0}, "walr: norm_bound must be above 0"),
+        ({"norm_bound": 0}, 'walr: norm_bound must be above 0, or "auto"'),
         (
             {"norm_bound": 5.0, "norm_quantile": 0.9},
             'walr: norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"',

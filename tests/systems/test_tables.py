@@ -133,7 +133,7 @@ peers = { coordinator = { role = "coordinator" } }
     [
         (
             "[policy]\nleast_rows = 3",
-            "without the protocol dp-lr, policy.least_rows is an option of a measurement server",
+            "without the protocol dp-lr, policy.least_rows is an option of a measurement server, remove it",
         ),
         ('[scores]\nurl = "csv:x.csv"', "without the protocol predict, [scores] does nothing"),
     ],

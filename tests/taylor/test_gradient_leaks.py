@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -14,23 +16,27 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.gradient_leaks import (
     MOST_LEVERAGE,
     SLACK,
+    BatchRules,
     Flag,
     Leak,
+    check_batches,
     check_hold_out,
-    check_label_bits,
+    check_jitter,
     check_label_shares,
     check_match_rate,
     check_noise,
-    check_rows_against_features,
     label_auc,
+    rows_for_features,
+    rows_for_labels,
     shorten_rows,
 )
 from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.taylor import label_bits, leverages
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
+from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS, Grid, RowPlan, rows_of_batches
 from blindfit.parties.job.tables import SplitSettings
-from blindfit.parties.taylor.leaks import shared_leaks
+from blindfit.parties.taylor.leaks import leaks_of
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings, UnsafeFlag
+from blindfit.parties.wire.error_codes import MAX_FIELD_CHARS
 from tests.each_case import each_case
 
 JOB = TaylorSettings()
@@ -65,17 +71,15 @@ def flags(leaks: list[Leak]) -> list[str]:
 @each_case("widths", [(10, 20), (10, 10, 10)])
 def test_the_defaults_are_safe_on_breast_cancer(widths: tuple[int, ...], seed: int) -> None:
     plan = plan_of(569, seed)
-    smallest = min(len(batch) for batch in plan.batches)
     blocks = breast_blocks(plan, widths)
-    leaks = check_label_bits(sum(widths[1:]), smallest, JOB.jitter)
-    leaks += check_hold_out(len(plan.validation))
     for block in blocks:
         short, changed = shorten_rows(block, plan.batches)
         assert changed <= 0.06 * len(plan.train)
         assert shorten_rows(short, plan.batches)[1] == 0
-        leaks += check_noise(JOB.gradient_noise)
-        leaks += check_rows_against_features(smallest, block.shape[1])
-    assert leaks == []
+    parties = tuple(f"party-{number}" for number in range(len(blocks)))
+    columns = tuple(block.shape[1] for block in blocks)
+    parameters = TaylorParameters(parties, "k", columns, Grid("logistic", len(blocks)))
+    assert leaks_of(parameters, plan, TaylorJob()) == []
 
 
 def test_rows_of_breast_cancer_stand_out_unless_they_are_shortened() -> None:
@@ -158,7 +162,7 @@ def test_a_batch_of_which_all_rows_stand_out_gives_nothing(columns: int, match_r
     rows = np.random.default_rng(0).standard_normal((128, columns))
     short, changed = shorten_rows(rows, [np.arange(128)], match_rate=match_rate)
     assert (changed, short.any()) == (128, False)
-    assert check_rows_against_features(128, columns, match_rate=match_rate)
+    assert rows_for_features(columns, match_rate) > 128
 
 
 def test_rows_that_do_not_count_hide_nothing() -> None:
@@ -179,13 +183,20 @@ def test_rows_that_do_not_count_hide_nothing() -> None:
 # --- the other rules ----------------------------------------------------------------------------------------
 
 
+def plan_with(train: int, batch_rows: int, validation: int = 0, test: int = 0) -> RowPlan:
+    order = np.arange(train + validation + test)
+    of_batches = RowPlan.of(order[:train], test_fraction=0, validation_fraction=0, batch_rows=batch_rows)
+    return RowPlan(of_batches.batches, order[train : train + validation], order[train + validation :])
+
+
 def test_label_bits_at_the_limit() -> None:
-    needed = math.ceil(4 * label_bits(20, 0.25))
-    assert check_label_bits(20, needed, 0.25) == []
-    (leak,) = check_label_bits(20, needed - 1, 0.25)
+    needed = rows_for_labels(20, 0.25)
+    assert needed == math.ceil(4 * label_bits(20, 0.25))
+    rules, columns = BatchRules(1.0, 0.25), {"a": 2, "b": 20}
+    assert check_batches(columns, plan_with(needed, needed), rules) == []
+    (leak,) = check_batches(columns, plan_with(needed - 1, needed - 1), rules)
     assert leak.flag == "label-bits"
-    assert f"at least {needed} rows" in leak.text
-    assert check_label_bits(20, needed - 1, 0.5) == []
+    assert check_batches(columns, plan_with(needed - 1, needed - 1), BatchRules(1.0, 0.5)) == []
 
 
 def test_other_layouts_are_refused_in_the_same_words_whatever_they_gave() -> None:
@@ -195,7 +206,9 @@ def test_other_layouts_are_refused_in_the_same_words_whatever_they_gave() -> Non
 
 
 def test_no_jitter() -> None:
-    assert flags(check_label_bits(1, 10_000, 0.0)) == ["no-jitter"]
+    assert flags(check_jitter(0.0)) == ["no-jitter"]
+    assert check_jitter(5e-324) == []
+    assert label_bits(1, 5e-324) == pytest.approx(1073)  # and no division by zero
 
 
 def test_too_little_noise_is_refused_whatever_the_columns() -> None:
@@ -204,13 +217,84 @@ def test_too_little_noise_is_refused_whatever_the_columns() -> None:
 
 
 def test_rows_against_features() -> None:
-    assert check_rows_against_features(80, 20) == []
-    (leak,) = check_rows_against_features(79, 20)
-    assert leak.flag == "leverage"
-    assert "at least 80 rows" in leak.text
-    assert check_rows_against_features(80, 20, match_rate=0.5) == []
-    (leak,) = check_rows_against_features(80, 20, match_rate=0.25)
-    assert "at least 100 rows" in leak.text  # of leverage .2 each at most, where a quarter of the others counts
+    assert rows_for_features(20) == rows_for_features(20, 0.5) == 80
+    assert rows_for_features(20, 0.25) == 100  # leverage of 0.2 each at most, where a quarter of the others counts
+    rules = BatchRules(1.0, 2.0)
+    assert check_batches({"a": 20, "b": 1}, plan_with(80, 80), rules) == []
+    (leak,) = check_batches({"a": 20, "b": 1}, plan_with(79, 79), rules)
+    assert (leak.flag, leak.party) == ("leverage", "a")
+
+
+# --- what a leak advises ------------------------------------------------------------------------------------
+
+VALUE = r"(\d+(?:\.\d+)?)"
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    columns=st.lists(st.integers(1, 120), min_size=2, max_size=3),
+    train=st.integers(2, 1500),
+    batch_rows=st.integers(2, 300),
+    held_out=st.tuples(st.integers(0, 60), st.integers(0, 400)),
+    match_rate=st.sampled_from([1.0, 0.5, 0.3, 0.07]),
+    jitter=st.sampled_from([0.1, 0.25, 0.6, 2.0]),
+    flags=st.tuples(st.booleans(), st.booleans()),
+)
+def test_each_way_out_of_a_small_batch_leads_out(
+    columns: list[int],
+    train: int,
+    batch_rows: int,
+    held_out: tuple[int, int],
+    match_rate: float,
+    jitter: float,
+    flags: tuple[bool, bool],
+) -> None:
+    """Every change that the advice names is made, one way at a time; a batch size passes all rules at once."""
+    rules = BatchRules(match_rate, jitter, *flags)
+    named = {letter * 63: count for letter, count in zip("abc", columns, strict=False)}  # as long as names are
+    plan = plan_with(train, batch_rows, *held_out)
+    in_force = {"leverage": rules.features, "label-bits": rules.labels}
+    for leak in check_batches(named, plan, rules):
+        assert len(str(leak)) <= MAX_FIELD_CHARS  # others are told all of it
+        if not in_force[leak.flag]:
+            continue
+        first, *others = re.split(r"; or ", leak.advice)
+        alternatives = first.removeprefix("set ").split(" or ") if not others else others[:-1]
+        assert alternatives or "no taylor.batch_rows is enough" in first
+        for way in alternatives:
+            changed = follow(way, named, leak, plan, rules, batch_rows)
+            again = check_batches(*changed)
+            assert not [found for found in again if (found.rule, found.party) == (leak.rule, leak.party)], way
+            if re.fullmatch(rf"taylor.batch_rows = {VALUE}", way):
+                assert not [found for found in again if in_force[found.flag]]
+        if others:
+            needed = rules.needed(columns)
+            sizes = range(2, train + 2)
+            assert not any(min(rows_of_batches(train, size)) >= needed for size in sizes)
+
+
+def follow(
+    way: str, columns: dict[str, int], leak: Leak, plan: RowPlan, rules: BatchRules, batch_rows: int
+) -> tuple[dict[str, int], RowPlan, BatchRules]:
+    """Make the changes that the text names."""
+    train, validation, test = len(plan.train), len(plan.validation), len(plan.test)
+    if found := re.search(rf"split.test_fraction = {VALUE}", way):
+        fewer = round(float(found[1]) * (train + validation + test))
+        train, test = train + test - fewer, fewer
+    if found := re.search(rf"taylor.batch_rows = {VALUE}", way):
+        batch_rows = int(found[1])
+    if found := re.search(rf"taylor.jitter = {VALUE}", way):
+        rules = replace(rules, jitter=TaylorSettings(jitter=float(found[1])).jitter)
+    if found := re.search(rf"at most {VALUE} of these columns", way):
+        fewer = int(found[1])
+        if leak.party:
+            columns = {**columns, leak.party: fewer}
+        else:
+            passive = list(columns)[1:]
+            each = [fewer // len(passive) + (place < fewer % len(passive)) for place in range(len(passive))]
+            columns = {**columns, **dict(zip(passive, each, strict=True))}
+    assert 2 <= TaylorSettings(batch_rows=batch_rows).batch_rows <= MOST_BATCH_ROWS
+    return columns, plan_with(train, batch_rows, validation, test), rules
 
 
 def test_a_match_rate_above_a_half_takes_a_flag() -> None:
@@ -226,13 +310,13 @@ def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, most_col
     plan = RowPlan((np.arange(128),), np.arange(128, 150), np.arange(0))
     for columns in (most_columns, most_columns + 1):
         parameters = TaylorParameters(("a", "b"), "k", (3, columns), Grid("logistic", 2))
-        found = flags(shared_leaks(parameters, plan, job))
+        found = flags(leaks_of(parameters, plan, job))
         assert found == (["label-bits"] if columns > most_columns else [])
 
 
 def test_a_small_hold_out() -> None:
-    assert flags(check_hold_out(10)) == ["small-hold-out"]
-    assert check_hold_out(11) == check_hold_out(0) == []
+    assert flags(check_hold_out(10, 300)) == ["small-hold-out"]
+    assert check_hold_out(11, 300) == check_hold_out(0, 300) == []
 
 
 def test_label_auc_agrees_with_a_simulation() -> None:

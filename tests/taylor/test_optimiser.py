@@ -22,7 +22,6 @@ from blindfit.algorithms.statistics.taylor import (
     label_bits,
     leverages,
     refuse_one_class,
-    signed_labels,
 )
 from tests.each_case import each_case
 from tests.paillier.tools import LAW
@@ -229,17 +228,6 @@ def test_the_linear_loss_is_half_the_squared_error(z: float, y: float) -> None:
 def test_a_loss_weighs_its_rows() -> None:
     z, y = np.array([1.0, -2.0]), np.array([3.0, 1.0])
     assert LOSSES["linear"].value(z, y, np.array([3.0, 1.0])) == (3 * 2 + 4.5) / 2
-
-
-def test_labels_of_two_classes_are_signed() -> None:
-    assert signed_labels(np.array([0.0, 1.0, 1.0])).tolist() == [-1.0, 1.0, 1.0]
-    assert signed_labels(np.array([-1.0, 1.0])).tolist() == [-1.0, 1.0]
-
-
-@each_case("labels", [[0.0, 2.0], [-1.0, 0.0], [0.5, 1.0], [1.0, np.nan]])
-def test_other_labels_are_refused(labels: list[float]) -> None:
-    with pytest.raises(DataError):
-        signed_labels(np.array(labels))
 
 
 @pytest.mark.parametrize("labels", [[1.0, 1.0], [0.0]])

@@ -31,10 +31,13 @@ from blindfit.algorithms.statistics.taylor_plan import (
     HIDING_BITS,
     LABEL_BOUND,
     LABEL_TERM_BOUND,
+    MOST_BATCH_ROWS,
     MOST_ROWS,
     SCORE_TERM_BOUND,
     Grid,
     RowPlan,
+    least_batch_rows,
+    rows_of_batches,
     suitable_batch_rows,
 )
 from tests.each_case import each_case
@@ -69,6 +72,34 @@ def test_no_batch_is_smaller_than_three_quarters_of_what_was_asked_for(n_rows: i
     assert set(sizes[:-1]) <= {batch_rows} or max(sizes) - min(sizes) <= 1
 
 
+@LAW
+@given(st.integers(1, 5000), st.integers(2, 1200))
+def test_the_least_batch_size_for_so_many_rows_in_each(n_train: int, needed: int) -> None:
+    """Against the plans themselves: all sizes below are refused, and this one and those above are not."""
+
+    def smallest(batch_rows: int) -> int:
+        plan = RowPlan.of(np.arange(n_train), test_fraction=0, validation_fraction=0, batch_rows=batch_rows)
+        assert [len(batch) for batch in plan.batches] == rows_of_batches(n_train, batch_rows)
+        return min(map(len, plan.batches))
+
+    least = least_batch_rows(n_train, needed)
+    if least is None:
+        assert n_train < needed
+        return
+    assert smallest(least) >= needed
+    for other in range(max(2, least - 60), least):
+        assert smallest(other) < needed
+    for other in (*range(least, least + 60), 2 * least, n_train, 2 * n_train):
+        assert other < least or smallest(other) >= needed
+
+
+def test_no_batch_size_that_a_job_may_not_ask_for_is_named() -> None:
+    most = MOST_BATCH_ROWS
+    assert least_batch_rows(2 * most, most) == most
+    assert least_batch_rows(2 * most, most + 1) is None
+    assert least_batch_rows(2 * most - 1, most) is None  # one batch needs more than two thirds of the rows
+
+
 def test_the_rest_of_many_rows_is_no_small_batch() -> None:
     """88 left over of batches of 128 were refused beside 31 columns, which take four rows each."""
     plan = draw(99_928, 128, test=0.0, validation=0.0)
@@ -84,7 +115,7 @@ def test_an_order_gives_one_plan_to_all() -> None:
 
 @each_case(("n_rows", "test", "validation"), [(10, 0.5, 0.5), (0, 0.2, 0.15), (2, 0.0, 0.15), (1, 0.9, 0.0)])
 def test_too_few_rows_to_split_are_refused(n_rows: int, test: float, validation: float) -> None:
-    with pytest.raises(DataError, match="too few"):
+    with pytest.raises(DataError, match=r"too few|none is left"):
         draw(n_rows, 4, test=test, validation=validation)
 
 

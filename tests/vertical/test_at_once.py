@@ -22,6 +22,7 @@ from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from blindfit.parties.vertical.running import Running
 from tests.falcon.project import make
+from tests.hints.following import refused
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 
@@ -98,7 +99,9 @@ def test_a_training_is_in_one_session_at_a_time(
 def test_one_training_beside_another_and_after_itself() -> None:
     running = Running("bank", "taylor.resume")
     with running.alone("t1"), running.alone("t2"):
-        with pytest.raises(PolicyRefused, match=r"taylor\.resume: another session of the training t1 is still running"):
+        with refused(
+            "another session of the training {} is still running: wait for its end, or cancel it (`blindfit cancel`)"
+        ):
             running.alone("t1").__enter__()
     with running.alone("t1"):
         pass

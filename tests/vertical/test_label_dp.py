@@ -15,6 +15,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.privacy.gaussian import gaussian_delta
 from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_noise
 from blindfit.algorithms.statistics.taylor import leverages
+from tests.hints.following import refused
 from tests.privacy.noise_checks import faults_of_normal
 from tests.vertical.in_process import NOISE_KEY, Finished, finished, seated
 from tests.vertical.project import Project
@@ -201,8 +202,13 @@ def test_one_class_alone_ends_no_job_under_label_dp(
 
 def test_numbers_without_a_public_range_are_refused_before_the_session(project: Project) -> None:
     project.with_numbers(np.arange(ROWS) * 1.0)
-    with pytest.raises(ConfigError, match=r"datasets\.rows\.label_range is missing"):
+    with refused("set datasets.{}.label_range = [0.0, 100.0], or another range; choose it without looking at ") as told:
         seated(project, LABEL_DP, "taylor.model=linear")
+    assert "datasets.rows.label_range is missing" in told.text
+    assert told.options == {"datasets.rows.label_range": [0.0, 100.0]}
+    bank = project.root / "bank.toml"
+    bank.write_text(bank.read_text().replace("[datasets.rows]\n", "[datasets.rows]\nlabel_range = [0.0, 100.0]\n"))
+    seated(project, LABEL_DP, "taylor.model=linear")
 
 
 def test_under_label_dp_nothing_but_the_range_scales_labels(project: Project) -> None:

@@ -14,6 +14,7 @@ from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 
 N_ROWS, NAMES = 200, ("age", "dose", "pulse")
 CHOSEN = Preparation(
+    table="taylor",
     test_fraction=0.2,
     validation_fraction=0.15,
     batch_rows=16,

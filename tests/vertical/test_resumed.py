@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,12 @@ from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.nodes import Nodes
-from tests.postgres import PostgresServer, running_postgres
+from tests.postgres import PostgresServer
 from tests.vertical.project import ROLES, Project
 
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.least_common=30", "timeouts.step_s=20")
 COLUMN_TYPES = {"string": "TEXT", "int64": "BIGINT", "double": "DOUBLE PRECISION"}
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.fixture(params=["csv", "postgresql"])

@@ -223,7 +223,7 @@ def test_what_was_lost_counts_against_the_budget(tmp_path: Path) -> None:
     with pytest.raises(LedgerBehind) as told:
         house.train(0.9, "s2")
     assert "entry 1 of the ledger of people, which this ledger (0 entries)" in str(told.value)
-    assert "blindfit ledger party.toml --acknowledge" in told.value.hint
+    assert "blindfit ledger PARTY.TOML --acknowledge" in told.value.hint
     assert house.acknowledge() == 1
     with pytest.raises(BudgetExhausted) as refused:
         house.train(0.9, "s2")

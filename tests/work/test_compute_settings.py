@@ -29,7 +29,7 @@ def party(**compute: Any) -> PartySettings:
     [
         ({"backend": "serial", "workers": 4}, 'compute: workers does nothing with backend = "serial", remove it'),
         ({"backend": "serial", "task_timeout_s": 4}, 'task_timeout_s does nothing with backend = "serial", remove it'),
-        ({"backend": "loky", "workers": 1}, 'workers = 1 is this process alone: say backend = "serial"'),
+        ({"backend": "loky", "workers": 1}, 'workers = 1 is only this process: set backend = "serial"'),
         ({"backend": "loky", "workers": 0}, "compute.workers: must be at least 1"),
         ({"address": "tls://a:1"}, 'compute: address does nothing with backend = "loky", remove it'),
         ({"backend": "loky", **TLS}, 'compute: authority does nothing with backend = "loky", remove it'),

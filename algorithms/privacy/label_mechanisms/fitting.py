@@ -98,7 +98,10 @@ class MechanismSettings:
         if unused := sorted(set_here - OPTIONS[self.name]):
             raise ConfigError(f"{self.name} does not use {', '.join(unused)}", hint="remove it")
         if self.name == "gaussian" and not self.delta:
-            raise ConfigError("gaussian needs a delta above 0", hint="for a delta of 0 use staircase or laplace")
+            raise ConfigError(
+                "gaussian needs a delta above 0",
+                hint="set a delta above 0, or use staircase or laplace, which need none",
+            )
         if self.name == "rp-banded" and not isinstance(self.half_width, int | float):
             raise ConfigError("rp-banded needs a half_width in units of the label: it has none of least variance")
         if self.optimal_for not in (None, "squared", "absolute"):

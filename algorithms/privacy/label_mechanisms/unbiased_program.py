@@ -18,7 +18,7 @@ Weights = tuple[tuple[int, ...], ...]
 _SCALE = 2**54
 _FIRST_MIX, _LAST_MIX = 2.0**-34, 2.0**-6
 _TOLERANCE = 1e-10
-_EASIER = "use fewer output_cells, or another mechanism without a bias: laplace, staircase"
+_EASIER = "lower output_cells, or use another mechanism without bias: laplace or staircase"
 
 
 def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floats:

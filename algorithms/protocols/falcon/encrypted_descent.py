@@ -133,16 +133,16 @@ class EncryptedScales:
         }
         if any(refused.values()):
             named = ", ".join(name for name, is_so in refused.items() if is_so)
-            raise RangeError(f"encrypted weights go without {named}", hint='falcon.backend = "shares" has them')
+            raise RangeError(f"encrypted weights go without {named}", hint='set falcon.backend = "shares"')
         if self.last_factor < MOST_SHRINKING:
             raise RangeError("l2 shrinks weights too far", hint="lower falcon.l2 or falcon.epochs")
         if self.encrypted_values > MOST_VALUES:
             raise RangeError(
                 f"{self.encrypted_values:,} residuals become ciphertexts, under masks that hide {MOST_VALUES:,} well",
-                hint='take fewer epochs or rows, or falcon.backend = "shares"',
+                hint='lower falcon.epochs, or set falcon.backend = "shares"',
             )
         if not self.slots(key_bits):
-            raise RangeError(f"a score does not fit under a {key_bits}-bit key", hint="take a larger key")
+            raise RangeError(f"a score does not fit under a {key_bits}-bit key", hint="set falcon.key_bits = 3072")
 
     def slots(self, key_bits: int) -> int:
         """Scores in one ciphertext, at least."""

@@ -17,7 +17,7 @@ from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.protocols.falcon.noise import LARGEST_RESIDUAL, Noise
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
-from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, Scales
+from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, BatchesTooLarge, Scales
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
@@ -182,36 +182,49 @@ class FalconParameters:
             raise RangeError("there is no batch to train on, or a party without a column")
         scales = self.scales  # raises
         if not self.is_linear:
-            scales.waves.check(self.waves)
+            try:
+                scales.waves.check(self.waves)
+            except RangeError as error:  # its bits grow with rows / learning_rate
+                raise BatchesTooLarge(str(error), hint="raise falcon.learning_rate") from None
         if 0 < self.test_rows < LEAST_TEST_ROWS:
-            hint = "choose a larger split.test_fraction, or 0"
             raise RangeError(
-                f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} tells of each", hint=hint
+                f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} reveals the loss of each",
+                hint=self._at_least(LEAST_TEST_ROWS, "split.test_fraction"),
             )
         if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:
             raise RangeError(
                 f"{self.validation_rows} validation rows: where training ends tells of the loss of each if they are "
                 f"fewer than {LEAST_HOLD_OUT_ROWS}",
-                hint="choose a larger falcon.validation_fraction, or 0",
+                hint=self._at_least(LEAST_HOLD_OUT_ROWS, "falcon.validation_fraction"),
             )
         if self.train_rows + self.validation_rows > MOST_ROWS:
             raise RangeError(f"more than {MOST_ROWS:,} rows do not fit into one test of their range")
         if max(self.epochs, 1) * len(self.batch_rows) >= 2**32:
-            raise RangeError("so many steps are not counted")
+            raise RangeError("a training has fewer than 2^32 steps", hint="lower falcon.epochs")
         if self.optimiser.learning_rate * self.optimiser.l2 >= 1:
-            raise RangeError("learning_rate times l2 is 1 or more: weights would swing", hint="lower one of them")
+            raise RangeError(
+                "falcon.learning_rate times falcon.l2 is 1 or more: weights would swing",
+                hint="lower falcon.learning_rate or falcon.l2",
+            )
         threshold = self.optimiser.rate(self.epochs - 1) * self.optimiser.l1
         if self.optimiser.l1 and threshold < 2.0 ** (LEAST_THRESHOLD_BITS - WEIGHT_BITS):
             raise RangeError(
-                f"l1 would take {threshold:.2g} from a weight in the last epoch's steps, too little for numbers of "
-                f"{WEIGHT_BITS} bits after the point",
-                hint="raise it, or set it to 0",
+                f"falcon.l1 would take {threshold:.2g} from a weight in the last epoch's steps, too little for numbers "
+                f"of {WEIGHT_BITS} bits after the point",
+                hint="raise falcon.l1, or set falcon.l1 = 0",
             )
-        largest = sum(self.columns) * FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
-        if largest >= 2.0**59:
-            raise RangeError(f"scores of {sum(self.columns)} columns do not fit into the field", hint="leave some out")
+        each = FEATURE_BOUND * 2.0 ** (self.scales.waves.score + 6)
+        if sum(self.columns) * each >= 2.0**59:
+            raise RangeError(
+                f"scores of {sum(self.columns)} columns do not fit into the field",
+                hint=f"use at most {math.ceil(2.0**59 / each) - 1} columns",
+            )
         if self.noise is not None:
             self._check_noise(self.noise)
+
+    def _at_least(self, rows: int, option: str) -> str:
+        """Return which fraction gives so many of all rows."""
+        return f"set {option} = {math.ceil(100 * rows / self.rows) / 100:g}, or more, or {option} = 0"
 
     def _check_noise(self, noise: Noise) -> None:
         """Raises RangeError: something else would be opened, or weights could be lost in noise.
@@ -223,7 +236,7 @@ class FalconParameters:
         step = self.step(0, 0)
         largest = LARGEST_RESIDUAL * step.factor * 2.0**step.scales.residual_bits
         if residual_bound(self.waves, self.scales.waves, step.factor) > largest:
-            raise RangeError("residuals are too coarse for noise", hint="take smaller batches")
+            raise BatchesTooLarge("residuals are too coarse for noise", hint="raise privacy.epsilon")
         if SAFE_DEVIATIONS * self.noise_in_weights(noise) > LARGEST_WEIGHT:
             raise RangeError(
                 f"noise alone would move a weight by {self.noise_in_weights(noise):.2g} (standard deviation)",

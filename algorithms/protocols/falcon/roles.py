@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage
+from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.paillier.key_checks import check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey
@@ -18,7 +18,9 @@ from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, 
 from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
 from blindfit.algorithms.protocols.falcon.threshold_seats import ThresholdDataSeat, ThresholdDealerSeat
 from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.sharing.descent_scales import BatchesTooLarge
 from blindfit.algorithms.sharing.prg import SEED_BYTES, Seed
+from blindfit.algorithms.statistics.taylor_plan import rows_of_batches
 
 
 async def deal_seeds(seeds: Sequence[Seed], data_parties: Sequence[str], channel: Channel) -> None:
@@ -58,10 +60,33 @@ async def receive_key_share(
 
 
 def check_parameters(parameters: FalconParameters) -> None:
-    """Raises RangeError: numbers of these sizes do not fit."""
+    """Raise RangeError if numbers of these sizes do not fit. The hint about batches has a size that fits."""
+    try:
+        _check(parameters)
+    except BatchesTooLarge as error:
+        raise RangeError(error.message, hint=_smaller_batches(parameters, error.hint)) from None
+
+
+def _check(parameters: FalconParameters) -> None:
     parameters.check()
     if parameters.key_bits is not None:
         EncryptedScales(parameters).check(parameters.key_bits)
+
+
+def _smaller_batches(parameters: FalconParameters, instead: str) -> str:
+    """Return the largest power of two that passes every check as the job's batch size.
+
+    Args:
+        instead: what to change instead.
+    """
+    for bits in reversed(range(1, max(parameters.batch_rows).bit_length())):
+        smaller = tuple(rows_of_batches(parameters.train_rows, 1 << bits))
+        try:
+            _check(replace(parameters, batch_rows=smaller))
+        except RangeError:
+            continue
+        return f"set falcon.batch_rows = {1 << bits}" + (f", or {instead}" if instead else "")
+    return f"no falcon.batch_rows is small enough: {instead or 'use fewer rows'}"
 
 
 async def run_data_party(

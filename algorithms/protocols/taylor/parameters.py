@@ -135,7 +135,9 @@ def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], va
     if not batch_rows or min(batch_rows) < 1:
         raise ConfigError("a training has batches of at least one row")
     if parameters.hold_out_loss and validation_rows < 1:
-        raise ConfigError("no row is held out, so there is no loss to stop by", hint="choose a validation_fraction")
+        raise ConfigError(
+            "no row is held out, so there is no loss to stop by", hint="set taylor.validation_fraction to more than 0"
+        )
     if parameters.calibrate and not (parameters.masked and parameters.hold_out_loss):
         raise ConfigError("sums under the mask need a mask, and rows that are held out")
     if not parameters.encrypted_factors and (parameters.grid.factor_bits, parameters.grid.factor_bound) != (0, 1):
@@ -145,7 +147,7 @@ def check_parameters(parameters: TaylorParameters, batch_rows: Sequence[int], va
     if parameters.has_label_dp and parameters.hold_out_loss:
         raise PrivacyError(
             "stopping by the hold-out loss breaks label DP: it tells of the labels",
-            hint="fix the number of epochs: validation_fraction = 0",
+            hint="fix the number of epochs: set taylor.validation_fraction = 0",
         )
     if 0 < math.ldexp(parameters.kept_noise_std, parameters.grid.gradient_bits) < LEAST_STD_STEPS:
         raise PrivacyError(

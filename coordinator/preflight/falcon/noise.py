@@ -27,7 +27,7 @@ def findings(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]
         f"parties' together; all of it moves a weight by {of_weight:.2g} at most"
     )
     level: Level = "warning" if of_weight > WEAK_NOISE else "ok"
-    advice = ": expect a weak model; take more rows or a larger epsilon" if level == "warning" else ""
+    advice = ": expect a weak model; use more rows or a larger privacy.epsilon" if level == "warning" else ""
     yield Finding(level, "noise", text + advice)
     yield _losses(p, noise, prepared)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.gradient_leaks import Leak
 from blindfit.algorithms.statistics.taylor import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
@@ -19,7 +19,7 @@ from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.taylor import cost as taylor_cost
 from blindfit.coordinator.preflight.taylor.trial import Trial, trial_of
 from blindfit.coordinator.trust import Roles
-from blindfit.parties.taylor.leaks import own_leaks, rows_that_count, shared_leaks
+from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
@@ -84,18 +84,22 @@ def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 
 def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
-    """What every party will check of itself, and all of what they tell each other, on this trial's batches."""
+    """Yield what every party will find on this trial's batches: each leak, or that a party's rows are protected."""
+    found = leaks_of(trial.parameters, trial.plan, job.parameters)
+    for leak in found:
+        allowed = leak.flag in job.parameters.taylor.unsafe
+        about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
+        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
     if job.parameters.privacy is not None:
         yield _label_noise(job, trial)
-    else:
-        shared = shared_leaks(trial.parameters, trial.plan, job.parameters)
-        yield from _as_findings(job, "labels", shared, _bits(job, trial))
+    elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):
+        yield Finding("ok", "labels", _bits(job, trial))
+    of_all = any(not leak.party and leak.rule != gradient_leaks.LABEL_BITS for leak in found)
     for name in roles.chain:
         own = trial.prepared[name]
         yield from joint.constant_columns(own, name)
-        yield from _as_findings(
-            job, name, own_leaks(own.plan, own.columns.shape[1], job.parameters), _defended(job, own)
-        )
+        if not of_all and not any(leak.party == name for leak in found):
+            yield Finding("ok", name, _defended(job, own))
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
@@ -118,23 +122,13 @@ def _defended(job: Job[TaylorJob], own: Prepared) -> str:
     )
 
 
-def _as_findings(job: Job[TaylorJob], about: str, leaks: Sequence[Leak], fine: str) -> Iterator[Finding]:
-    """Each leak, refused unless the job allows it; where there is none, that all is well."""
-    for leak in leaks:
-        allowed = leak.flag in job.parameters.taylor.unsafe
-        hint = "" if allowed else f' (or allow it: taylor.unsafe = ["{leak.flag}"])'
-        yield Finding("warning" if allowed else "refuses", about, leak.text + hint)
-    if not leaks:
-        yield Finding("ok", about, fine)
-
-
 def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
     """Of the mean gradient over all rows, which an epoch's batches add up to."""
     n, batches = len(trial.plan.train), len(trial.plan.batches)
     noise_std = label_noise_std(job.parameters, sum(trial.parameters.columns)) * batches**0.5 / n
     text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
     if noise_std > WEAK_NOISE:
-        return Finding("warning", "noise", f"{text}: expect a weak model; take more rows or a larger epsilon")
+        return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")
     return Finding("ok", "noise", text)
 
 
@@ -169,7 +163,8 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
         yield Finding("warning", "paillier.engine", text)
     waited_s = job.parameters.timeouts.step_s
     if (step_s := cost.longest_step_seconds(speed)) > waited_s:
-        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: raise it"
+        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: "
+        text += f"set timeouts.step_s = {math.ceil(step_s)}, or more"
         yield Finding("warning", "timeouts.step_s", text)
     fewer = ", or fewer," if len(trial.plan.validation) and job.parameters.taylor.patience else ""
     yield Finding(

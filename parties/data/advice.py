@@ -1,0 +1,74 @@
+"""What a table's owner can do about a column or a value, in the words of the party file that describes the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.tables import toml_of
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Hints for one table.
+
+    Attributes:
+        dataset: the name of the dataset in the party file; empty if no party file describes the table, as where a model
+            reads it.
+        settings: of that dataset.
+    """
+
+    dataset: str = ""
+    settings: DatasetSettings | None = None
+
+    @property
+    def table(self) -> str:
+        return f"datasets.{self.dataset}"
+
+    def leave_out(self, column: str) -> str:
+        """Return how to train without a column."""
+        settings = self.settings
+        if settings is None:
+            return "fill it in: the model needs this column"
+        quoted = toml_of(column)
+        encoded = [f"{self.table}.{name}" for name in ("categories", "dates") if column in getattr(settings, name)]
+        if settings.features == "rest":
+            without = f"set {self.table}.except = {toml_of([*settings.left_out, column])}"
+            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded)])
+        return f"remove {quoted} from {' and '.join([f'{self.table}.features', *encoded])}"
+
+    def no_number(self, column: str) -> str:
+        """Return what to do about a value that is not of the column's kind."""
+        settings = self.settings
+        if settings is None:
+            return "correct it: the model needs numbers in this column"
+        if column in settings.dates:
+            return f"correct it, or {self.leave_out(column)}"
+        named = f"add {toml_of(column)} to {self.table}.categories or {self.table}.dates"
+        return f"correct it, or {named}, or {self.leave_out(column)}"
+
+    def levels(self) -> str:
+        """Return how to name the levels of each category."""
+        named = ", ".join(f"{toml_of(name)} = [...]" for name in (self.settings.categories if self.settings else ()))
+        return f"{self.table}.categories = {{ {named} }}"
+
+    def missing(self, *, of_category: bool) -> str:
+        """Return what to do about a missing value."""
+        if self.settings is None:
+            return "fill it in, or remove the row: the model needs this column"
+        ways = ["fill it in"]
+        if not self.settings.quasi_identifiers:  # records keep their rows
+            ways.append(f'set {self.table}.missing = "drop" to leave such rows out')
+        if of_category:
+            ways.append(f'set {self.table}.missing = "indicator" to make a level of it')
+        else:
+            ways.append(f'set {self.table}.missing = "mean" to put the column\'s mean in their place')
+        return ", or ".join(ways)
+
+    def labels(self, *, binary: bool) -> str:
+        """Return what to do about a label that is not a number."""
+        if not binary:
+            return "write labels as numbers"
+        if self.settings is None:
+            return "write labels as 0 and 1"
+        return f'write labels as 0 and 1, or name the text of label 1: {self.table}.positive = "yes"'

@@ -1,0 +1,144 @@
+"""A hint is followed: what is refused, what the text says to do, and that it then is not refused any more.
+
+Each case declares the text of the code that it follows, with {} for what is computed; tests/hints/test_all_followed.py
+compares these texts with all hints of the code.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
+from blindfit.coordinator.preflight.findings import Finding
+from blindfit.parties.wire import error_codes
+from tests.command import Done
+
+SETS = re.compile(
+    r"""([a-z_]+(?:\.[\w-]+)+)\ =\ ("[^"]*"|\[[^\]]*\]|\{[^}]*\}|-?\d[\d.]*(?:e-?\d+)?(?<!\.)|true|false)""", re.VERBOSE
+)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Of a text of the code, whatever was put in the place of its {} or {name}."""
+    parts = re.split(r"\{[a-z_]*\}", text)
+    return re.compile(
+        "(.*?)".join(map(re.escape, parts)) + ("$" if text.endswith("}") and not parts[-1] else ""), re.DOTALL
+    )
+
+
+def says(text: str) -> str:
+    """A text of the code that a case of a table follows."""
+    return text
+
+
+class Told:
+    """What was said when something was refused."""
+
+    def __init__(self, declared: str) -> None:
+        self.declared, self.text = declared, ""
+        self.parts: tuple[str, ...] = ()
+
+    def hear(self, text: str) -> None:
+        found = _pattern(self.declared).search(text)
+        assert found, f"{self.declared!r} is not in what was said: {text!r}"
+        self.text, self.parts = text, found.groups()
+
+    def is_in(self, text: str) -> bool:
+        return _pattern(self.declared).search(text) is not None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every `table.option = value` of the text."""
+        return {name: tomllib.loads(f"value = {value}")["value"] for name, value in SETS.findall(self.text)}
+
+    @property
+    def sets(self) -> list[str]:
+        """The same as `--set` takes it."""
+        return [f"{name}={value}" for name, value in SETS.findall(self.text)]
+
+    def set(self, option: str) -> str:
+        """Of one of them; the text may say before what it is now."""
+        return [text for text in self.sets if text.startswith(f"{option}=")][-1]
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """Every `blindfit ...` of the text, without its first word."""
+        return [command.split()[1:] for command in re.findall(r"`(blindfit [^`]*)`", self.text)]
+
+
+@contextmanager
+def refused(declared: str) -> Iterator[Told]:
+    """What is done in it is refused with this text, by an error of ours; also to others, if they are told of it."""
+    told = Told(declared)
+    with pytest.raises(BlindfitError) as caught:
+        yield told
+    told.hear(_said(caught.value))
+    if isinstance(caught.value, PolicyRefused):
+        over = error_codes.error_of(error_codes.status_of(caught.value), peer="peer")
+        assert _said(over) == _said(caught.value)  # whole
+
+
+def _said(error: BlindfitError) -> str:
+    return f"{error.message}\n{error.hint}"
+
+
+def refused_value(declared: str, text: str) -> Told:
+    """The same of a text that was said, such as a command's."""
+    told = Told(declared)
+    told.hear(text)
+    return told
+
+
+def refused_command(declared: str, done: Done) -> Told:
+    assert done.returncode, done.stdout
+    return refused_value(declared, done.stderr)
+
+
+def found(declared: str, findings: Iterable[Finding], *levels: str) -> Told:
+    """The finding of the pre-flight that says so."""
+    told = Told(declared)
+    wanted = [finding for finding in findings if finding.level in (levels or ("refuses", "warning"))]
+    said = [finding.text for finding in wanted if told.is_in(finding.text)]
+    assert said, f"{declared!r} is not in {[finding.text for finding in wanted]}"
+    told.hear(said[0])
+    return told
+
+
+def not_found(told: Told, findings: Iterable[Finding]) -> None:
+    again = [finding.text for finding in findings if finding.level in ("refuses", "warning")]
+    assert not [text for text in again if told.is_in(text)]
+
+
+def led_past(told: Told, follow: Callable[[], object]) -> None:
+    """What the hint says is done, and the same refusal does not come; another one may."""
+    said = ""
+    try:
+        follow()
+    except BlindfitError as error:
+        said = _said(error)
+    assert not told.is_in(said)
+
+
+def changed(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy with another value; None takes the option away."""
+    first, _, rest = path.partition(".")
+    copy = dict(values)
+    if rest:
+        copy[first] = changed(copy.get(first, {}), rest, value)
+    elif value is None:
+        copy.pop(first, None)
+    else:
+        copy[first] = value
+    return copy
+
+
+def with_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    for path, value in changes.items():
+        values = changed(values, path, value)
+    return dict(values)

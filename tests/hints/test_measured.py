@@ -1,0 +1,282 @@
+"""What jobs with a measurement server, and trainings under differential privacy, are refused or warned for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import Budget, check_budget
+from blindfit.coordinator.job import load_job
+from blindfit.coordinator.preflight import check
+from blindfit.coordinator.preflight.label_dp import trees_on_noise
+from blindfit.parties.label_dp.consumer import mechanism_settings
+from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
+from blindfit.protos.measurement_pb2 import DatasetDescription
+from tests.command import blindfit
+from tests.each_case import each_case
+from tests.hints.following import Told, found, not_found, refused, says
+from tests.preflight.conftest import Project
+
+IDENTITY = dict.fromkeys(("certificate", "key", "authority"), "none")
+ROLES = {"shop": "active", "meter": "measurement"}
+
+
+def measured(directory: Path, protocol: str, rows: int = 300, **job: Any) -> Project:
+    """A shop's rows, and a measurement server's labels for them."""
+    made, draw = Project(directory), np.random.default_rng(4)
+    ids = np.array([f"p{i}" for i in range(rows)])
+    made.tables["shop"] = {"id": ids, **{f"x{j}": draw.normal(size=rows).round(3) for j in range(3)}}
+    numbers = protocol == "label-dp"
+    labels = draw.uniform(0, 10, rows).round(2) if numbers else (draw.random(rows) < 0.4).astype(int)
+    made.tables["meter"] = {"id": ids, "y": labels}
+    for name, role in ROLES.items():
+        peers = {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}}
+        made.parties[name] = {
+            "name": name,
+            "role": role,
+            "data_dir": f"state/{name}",
+            "identity": IDENTITY,
+            "peers": peers,
+            "policy": {"protocols": [protocol], "most_epsilon": 50.0, "most_delta": 0.1},
+            "datasets": {"rows": {"url": f"csv:{name}.csv", "id": "id"}},
+        }
+    made.parties["shop"]["datasets"]["rows"]["features"] = "rest"
+    about = {"label": "y", "population": "people", "consumers": ["shop"]}
+    about |= {"label_kind": "number", "label_range": [0.0, 10.0]} if numbers else {}  # type: ignore[dict-item]
+    made.parties["meter"]["datasets"]["rows"] |= about
+    made.parties["meter"]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}
+    parties = {name: {"role": role, "config": f"{name}.toml", "dataset": "rows"} for name, role in ROLES.items()}
+    made.job = {"protocol": protocol, "parties": parties, "privacy": {"epsilon": 1.0}, **job}
+    return made
+
+
+def alone(directory: Path, rows: int = 300, **dp_lr: Any) -> Project:
+    """A clinic that trains with differential privacy of whole rows."""
+    made = measured(directory, "dp-lr", rows)
+    made.tables["shop"]["y"] = made.tables.pop("meter")["y"]
+    server, clinic = made.parties.pop("meter"), made.parties["shop"]
+    del clinic["peers"]["meter"], made.job["parties"]["meter"]
+    clinic["datasets"]["rows"] |= {"label": "y", "population": "people"}
+    clinic["populations"] = server["populations"]
+    clinic["policy"]["least_rows"] = 10
+    made.job["dp_lr"] = dp_lr
+    return made
+
+
+# --- what the pre-flight finds ------------------------------------------------------------------------------------
+
+
+def test_an_aggregate_with_much_noise(tmp_path: Path) -> None:
+    project = measured(tmp_path, "walr")
+    told = found(
+        "{}: expect a weak model; use more rows or a larger privacy.epsilon", project.check("privacy.epsilon=0.05")
+    )
+    assert Told(says("default l2 {}")).is_in(told.text)
+    not_found(told, project.check("privacy.epsilon=20"))
+    project = measured(tmp_path, "walr", rows=6000)
+    not_found(told, project.check("privacy.epsilon=1"))
+
+
+@each_case("protocol", ["walr", "evaluate"])
+def test_labels_and_the_trust_that_goes_with_them(tmp_path: Path, protocol: str) -> None:
+    project = measured(tmp_path, protocol, **({"evaluate": {"session": "s1"}} if protocol == "evaluate" else {}))
+    second = {**project.parties["meter"], "name": "probe", "data_dir": "state/probe"}
+    project.parties["probe"] = second
+    project.tables["probe"] = project.tables["meter"]
+    for name in ("shop", "meter", "probe"):
+        project.parties[name]["peers"] = {
+            "coordinator": {"role": "coordinator"},
+            "shop": {"role": "active"},
+            **{n: {"role": "measurement"} for n in ("meter", "probe")},
+        }
+    project.job["parties"]["probe"] = {"role": "measurement", "config": "probe.toml", "dataset": "rows"}
+    told = found('set {} = "{}" or "{}", or name another dataset', project.check(f"{protocol}.trust=split-labels"))
+    del project.job["parties"]["probe"]
+    not_found(told, project.check(told.set(f"{protocol}.trust")))
+
+
+def test_numbers_that_are_asked_for_as_an_aggregate(tmp_path: Path) -> None:
+    project = measured(tmp_path, "label-dp")
+    project.tables["meter"]["y"] = (project.tables["meter"]["y"] > 5).astype(int)
+    rows = project.parties["meter"]["datasets"]["rows"]
+    del rows["label_kind"], rows["label_range"]
+    told = found('{} has no labels that are numbers: set protocol = "walr"', project.check())
+    for settings in project.parties.values():
+        settings["policy"]["protocols"] = ["walr"]
+    not_found(told, project.check("protocol=walr"))
+
+
+@each_case(("kind", "refuses"), [("binary", True), ("number", False)])
+def test_a_server_that_has_no_numbers(kind: str, refuses: bool) -> None:
+    job = LabelDPJob.model_validate({"privacy": {"epsilon": 1.0}})
+    described = DatasetDescription(dataset="rows", label_kind=kind, label_lo=0.0, label_hi=1.0)
+    if refuses:
+        with refused('binary labels are released as an aggregate: set protocol = "walr"'):
+            mechanism_settings(job, described, server="meter")
+    else:
+        mechanism_settings(job, described, server="meter")
+
+
+def test_labels_with_much_noise(tmp_path: Path) -> None:
+    project = measured(tmp_path, "label-dp", label_dp={"mechanism": "laplace"})
+    told = found(
+        ": expect a weak model; use more rows, fewer columns or a larger privacy.epsilon",
+        project.check("privacy.epsilon=0.05"),
+    )
+    not_found(told, project.check("privacy.epsilon=20"))
+
+
+def test_trees_on_noise() -> None:
+    forest = LabelDPSettings(regressor="random-forest", options={"min_samples_leaf": 2})
+    told = Told('set label_dp.regressor = "ridge", or raise label_dp.options.min_samples_leaf above {}')
+    told.hear(trees_on_noise(forest, 1000, 0.5))
+    assert not trees_on_noise(LabelDPSettings(regressor="ridge"), 1000, 0.5)
+    (above,) = re.findall(r"above ([\d,]+)", told.text)
+    least = int(above.replace(",", ""))
+    larger = LabelDPSettings(regressor="random-forest", options={"min_samples_leaf": 8 * least})
+    assert not told.is_in(trees_on_noise(larger, 1000, 0.5))
+
+
+def test_the_grid_of_an_evaluation(tmp_path: Path) -> None:
+    project = measured(tmp_path, "evaluate", evaluate={"session": "s1", "frac_bits": 8})
+    told = found(
+        'with {} the noise is not 2^16 grid steps wide: set evaluate.frac_bits = "auto", or more', project.check()
+    )
+    for mend in (told.set("evaluate.frac_bits"), "evaluate.frac_bits=20"):
+        not_found(told, project.check(mend))
+
+
+def test_where_a_private_descent_starts(tmp_path: Path) -> None:
+    project = alone(tmp_path)
+    told = found("{}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)", project.check())
+    not_found(told, project.check('dp_lr.feature_bounds=["*:-4:4"]'))
+    known = project.tables["known"] = {name: column[:80] for name, column in project.tables["shop"].items()}
+    blindfit_pretrains(project, known)
+    not_found(told, project.check("dp_lr.init=pretrained.json"))
+
+
+def blindfit_pretrains(project: Project, known: dict[str, np.ndarray]) -> None:
+    assert len(known["id"]) == 80
+    project.parties["shop"]["datasets"]["known"] = {
+        "url": "csv:known.csv",
+        "id": "id",
+        "label": "y",
+        "features": "rest",
+    }
+    project.check()
+    done = blindfit(project.directory, "pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
+    project = alone(tmp_path, feature_bounds=["*:-4:4"])
+    told = found(
+        ": the model will be little but its start; use more rows, fewer columns or a larger privacy.epsilon",
+        project.check("privacy.epsilon=0.01"),
+    )
+    not_found(told, project.check("privacy.epsilon=20"))
+    more = alone(tmp_path, rows=20_000, feature_bounds=["*:-4:4"])
+    not_found(told, more.check("privacy.epsilon=0.1"))
+
+
+def test_a_dataset_that_has_changed_is_published(tmp_path: Path) -> None:
+    project = alone(tmp_path, feature_bounds=["*:-4:4"])
+    project.check()
+    assert blindfit(tmp_path, "publish", "shop.toml", "rows").returncode == 0
+    project.tables["shop"]["x0"] += 1.0
+    told = found("`blindfit publish {} {}`", project.check())
+    assert blindfit(tmp_path, *told.commands[0]).returncode == 0
+    not_found(told, check(load_job(tmp_path / "job.toml"), tmp_path))  # and not its own, which writes the table again
+
+
+def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
+    project = alone(tmp_path, feature_bounds=["*:-4:4"])
+    project.parties["shop"]["datasets"]["rows"]["publish_every_h"] = 24
+    told = found(
+        "{} is published every {} hours (datasets.{}.publish_every_h), and each time the counts", project.check()
+    )
+    del project.parties["shop"]["datasets"]["rows"]["publish_every_h"]
+    not_found(told, project.check())
+
+
+# --- what settings of a dataset do not go with ---------------------------------------------------------------------
+
+
+@each_case(
+    ("wrong", "text", "mend"),
+    [
+        (
+            {"population": None},
+            says("set datasets.{}.population to a table of [populations], which has its epsilon and delta"),
+            {"population": "people"},
+        ),
+        ({"features": None}, says('set datasets.{}.features = "rest"'), {"features": "rest"}),
+        (
+            {"categories": ["town"]},
+            says("name the levels that are known without the rows, such as datasets.{}.categories = {"),
+            {"categories": {"town": ["north", "south"]}},
+        ),
+    ],
+)
+def test_a_dataset_of_a_private_training(
+    tmp_path: Path, wrong: dict[str, Any], text: str, mend: dict[str, Any]
+) -> None:
+    project = alone(tmp_path, feature_bounds=["*:-4:4"])
+    towns = np.array([("north", "south")[i % 2] for i in range(300)])
+    if "categories" in wrong:
+        project.tables["shop"]["town"] = towns
+    rows = project.parties["shop"]["datasets"]["rows"]
+    changed = {**rows, **wrong}
+    project.parties["shop"]["datasets"]["rows"] = {name: value for name, value in changed.items() if value is not None}
+    populations = project.parties["shop"].pop("populations")
+    if "population" not in wrong:
+        project.parties["shop"]["populations"] = populations
+    told = found(text, project.check())
+    project.parties["shop"]["populations"] = populations
+    project.parties["shop"]["datasets"]["rows"] = {**rows, **mend}
+    not_found(told, project.check())
+
+
+@each_case("protocol", ["walr", "taylor"])
+def test_features_of_another_system(tmp_path: Path, protocol: str) -> None:
+    """The same of the rows that others train on."""
+    project = measured(tmp_path, "label-dp")
+    del project.parties["shop"]["datasets"]["rows"]["features"]
+    told = found('set datasets.{}.features = "rest"', project.check())
+    project.parties["shop"]["datasets"]["rows"]["features"] = "rest"
+    not_found(told, project.check())
+
+
+def test_a_budget_that_does_not_hold_a_release(tmp_path: Path) -> None:
+    project = alone(tmp_path, feature_bounds=["*:-4:4"])
+    project.check()
+    assert blindfit(tmp_path, "publish", "shop.toml", "rows").returncode == 0
+    event, budget = ReleaseEvent("gaussian", 1.0, "replace"), Budget(1.0, 1e-5)
+    with refused("lower privacy.epsilon; `blindfit ledger PARTY.TOML` at that party shows what was spent") as told:
+        check_budget([], event, budget, "people")
+    check_budget([], ReleaseEvent("gaussian", 20.0, "replace"), budget, "people")
+    (command,) = told.commands
+    assert blindfit(tmp_path, *(word.replace("PARTY.TOML", "shop.toml") for word in command)).returncode == 0
+
+
+@each_case("way", ["rows", "zero", "refuse"])
+def test_rows_that_a_measurement_server_does_not_know(tmp_path: Path, way: str) -> None:
+    project = measured(tmp_path, "walr")
+    labels = project.tables["meter"]
+    project.tables["meter"] = {name: column[10:] for name, column in labels.items()}
+    told = found('; or, if a missing id means label 0, set {} = "zero" in the file of {}', project.check(), "refuses")
+    assert "take these rows out of shop's table" in told.text
+    if way == "rows":
+        project.tables["shop"] = {name: column[10:] for name, column in project.tables["shop"].items()}
+    else:
+        assert 'set datasets.rows.unknown_rows = "zero" in the file of meter' in told.text
+        project.parties["meter"]["datasets"]["rows"]["unknown_rows"] = "zero"
+    not_found(told, project.check())
+    if way == "refuse":  # of the caution of the same
+        told = found('{}: they count as label 0 (unknown_rows = "zero")', project.check(), "warning")
+        project.tables["meter"] = labels
+        not_found(told, project.check())

@@ -1,0 +1,303 @@
+"""What a party's file may not say, and what the error says to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from blindfit.parties.systems import load_party
+from tests.each_case import each_case
+from tests.hints.following import refused, with_changes
+from tests.hints.test_job_options import Wrong, follow
+
+IDENTITY = {"certificate": "c.pem", "key": "k.pem", "authority": "a.pem"}
+TLS = {f"compute.{name}": f"cluster/{name}.pem" for name in ("certificate", "key", "authority")}
+PEERS = {
+    "coordinator": {"role": "coordinator"},
+    "bank": {"role": "active"},
+    "post": {"role": "passive"},
+}
+ROWS = {"url": "csv:rows.csv", "id": "id"}
+LABELS = {**ROWS, "label": "y", "population": "people", "consumers": ["bank"]}
+BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
+
+
+def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
+    known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
+    named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
+    return {**named, "policy": {"protocols": protocols}, **tables}
+
+
+PARTIES: dict[str, dict[str, Any]] = {
+    "active": party(
+        "active", ["taylor", "walr", "predict"], datasets={"rows": {**ROWS, "features": "rest", "label": "y"}}
+    ),
+    "passive": party("passive", ["taylor"], datasets={"rows": {**ROWS, "features": "rest"}}),
+    "server": party("measurement", ["walr"], datasets={"rows": LABELS}, **BUDGET),
+    "numbers": party(
+        "measurement",
+        ["label-dp"],
+        datasets={"rows": {**LABELS, "label_kind": "number", "label_range": [0.0, 10.0]}},
+        **BUDGET,
+    ),
+    "key-node": party("key-node", ["taylor"]),
+}
+DATASET = "datasets.rows"
+CASES = [
+    Wrong(
+        "active",
+        {"policy.least_rows": 3},
+        says="policy.least_rows is an option of a measurement server",
+        mend={"policy.least_rows": None},
+    ),
+    # --- datasets
+    Wrong(
+        "passive",
+        {f"{DATASET}.features": ["x"], f"{DATASET}.except": ["y"]},
+        says='except does nothing without features = "rest", remove it',
+    ),
+    *(
+        Wrong(
+            "passive",
+            {f"{DATASET}.except": ["born"], f"{DATASET}.{encoded}": ["born"]},
+            says="column {} of categories or dates is in except, remove it from one of them",
+            mend={f"{DATASET}.{option}": None},
+        )
+        for encoded in ("categories", "dates")
+        for option in ("except", encoded)
+    ),
+    Wrong(
+        "passive",
+        {f"{DATASET}.positive": "yes"},
+        says='positive says which text is label 1: it needs a label, and label_kind = "binary"',
+        mend={f"{DATASET}.label": "y", f"{DATASET}.label_kind": "binary"},
+    ),
+    Wrong(
+        "active",
+        {f"{DATASET}.split": "s"},
+        says='split does nothing without label_kind = "share", remove it',
+    ),
+    Wrong(
+        "server",
+        {f"{DATASET}.label_kind": "share"},
+        says='which split a share is of, such as split = "split"',
+        mend={f"{DATASET}.split": "split"},
+    ),
+    Wrong(
+        "passive",
+        {f"{DATASET}.missing": "drop", f"{DATASET}.quasi_identifiers": {"name": "name"}},
+        says='missing = "drop" cannot go with quasi_identifiers: take "mean"',
+        mend={f"{DATASET}.missing": "mean"},
+    ),
+    Wrong("server", {f"{DATASET}.features": "rest"}, says="datasets.{}.{}: does nothing here, remove it"),
+    Wrong("passive", {f"{DATASET}.rows_are_public": True}, says="datasets.{}.{}: does nothing here, remove it"),
+    Wrong("server", {f"{DATASET}.max_rows_per_person": 2}, says="datasets.{}.{}: does nothing here, remove it"),
+    Wrong(
+        "server",
+        {f"{DATASET}.label_range": [0.0, 1.0]},
+        says="datasets.{}.label_range: does nothing with binary labels, remove it",
+    ),
+    Wrong(
+        "active",
+        {f"{DATASET}.label_kind": "share", f"{DATASET}.split": "split"},
+        says='datasets.{}.label_kind = "share" is only for measurement servers, remove it and datasets.{}.split',
+        mend={f"{DATASET}.label_kind": None, f"{DATASET}.split": None},
+    ),
+    Wrong(
+        "server",
+        {f"{DATASET}.label": None},
+        says="datasets.{}.label: a measurement server's dataset needs a label column",
+        mend={f"{DATASET}.label": "y"},
+    ),
+    *(
+        Wrong(
+            "server",
+            {f"{DATASET}.unknown_rows": "zero", f"{DATASET}.person": "who"},
+            says='datasets.{}.unknown_rows = "zero" cannot go with a person column, remove one of them',
+            mend={option: None},
+        )
+        for option in (f"{DATASET}.unknown_rows", f"{DATASET}.person")
+    ),
+    Wrong(
+        "server",
+        {f"{DATASET}.consumers": []},
+        says="datasets.{}.consumers is empty: name the active parties that may ask",
+        mend={f"{DATASET}.consumers": ["bank"]},
+    ),
+    *(
+        Wrong(
+            "server",
+            {f"{DATASET}.consumers": ["shop"]},
+            says="datasets.{}.consumers: {} is not an active party of [peers]: correct it, or add "
+            '[peers.{}] with role = "active"',
+            mend=mend,
+        )
+        for mend in ({f"{DATASET}.consumers": ["bank"]}, {"peers.shop": {"role": "active"}})
+    ),
+    *(
+        Wrong(
+            "server",
+            {f"{DATASET}.holders": ["shop"]},
+            says="datasets.{}.holders: {} is not a passive party of [peers]: correct it, or add "
+            '[peers.{}] with role = "passive"',
+            mend=mend,
+        )
+        for mend in ({f"{DATASET}.holders": ["post"]}, {"peers.shop": {"role": "passive"}})
+    ),
+    Wrong(
+        "numbers",
+        {f"{DATASET}.holders": ["post"]},
+        says="datasets.{}.holders: does nothing without binary labels, remove it",
+    ),
+    Wrong(
+        "numbers",
+        {f"{DATASET}.label_range": None},
+        says="datasets.{}.label_range is missing: labels that are numbers are released with noise as "
+        "wide as their public range, such as [0.0, 100.0]",
+        mend={f"{DATASET}.label_range": [0.0, 100.0]},
+    ),
+    Wrong(
+        "numbers",
+        {f"{DATASET}.unknown_rows": "zero"},
+        says='datasets.{}.unknown_rows = "zero" cannot go with label_kind = "number", remove it',
+    ),
+    *(
+        Wrong(
+            "server",
+            {f"{DATASET}.population": "visitors"},
+            says="datasets.{}.population: {} is not one of [populations] ({}); a population has the budget",
+            mend=mend,
+        )
+        for mend in (
+            {f"{DATASET}.population": "people"},
+            {"populations": {"visitors": {"epsilon": 1.0, "delta": 1e-5}}},
+        )
+    ),
+    # --- policy
+    Wrong(
+        "passive", {"policy.mechanisms": ["laplace"]}, says="{} is for a measurement server's datasets of label_kind"
+    ),
+    Wrong("passive", {"fit": {"time_limit_s": 3.0}}, says="{} is for a measurement server's datasets of label_kind"),
+    Wrong(
+        "passive",
+        {"policy.most_failed_uploads": 3},
+        says="policy.{}: ids are uploaded to a measurement server alone, remove it",
+    ),
+    Wrong("key-node", {"policy.least_common": 30}, says="policy.{}: data parties alone have rows to align, remove it"),
+    Wrong(
+        "active",
+        {"policy.models_per_row": 2},
+        says="policy.models_per_row: scores tell of a passive party's rows alone, remove it",
+    ),
+    *(
+        Wrong(
+            "passive",
+            {"policy.unsafe": ["leverage"], "policy.approve": "ask"},
+            says='unsafe does nothing with approve = "ask", which shows every flag to the operator: remove it',
+            mend={option: None},
+        )
+        for option in ("policy.unsafe",)
+    ),
+    Wrong(
+        "passive",
+        {"policy.least_epochs": 3},
+        says="without the protocol {}, {}, remove it",
+        mend={"policy.least_epochs": None},
+    ),
+    Wrong("passive", {"scores": {"url": "csv:s.csv"}}, says="scores: the active party alone gets any, remove it"),
+    Wrong(
+        "active",
+        {"scores.if_exists": "replace"},
+        says="if_exists does nothing without url: scores.csv is replaced with its report, remove it",
+    ),
+    Wrong(
+        "passive",
+        BUDGET,
+        says="populations: no dataset names one, so their budgets do nothing, remove them",
+        mend={"populations": None},
+    ),
+    # --- compute
+    Wrong("passive", {"compute.address": "tls://dask:1"}, says='{} does nothing with backend = "{}", remove it'),
+    Wrong(
+        "passive",
+        {"compute.workers": 1},
+        says='workers = 1 is only this process: set backend = "serial" and remove workers',
+        mend={"compute.backend": "serial", "compute.workers": None},
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", **TLS},
+        says='address is missing: backend = "dask" needs its scheduler, such as tls://scheduler:8786',
+        mend={"compute.address": "tls://scheduler:8786"},
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", "compute.address": "scheduler:8786", **TLS},
+        says="address: {} is not of the form tls://host:port",
+        mend={"compute.address": "tls://scheduler:8786"},
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", "compute.address": "tcp://scheduler:8786", **TLS},
+        says="address: tcp:// is for a scheduler on this machine; to any other it is tls://",
+        mend={"compute.address": "tls://scheduler:8786"},
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", "compute.address": "tcp://localhost:8786", "compute.key": "k.pem"},
+        says="{} does nothing with a tcp:// address, remove it",
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", "compute.address": "tls://dask:8786", **TLS, "compute.key": None},
+        says="{} is missing: tls:// needs certificate, key and authority",
+        mend=TLS,
+    ),
+    Wrong(
+        "passive",
+        {"compute.backend": "dask", "compute.address": "tls://dask:8786", **TLS, "compute.authority": "a.pem"},
+        says="compute.authority is that of [identity], which other organisations have certificates of",
+        mend={"compute.authority": "cluster/authority.pem"},
+    ),
+    # --- the rest
+    Wrong(
+        "passive",
+        {"listen": "post"},
+        says="{} is not host:port with a port from 0 to 65535",
+        mend={"listen": "0.0.0.0:7100"},
+    ),
+    Wrong(
+        "passive",
+        {"peers.post.address": "post"},
+        says="write host:port, or [address]:port for IPv6",
+        mend={"peers.post.address": "[::1]:7100"},
+    ),
+    Wrong(
+        "key-node",
+        {"peers.coordinator.role": "active"},
+        says='names no peer with role = "coordinator": nobody could propose a job',
+        mend={"peers.coordinator.role": "coordinator"},
+    ),
+]
+
+
+@each_case("role", PARTIES)
+def test_what_the_mistakes_are_made_in_is_right_itself(tmp_path: Path, role: str) -> None:
+    load(tmp_path, PARTIES[role])
+
+
+def load(directory: Path, values: dict[str, Any]) -> None:
+    path = directory / "party.toml"
+    path.write_text(tomli_w.dumps(values))
+    load_party(path)
+
+
+@each_case("wrong", CASES, ids=lambda wrong: f"{wrong.job}: {wrong.changes}")
+def test_a_party_file_is_mended_as_its_error_says(tmp_path: Path, wrong: Wrong) -> None:
+    values = with_changes(PARTIES[wrong.job], wrong.changes)
+    with refused(wrong.says) as told:
+        load(tmp_path, values)
+    told.text = told.text.replace(f"{tmp_path / 'party.toml'}: ", "")
+    load(tmp_path, follow(values, told, wrong.mend))

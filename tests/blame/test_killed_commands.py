@@ -154,10 +154,11 @@ def test_a_submitted_job_goes_on_without_its_coordinator(project_of_two: TwoPart
     project_of_two.start("shop", "meter")
     with project_of_two.submitting() as submit:
         session = submit.stdout.readline().split()[1]
-        until(lambda: "session starts" in project_of_two.log("shop"), lambda: project_of_two.log("shop"))
+        for party in ("shop", "meter"):  # it starts one after the other
+            until(lambda of=party: "session starts" in project_of_two.log(of), lambda of=party: project_of_two.log(of))
         submit.send_signal(signal.SIGKILL)
     jobs = until_ended(project_of_two, session)
-    assert [job["state"] for job in jobs] == ["DONE"]
+    assert [job["state"] for job in jobs] == ["DONE"], project_of_two.log("shop") + project_of_two.log("meter")
     assert list(project_of_two.path("state/shop/models").glob(f"{session}/model.json"))
 
 

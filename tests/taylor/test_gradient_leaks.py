@@ -36,7 +36,7 @@ from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS, Grid, Ro
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.taylor.leaks import leaks_of
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings, UnsafeFlag
-from blindfit.parties.wire.error_codes import MAX_FIELD_CHARS
+from blindfit.parties.wire.error_codes import MAX_FIELD_BYTES
 from tests.each_case import each_case
 
 JOB = TaylorSettings()
@@ -255,7 +255,7 @@ def test_each_way_out_of_a_small_batch_leads_out(
     plan = plan_with(train, batch_rows, *held_out)
     in_force = {"leverage": rules.features, "label-bits": rules.labels}
     for leak in check_batches(named, plan, rules):
-        assert len(str(leak)) <= MAX_FIELD_CHARS  # others are told all of it
+        assert len(str(leak).encode()) <= MAX_FIELD_BYTES  # others are told all of it
         if not in_force[leak.flag]:
             continue
         first, *others = re.split(r"; or ", leak.advice)

@@ -58,8 +58,8 @@ class PolicySettings(Settings):
     # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again, on coarser scores
     models_per_row: int = Field(1, ge=1)
     least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
-    most_epsilon: float = Field(1.0, gt=0)  # of one job
-    most_delta: float = Field(1e-5, ge=0, lt=0.5)  # of one job
+    most_epsilon: float = Field(1.0, gt=0)  # largest privacy.epsilon of one job; a larger one is refused
+    most_delta: float = Field(1e-5, ge=0, lt=0.5)  # largest privacy.delta of one job; a larger one is refused
     unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
     approve: Literal["auto", "ask"] = "auto"  # "ask": a job waits until the operator has said yes (blindfit approve)
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine

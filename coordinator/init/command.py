@@ -124,7 +124,7 @@ def _walr(row_id: str, seats: Sequence[Seat], out: Path) -> dict[str, str]:
     protocols = ("walr", "evaluate")
     texts = {f"{seat.name}.toml": files.party_text(seat, seats, row_id, out, protocols) for seat in seats}
     tables: Mapping[str, list[str]] = {
-        "privacy": [f"epsilon = {EPSILON}  # of {files.BUDGET} that the label holder's file allows", "delta = 1e-5"],
+        "privacy": [f"epsilon = {EPSILON}  # the budget in the label holder's file is {files.BUDGET}", "delta = 1e-5"],
         "split": ["test_fraction = 0.2"],
     }
     return {**texts, "job.toml": files.job_text("walr", "walr", seats, tables, _head(out))}

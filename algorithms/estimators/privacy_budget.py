@@ -7,8 +7,9 @@ A grid search fits a model for each setting and fold, and each fit is a release 
     budget.spent()
 
 each is counted before its noise is drawn. All fits are taken to be about the same rows, as if nobody knew which fold is
-where: that never says too little. A fit whose release this process remembers (remembered.py) spends nothing. No other
-process counts: while a budget is open no estimator is pickled, and a forked process fits none.
+where: that never says too little. A release that is used again (remembered.py) counts once in each budget, also if it
+was drawn before the budget was opened. No other process counts: while a budget is open no estimator is pickled, and a
+forked process fits none.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _lock = threading.RLock()
 
 
 class PrivacyBudget:
-    """Counts every fit inside a `with`, of all threads; budgets within budgets all count.
+    """Counts the release of every fit inside a `with`, of all threads; budgets within budgets all count.
+
+    A release that several fits use is counted once, be it drawn inside the `with` or before.
 
     Args:
         epsilon, delta: that no composition of the fits passes.
@@ -41,25 +44,31 @@ class PrivacyBudget:
         check_epsilon(epsilon)
         check_delta(delta)
         self.epsilon, self.delta, self.name = epsilon, delta, name
-        self._events: list[ReleaseEvent] = []
+        self._charged: dict[int, ReleaseEvent] = {}  # by the number of the draw
         self._process = 0  # in which it is open
 
     def __repr__(self) -> str:
-        return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {len(self._events)} releases)"
+        return f"PrivacyBudget(spent {self.spent():.4g} of epsilon {self.epsilon:g}, {self.releases} releases)"
 
     @property
     def releases(self) -> int:
-        return len(self._events)
+        return len(self._charged)
 
     def spent(self) -> float:
         """The epsilon of all fits together, at `delta`."""
-        return accountant.spent_epsilon(self._events, self.delta)
+        return accountant.spent_epsilon(list(self._charged.values()), self.delta)
 
     def left(self) -> float:
         return max(0.0, self.epsilon - self.spent())
 
-    def charge(self, event: ReleaseEvent) -> None:
-        """Before the noise is drawn.
+    def charge(self, event: ReleaseEvent, draw: int) -> bool:
+        """Count a release before its noise is drawn, or before it is used again.
+
+        Args:
+            draw: its number: the same release is counted once.
+
+        Returns:
+            Whether it was not counted yet.
 
         Raises:
             BudgetExhausted: with it, all would be more than epsilon.
@@ -68,7 +77,9 @@ class PrivacyBudget:
         """
         if self._process != os.getpid():
             raise _elsewhere()
-        if not accountant.fits(self._events, event, self.epsilon, self.delta):
+        if draw in self._charged:
+            return False
+        if not accountant.fits(list(self._charged.values()), event, self.epsilon, self.delta):
             requested = accountant.composed_epsilon([event], self.delta)
             raise BudgetExhausted(
                 population=self.name,
@@ -77,7 +88,8 @@ class PrivacyBudget:
                 requested=requested,
                 hint="try fewer settings or folds, lower the epsilon of each fit, or raise that of the PrivacyBudget",
             )
-        self._events.append(event)
+        self._charged[draw] = event
+        return True
 
     def __enter__(self) -> PrivacyBudget:
         with _lock:
@@ -94,15 +106,17 @@ class PrivacyBudget:
             _open.remove(self)
 
 
-def charge(event: ReleaseEvent) -> None:
-    """Every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent, PrivacyError."""
+def charge(event: ReleaseEvent, draw: int) -> None:
+    """Charge every open budget, or none of them. Raises BudgetExhausted, UnsupportedEvent, PrivacyError."""
+    charged: list[PrivacyBudget] = []
     with _lock:
-        for place, budget in enumerate(_open):
+        for budget in _open:
             try:
-                budget.charge(event)
+                if budget.charge(event, draw):
+                    charged.append(budget)
             except PrivacyError:
-                for charged in _open[:place]:
-                    charged._events.pop()
+                for other in charged:
+                    del other._charged[draw]
                 raise
 
 

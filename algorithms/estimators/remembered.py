@@ -9,6 +9,7 @@ The digests of requests end with their process, so they need no `DigestFormat`: 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -25,26 +26,29 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 T = TypeVar("T")
 
 MOST_REMEMBERED = 1024  # the oldest is forgotten: asked for again, it is drawn and spent again
-_released: OrderedDict[bytes, Any] = OrderedDict()
+_released: OrderedDict[bytes, tuple[int, Any]] = OrderedDict()
+_draws = itertools.count()
 _lock = threading.Lock()
 
 
 def remembered(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
-    """What `draw` gave when this request was made first.
+    """Return what `draw` gave when this request was made first.
 
     Args:
-        event: what open budgets are charged, before it is drawn.
+        event: what open budgets are charged, before it is drawn. A budget that was opened after the draw is charged too,
+            as it counts all that is seen of the rows within it.
         request: all that determines the release but its noise: arrays, numbers, texts, dataclasses of these.
     """
     key = _digest(request)
     with _lock:  # held while drawing: two threads that ask the same must not draw twice
+        number = _released[key][0] if key in _released else next(_draws)
+        privacy_budget.charge(event, number)
         if key not in _released:
-            privacy_budget.charge(event)
-            _released[key] = draw()
+            _released[key] = number, draw()
         _released.move_to_end(key)
         while len(_released) > MOST_REMEMBERED:
             _released.popitem(last=False)
-        return cast(T, _released[key])
+        return cast(T, _released[key][1])
 
 
 def _digest(request: tuple[Any, ...]) -> bytes:

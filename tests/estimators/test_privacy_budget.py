@@ -54,7 +54,7 @@ def test_every_fit_of_a_search_is_counted(rows: tuple[np.ndarray, np.ndarray], t
     with PrivacyBudget(3.0) as budget, joblib.parallel_config("threading"):
         search(n_jobs=threads).fit(*rows)
     assert budget.releases == 4
-    assert budget.spent() == composed_epsilon(budget._events, 1e-5)
+    assert budget.spent() == composed_epsilon(list(budget._charged.values()), 1e-5)
     assert 0.3 < budget.spent() < 1.2  # Gaussian releases compose to less than their sum
     assert budget.left() == 3.0 - budget.spent()
     WALRClassifier(epsilon=0.3, release="outside").fit(*rows)
@@ -93,6 +93,26 @@ def test_numbers_of_another_type_ask_for_the_same_release(
         assert again.tolist() == weights.tolist()
         clone(model).set_params(epsilon=1.5).fit(*rows)
         assert budget.releases == 2
+
+
+def test_a_release_of_before_is_counted_once_by_each_budget_that_uses_it(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = WALRClassifier(epsilon=0.8).fit(*rows)
+    with PrivacyBudget(0.5) as small, pytest.raises(BudgetExhausted):
+        clone(model).fit(*rows)
+    assert small.releases == 0
+    for _ in range(2):
+        with PrivacyBudget(1.0) as budget:
+            again = [clone(model).fit(*rows).coef_.tolist() for _ in range(3)]
+        assert again == [model.coef_.tolist()] * 3
+        assert budget.releases == 1
+    with budget:
+        clone(model).fit(*rows)
+        assert budget.releases == 1
+        monkeypatch.setattr(remembered, "_released", OrderedDict())  # forgotten: this is another draw
+        with pytest.raises(BudgetExhausted):
+            clone(model).fit(*rows)
 
 
 def test_budgets_within_budgets_count_both_or_neither(rows: tuple[np.ndarray, np.ndarray]) -> None:

@@ -35,7 +35,7 @@ def remembered(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
     """Return what `draw` gave when this request was made first.
 
     Args:
-        event: what open budgets are charged, before it is drawn. A budget that was opened after the draw is charged too,
+        event: what open budgets are charged, before it is drawn. One that was opened after the draw is charged too,
             as it counts all that is seen of the rows within it.
         request: all that determines the release but its noise: arrays, numbers, texts, dataclasses of these.
     """

@@ -112,14 +112,15 @@ def number(text, name):
     text = text.strip()
     if not text or text.lower() in ("nan", "+nan", "-nan"):
         return None
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
     if not NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError(f"column {name}: not a finite number")
     return float(text)
 
 
 def truth(text, name):
-    found = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
-    found = number(text, name) if found is None else found
+    found = number(text, name)
     if found not in (None, 0.0, 1.0):
         raise ValueError(f"column {name}: neither true nor false")
     return found

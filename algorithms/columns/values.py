@@ -96,8 +96,7 @@ def to_numbers(column: Any) -> Floats:
         column = column.cast(pa.string())
         kind = column.type
     if is_text(kind):
-        texts = _without_empty(pc.utf8_trim_whitespace(column))
-        numbers = _parsed(texts, pa.float64(), "not a number")
+        numbers = _numbers_in_texts(_without_empty(pc.utf8_trim_whitespace(column)))
     elif pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = pc.cast(column, pa.float64(), safe=False)
     else:
@@ -109,13 +108,19 @@ def to_numbers(column: Any) -> Floats:
     return values
 
 
+def _numbers_in_texts(texts: Any) -> Any:
+    """Return the numbers; the words true and false are 1 and 0, as booleans of other sources are."""
+    try:
+        return _parsed(texts, pa.float64(), "not a number")
+    except BadValue:
+        words = pc.index_in(pc.utf8_lower(texts), value_set=pa.array(["false", "true"]))
+        if words.null_count == len(words):
+            raise
+        return _parsed(pc.coalesce(words.cast(pa.string()), texts), pa.float64(), "not a number")
+
+
 def to_truths(column: Any) -> Floats:
     """Raises BadValue: a value is neither true nor false."""
-    column = plain(column)
-    if is_text(column.type):
-        texts = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        words = pc.index_in(texts, value_set=pa.array(["false", "true"]))
-        column = pc.coalesce(words.cast(pa.string()), texts)
     hint = "write it as true or false, or as 1 or 0"
     try:
         values = to_numbers(column)

@@ -65,6 +65,11 @@ class Advice:
             ways.append(f'set {self.table}.missing = "mean" to put the column\'s mean in their place')
         return ", or ".join(ways)
 
+    def near_positive(self) -> str:
+        """Return what to do about a label that differs only in spelling from the text of label 1."""
+        alike = "write this label in one way in all rows"
+        return alike if self.settings is None else f"{alike}, or correct {self.table}.positive"
+
     def labels(self, *, binary: bool) -> str:
         """Return what to do about a label that is not a number."""
         if not binary:

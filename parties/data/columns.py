@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.algorithms.columns import values
+from blindfit.algorithms.columns.levels import loosely
 from blindfit.algorithms.columns.record import TableColumn
 from blindfit.algorithms.columns.spelling import one_spelling
 from blindfit.algorithms.columns.tables import MISSING, converted_column
@@ -100,13 +101,15 @@ def to_labels(
     """Return labels, shape (n,): uint8 in {0, 1} where `binary`, else float64. A label is never missing.
 
     Args:
-        positive: the text of label 1; every other text is 0.
+        positive: the text of label 1; every other text is 0, and one that differs from it only in capitals, spaces or
+            the form of a number is refused.
     """
     if positive is not None:
         with located(origin, name, first_row):
             texts = values.to_known_levels(column, [positive])
         if (row := values.first(texts.is_null())) is not None:
             raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
+        _refuse_near(texts, positive, name=name, first_row=first_row, origin=origin)
         found: NDArray[np.uint8] = pc.equal(texts, pa.scalar(positive)).to_numpy(zero_copy_only=False).astype(np.uint8)
         return found
     hint = origin.advice.labels(binary=binary)
@@ -119,6 +122,19 @@ def to_labels(
         row = first_row + int(strange[0])
         raise origin.error("the label is neither 0 nor 1", row=row, column=name, hint="write labels as 0 and 1")
     return labels.astype(np.uint8)
+
+
+def _refuse_near(texts: Any, positive: str, *, name: str, first_row: int, origin: Origin) -> None:
+    others = pc.unique(texts).to_pylist()
+    near = [text for text in others if text != positive and loosely(text) == loosely(positive)]
+    if near:
+        row = values.first(pc.is_in(texts, value_set=pa.array(near, pa.string())))
+        raise origin.error(
+            f"the label differs only in spelling from {positive!r}, the text of label 1",
+            row=first_row + (row or 0),
+            column=name,
+            hint=origin.advice.near_positive(),
+        )
 
 
 def to_shares(column: Any, *, name: str, first_row: int, origin: Origin) -> NDArray[np.uint64]:

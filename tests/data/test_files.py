@@ -111,7 +111,16 @@ def test_string_where_a_number_belongs(tmp_path):
     csv_refused(tmp_path, text, message, 'remove "x" from datasets.visits.features', features=["x"], batch_rows=256)
 
 
-@each_case("value", ["1,5", "0x1F", "1 2", "true", "--"])
+@each_case("words", [("true", "false"), (" True ", "FALSE"), ("TRUE", "0"), ("1.0", "False")])
+def test_true_and_false_are_1_and_0(tmp_path, words):
+    """As pandas writes booleans, and as the booleans of other sources are; of labels too."""
+    write_text(tmp_path, f"id,x,y\na,{words[0]},{words[0]}\nb,{words[1]},{words[1]}\n")
+    (batch,) = read(tmp_path, "rows.csv", features=["x"], label="y")
+    assert batch.features.tolist() == [[1.0], [0.0]]
+    assert batch.labels.tolist() == [1, 0]
+
+
+@each_case("value", ["1,5", "0x1F", "1 2", "yes", "truth", "--"])
 def test_no_number(tmp_path, value):
     csv_refused(tmp_path, f'id,x\na,1\nb,"{value}"\n', ", row 2 (line 3), column x: not a number", features=["x"])
 

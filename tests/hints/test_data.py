@@ -282,6 +282,23 @@ def test_labels_that_are_texts(tmp_path: Path) -> None:
     party.publish()
 
 
+@each_case("way", ["rows", "option"])
+@each_case("spelling", ["YES", " Yes ", "y es"])
+def test_a_label_that_differs_only_in_spelling(tmp_path: Path, way: str, spelling: str) -> None:
+    """It would be label 0."""
+    party = Party.of(tmp_path, f"id,age,y\na,1,yes\nb,2,no\nc,2,{spelling}\n", positive="yes")
+    with refused("write this label in one way in all rows") as told:
+        party.publish()
+    assert "row 3 (line 4), column y: the label differs only in spelling from 'yes'" in told.text
+    if way == "rows":
+        party.rewrite(spelling, "yes")
+    else:
+        rows = tmp_path / "rows.csv"
+        rows.write_text(rows.read_text().replace(",yes", f",{spelling}"))
+        Told(says(", or correct {}.positive")).hear(told.text)
+        party.set(positive=spelling.strip())
+
+
 def test_labels_that_are_other_numbers(tmp_path: Path) -> None:
     party = Party.of(tmp_path, "id,age,y\na,1,1\nb,2,2\n")
     with refused("write labels as 0 and 1"):
@@ -307,7 +324,7 @@ def test_labels_that_are_all_the_same(tmp_path: Path, text: str) -> None:
 
 
 def test_a_text_of_label_1_that_no_row_has(tmp_path: Path) -> None:
-    party = Party.of(tmp_path, "id,age,y\na,1,yes\nb,2,no\n", positive="Yes")
+    party = Party.of(tmp_path, "id,age,y\na,1,yes\nb,2,no\n", positive="true")
     with refused("no row has the text {}, which stands for label 1: correct {}; capitals count") as told:
         party.publish()
     assert "datasets.rows.positive" in told.text

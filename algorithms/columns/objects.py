@@ -21,14 +21,14 @@ from blindfit.algorithms.columns import values as arrow
 from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.columns.values import BadValue
 
-_NO_VALUE = frozenset({"NAType", "NaTType"})  # of pandas, which is not imported here
+_NO_VALUE = frozenset({"NAType", "NaTType", "MaskedConstant"})  # of pandas, which is not imported here, and NumPy
 _WITH_ONE_TEXT = (uuid.UUID, ipaddress.IPv4Address, ipaddress.IPv6Address, dt.time)
 _NETWORKS = (ipaddress.IPv4Network, ipaddress.IPv6Network, ipaddress.IPv4Interface, ipaddress.IPv6Interface)
 _NOT_UTF8 = "the text is not UTF-8"
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether the object stands for no value: None, a float that is NaN, pandas' NA and NaT."""
+    """Return whether the object stands for no value: None, NaN, pandas' NA and NaT, a masked element of NumPy."""
     if value is None or type(value).__name__ in _NO_VALUE:
         return True
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -181,7 +181,9 @@ def _moment(value: Any) -> int | None:
     if isinstance(value, dt.datetime):
         epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC if value.tzinfo else None)
         found = pa.array([(value - epoch) // dt.timedelta(microseconds=1)]).cast(pa.timestamp("us"))
-    elif isinstance(value, str | np.datetime64 | dt.date):
+    elif isinstance(value, np.datetime64):
+        found = pa.array(np.array([value]))  # Arrow takes no day of NumPy from a list
+    elif isinstance(value, str | dt.date):
         found = pa.array([_sound(value) if isinstance(value, str) else value])
     else:
         raise BadValue(arrow.NOT_A_DATE, hint=arrow.HINT_DATES)

@@ -115,7 +115,7 @@ def arrow_of(column: Any, name: str, kind: Kind) -> Any:
         return typed
     values = list(column)
     if kind == "category":  # a level of another type gets its spelling by its type
-        with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
+        with suppress(pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError):
             return pa.array(values, from_pandas=True)
     return objects.MAKERS[kind](values)
 
@@ -124,17 +124,27 @@ def _typed(column: Any, name: str) -> Any:
     """Return an Arrow array of a column whose library knows the type; None of a column of Python's objects."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
-    if isinstance(column, str) or len(np.shape(column)) != 1:
-        raise DataError(f"column {name} must be one column of values, not of shape {np.shape(column)}")
+    shape = _shape(column)
+    if isinstance(column, str) or len(shape) != 1:
+        raise DataError(f"column {name} must be one column of values, not of shape {shape}")
     dtype = getattr(column, "dtype", None)
     if dtype is None:
         return None
     if isinstance(dtype, np.dtype):
-        return _typed_by_numpy(np.asarray(column))
+        typed = _typed_by_numpy(np.asarray(column))
+        is_masked = typed is not None and np.ma.is_masked(column)
+        return pc.if_else(pa.array(np.ma.getmaskarray(column)), None, typed) if is_masked else typed
     try:
         return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
         return None  # a type that Arrow does not know
+
+
+def _shape(column: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(column)
+    except ValueError:  # lists of several lengths, each of which is one value of another type
+        return (len(column),)
 
 
 def _typed_by_numpy(column: NDArray[Any]) -> Any:

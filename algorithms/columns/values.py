@@ -14,6 +14,7 @@ An empty text is no value, and neither is null or a NaN among numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,8 @@ def to_known_levels(column: Any, known: Sequence[str]) -> Any:
         return _respelled(column.cast(pa.string()), known, lambda level: level.lower())
     if _is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = to_numbers(column)
-        texts = column.cast(pa.string()) if _is_whole(kind) else pa.array(map(_shortest, numbers.tolist()), pa.string())
+        is_float = pa.types.is_floating(kind)
+        texts = pa.array(map(_shortest, numbers.tolist()), pa.string()) if is_float else column.cast(pa.string())
         return _respelled(texts, known, _as_number)
     return to_fields(column) if pa.types.is_timestamp(kind) else to_levels(column)
 
@@ -289,12 +291,13 @@ def _respelled(texts: Any, known: Sequence[str], meaning: Callable[[str], Any]) 
     return pa.array([others.get(text, text) for text in texts.to_pylist()], pa.string())
 
 
-def _as_number(text: str) -> float | None:
+def _as_number(text: str) -> Decimal | None:
+    """Return exactly the number that a text writes: two long keys may be one float."""
     try:
         (number,) = to_numbers(pa.array([text])).tolist()
-    except BadValue:
+        return None if np.isnan(number) else Decimal(text.strip())
+    except (BadValue, InvalidOperation):  # the texts true and false write no number
         return None
-    return None if np.isnan(number) else float(number)
 
 
 def _shortest(number: float) -> str | None:

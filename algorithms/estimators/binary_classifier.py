@@ -17,7 +17,7 @@ from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.estimators.privacy_budget import refuse_another_process
 from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.named_columns import in_order, names_in, record_of
+from blindfit.algorithms.statistics.named_columns import in_order, names_in, record_of, without_mask
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -101,6 +101,7 @@ def _without_dates(X: Any) -> Any:
     """Raises DataError: an array holds dates, of which NumPy would silently make numbers of some unit."""
     if hasattr(X, "tocsr"):  # a sparse matrix, which scikit-learn refuses
         return X
+    X = without_mask(X)
     try:
         found = np.asarray(X)
     except ValueError:  # rows of several lengths, which scikit-learn refuses

@@ -106,7 +106,7 @@ def _filled(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floa
 
 def real_matrix(rows: Any) -> Floats:
     """Raises DataError: no matrix of numbers, or one without columns."""
-    found = np.asarray(rows)
+    found = np.asarray(without_mask(rows))
     if found.dtype.kind not in "biufO" or (found.dtype.kind == "O" and not all(map(_is_number, found.flat))):
         raise DataError(
             "rows without names must hold numbers only, no dates or texts",
@@ -116,6 +116,11 @@ def real_matrix(rows: Any) -> Floats:
     if matrix.ndim != 2 or not matrix.shape[1]:
         raise DataError(f"rows must be a matrix with at least one column, not of shape {matrix.shape}")
     return matrix
+
+
+def without_mask(rows: Any) -> Any:
+    """Return an array with NaN where NumPy's mask says that there is no value; NumPy itself would drop the mask."""
+    return rows.astype(object).filled(np.nan) if np.ma.is_masked(rows) else rows
 
 
 def _is_number(value: Any) -> bool:

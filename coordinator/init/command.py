@@ -76,6 +76,12 @@ def _seats(asked: Asked) -> tuple[str, list[Seat]]:
                 f"the label {asked.label} is a number, and an aggregate needs labels 0 and 1",
                 hint="name the value that counts as label 1, all others being 0: --positive VALUE",
             )
+        if not read.n_features and role != "measurement":
+            left = f": it leaves out {', '.join(read.left_out)}" if read.left_out else ""
+            raise ConfigError(
+                f"{path} has no column to learn from{left}",
+                hint="add a column of numbers, of dates or of texts with few levels, or leave the table out",
+            )
         found.append(Seat(name, role, read))
     found.sort(key=lambda seat: seat.role != "active")
     _check_common(found)

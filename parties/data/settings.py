@@ -145,11 +145,6 @@ class DatasetSettings(BaseModel):
         """Whether a missing value becomes a mean."""
         return self.missing in ("mean", "indicator")
 
-    @property
-    def levels_are_found(self) -> bool:
-        """Whether some columns are made of what the rows hold."""
-        return self.missing == "indicator" or (isinstance(self.categories, tuple) and bool(self.categories))
-
     def declared(self) -> dict[str, frozenset[str]]:
         """Return the texts that are values by name in each column, whatever words stand for "no value"."""
         levels = self.categories if isinstance(self.categories, dict) else {}

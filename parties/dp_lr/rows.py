@@ -23,7 +23,7 @@ from blindfit.parties.training.feature_bounds import scale_of
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import held_out
-from blindfit.parties.training.unit import refuse_filled, refuse_persons
+from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +73,7 @@ def check_private(source: Source) -> Source:
     name = source.name
     _check_has_both(source)
     refuse_persons(source.settings, name, "a dp-lr job")
-    refuse_filled(source.settings, name)
+    refuse_dependent_rows(source)
     return source
 
 

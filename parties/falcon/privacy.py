@@ -18,7 +18,7 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.feature_bounds import in_order
-from blindfit.parties.training.unit import refuse_filled, refuse_persons
+from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
 
 UNIT = "each row, features of all parties and label"
 
@@ -54,5 +54,5 @@ def check_dataset(job: FalconJob, source: Source, dataset: PartyDatasetSettings)
     """Raises ConfigError: no budget, persons, filled values, or a column without bounds."""
     population_of(dataset, source.name)
     refuse_persons(source.settings, source.name, "a falcon job with privacy.epsilon")
-    refuse_filled(source.settings, source.name)
+    refuse_dependent_rows(source)
     in_order(job.falcon.bounds(), source.feature_names, "falcon.feature_bounds")

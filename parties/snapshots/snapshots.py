@@ -514,7 +514,7 @@ def record_of(row: SnapshotRow) -> TableRecord:
         else:
             kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
             columns.append(TableColumn(name, kind, missing=rule))
-    return TableRecord(tuple(columns), missing_words=tuple(meaning.get("missing_words") or MISSING_WORDS))
+    return TableRecord(tuple(columns), missing_words=tuple(meaning.get("missing_words", MISSING_WORDS)))
 
 
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import Source
 
 UNDER_LABEL_DP = "a vertical training with privacy.epsilon"
 
@@ -21,14 +22,18 @@ def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
         )
 
 
-def refuse_filled(dataset: DatasetSettings, name: str) -> None:
-    """Raises ConfigError: what becomes of a missing value would depend on other rows, or change their number."""
-    if dataset.missing != "refuse":
+def refuse_dependent_rows(source: Source) -> None:
+    """Raises ConfigError: a row's numbers, or how many columns there are, would depend on other rows.
+
+    The levels are judged by the record of the columns: the settings of a snapshot do not say how its levels were found.
+    """
+    name, missing = source.name, source.settings.missing
+    if missing != "refuse":
         raise ConfigError(
-            f'datasets.{name}.missing = "{dataset.missing}": one row would then change others, or their number',
+            f'datasets.{name}.missing = "{missing}": one row would then change others, or their number',
             hint="fill in missing values beforehand, by a rule that looks at no other row",
         )
-    if dataset.levels_are_found:
+    if any(column.kind == "category" and not column.declared for column in source.record.columns):
         raise ConfigError(
             f"datasets.{name}.categories: levels that are found in the rows would tell of them",
             hint=f"name the levels that are known without the rows, such as datasets.{name}.categories = "

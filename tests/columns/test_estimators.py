@@ -114,6 +114,13 @@ def test_dates_of_an_array_are_refused(fit: str, rows: Any) -> None:
         FITS[fit](rows)
 
 
+@pytest.mark.parametrize("fit", ["walr", "dp-lr"])
+def test_masked_numbers_of_an_array_are_refused(fit: str) -> None:
+    """NumPy would drop the mask, and the fit learn from what lies under it."""
+    with pytest.raises(ValueError, match="contains NaN"):
+        FITS[fit](np.ma.array(NUMBERS, mask=NUMBERS > 10_000))
+
+
 def test_a_public_models_file_has_the_record(tmp_path: Path) -> None:
     model = pretrain(TABLES["pandas"](), LABELS)
     (tmp_path / "pretrained.json").write_text(model.to_json())

@@ -210,6 +210,15 @@ def test_a_dataset_that_was_published_before_there_were_words_is_not_described_a
     back.close()
 
 
+@each_case("words", [[], ["-"]])
+def test_a_model_remembers_the_words_of_its_training(tmp_path: Path, words: list[str]) -> None:
+    """With no words at all NA is a level; scorer.py took it for no value."""
+    (tmp_path / "rows.csv").write_text("id,age\na,30\nb,40\n")
+    rows = NewRows(tmp_path, model_of(CASES["number"].column), dataset={"missing_words": words})
+    assert list(rows.snapshots.publish("new").source().record.missing_words) == words
+    rows.close()
+
+
 BEFORE = {
     "url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing", "positive",
     "categories", "dates", "population", "columns", "levels", "indicators", "distinct",

@@ -241,7 +241,9 @@ CASES = {
             "missing": ["north", None, "west"],
             "empty": ["north", "", "west"],
             "lists": pa.array([["north"], ["süd"], ["west"]]),
+            "lists of several lengths": [["north"], ["süd", "west"], []],
             "bytes": pa.array([b"north", b"x", b"y"]),
+            "days of NumPy": [np.datetime64("1990-05-31", "D")] * 3,
         },
         ["", "NA", " null ", '""'],
     ),
@@ -257,6 +259,18 @@ CASES = {
             "pandas category": pd.Series([1, 2, 30]).astype("category"),
         },
         {"plain": ["1", "2", "30"]},
+    ),
+    "category of keys that are one float": Case(
+        TableColumn("code", "category", ("9007199254740992", "1"), ("9007199254740994",)),
+        [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]],
+        {
+            "texts": ["9007199254740992", "9007199254740993", "1"],
+            "int64": np.array([2**53, 2**53 + 1, 1]),
+            "objects": [2**53, 2**53 + 1, 1],
+            "decimals": pa.array([Decimal(2**53), Decimal("9007199254740993.0"), Decimal(1)]),
+            "fine decimals": pa.array([Decimal(2**53), Decimal("1.00000000000000000001"), Decimal(1)]),
+        },
+        {"plain": ["9007199254740992", "9007199254740993", "1"]},
     ),
     "category of booleans": Case(
         TableColumn("is", "category", ("False", "True"), ()),
@@ -282,6 +296,8 @@ CASES = {
             "NaN": [30.0, float("nan"), np.nan],
             "None": [30.0, None, None],
             "pandas Int64": pd.Series([30, pd.NA, pd.NA], dtype="Int64"),
+            "masked": np.ma.array([30, 8, 9], mask=[False, True, True]),
+            "masked objects": np.ma.array([30, 8, 9], mask=[False, True, True], dtype=object),
             "objects": pd.Series([30, pd.NA, None], dtype=object),
             "decimals": [Decimal(30), None, Decimal("NaN")],
             "texts": ["30", None, ""],
@@ -296,7 +312,10 @@ CASES = {
         [[7455.0, 0.0], [100.5, 1.0], [100.5, 1.0]],
         {
             "NaT": pd.Series([pd.Timestamp(1990, 5, 31), pd.NaT, pd.NaT]),
+            "masked": np.ma.array(np.array(["1990-05-31"] * 3, "datetime64[D]"), mask=[False, True, True]),
             "None": [BORN[0], None, None],
+            "days of NumPy": [np.datetime64("1990-05-31", "D"), np.datetime64("NaT", "D"), None],
+            "nanoseconds of NumPy": [np.datetime64("1990-05-31", "ns"), None, np.datetime64("NaT")],
             "datetime64": np.array(["1990-05-31", "NaT", "NaT"], "datetime64[ns]"),
             "texts": ["1990-05-31", None, ""],
         },
@@ -391,3 +410,9 @@ def test_an_array_has_the_models_own_numbers() -> None:
     part = model_of(CASES["date"].column)
     assert part.score_parts(np.array(DAYS)).tolist() == part.score_parts({"born": BORN}).tolist()
     assert part.score_parts([[Decimal("7455")], [True]]).tolist() == scores(part, [[7455.0], [1.0]])
+
+
+def test_a_masked_number_of_an_array_is_no_value() -> None:
+    part = model_of(CASES["number"].column)
+    with pytest.raises(DataError, match="row 1, column age: nan is not a finite number"):
+        part.score_parts(np.ma.array([[30.0], [40.0]], mask=[[False], [True]]))

@@ -16,7 +16,7 @@ from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source
-from blindfit.parties.training.unit import refuse_filled
+from blindfit.parties.training.unit import refuse_dependent_rows
 from tests.data.tables import write
 from tests.each_case import each_case
 
@@ -181,13 +181,11 @@ def test_a_column_that_is_called_as_an_indicator_is_refused_and_one_that_looks_l
     assert found["age="] == [0, 1, 0, 0]
 
 
-def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows() -> None:
+def test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows(tmp_path: Path) -> None:
     """Under differential privacy of rows even the number of columns would be of the rows."""
-    found = DatasetSettings(url="a.csv", id="id", features="rest", categories=("region",))
     with pytest.raises(ConfigError, match="levels that are found in the rows would tell of them"):
-        refuse_filled(found, "people")
-    given = DatasetSettings(url="a.csv", id="id", features="rest", categories={"region": ("north",)})
-    refuse_filled(given, "people")
+        refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse"))
+    refuse_dependent_rows(opened(tmp_path, ROWS, missing="refuse", categories={"region": ["north"]}))
 
 
 def test_a_table_is_read_as_a_model_has_its_columns(tmp_path: Path) -> None:

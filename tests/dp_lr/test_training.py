@@ -347,6 +347,21 @@ def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[s
         clinic.run()
 
 
+def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> None:
+    """A snapshot keeps what its levels are, and its settings do not say who named them."""
+    path = clinic.directory / "patients.csv"
+    header, *lines = path.read_text().splitlines()
+    wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
+    path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
+    clinic.edit(**changed_dataset(categories=["ward"]))
+    with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels that are found in the rows"):
+        clinic.run(dp_lr={})
+    assert entries(clinic) == []
+    clinic.edit(**changed_dataset(categories={"ward": ["north"]}))
+    clinic.run(dp_lr={})
+    assert "ward=north" in model_of(clinic, "s1")["weights"]
+
+
 def test_a_person_column_is_refused(clinic: Clinic) -> None:
     datasets = party()["datasets"]
     patients = {k: v for k, v in datasets["patients"].items() if k != "row_is"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,11 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
 from blindfit.algorithms.protocols.falcon import program, seats
 from blindfit.coordinator.job import load_job
-from blindfit.parties.data.source import open_source
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.privacy import check_dataset
+from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.falcon.private import PRIVATE, charged, charges, make, set_budget
 from tests.falcon.project import DATA_PARTIES, Begun, report, table, weights
@@ -250,8 +252,10 @@ def test_its_options_do_nothing_without_it(project: Project, option: str) -> Non
 
 
 def check_dataset_of(project: Project, name: str, *options: str) -> None:
+    """As the party does, of its snapshot."""
     settings, job = load_party(project.root / f"{name}.toml"), load_job(project.root / "job.toml", list(options))
-    source = open_source(settings.datasets["rows"], project.root, "rows")
+    with contextlib.closing(Store.of(settings, project.root)) as store:
+        source = Snapshots(settings, project.root, store).publish("rows", other_people=True).source()
     check_dataset(job.parameters, source, settings.datasets["rows"])
 
 
@@ -270,6 +274,19 @@ def test_datasets_that_would_let_rows_move_each_other(project: Project, before: 
     path.write_text(text if after else text.replace("[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n", ""))
     with pytest.raises(ConfigError, match=said):
         check_dataset_of(project, "shop-a", *PRIVATE)
+
+
+def test_levels_are_declared_by_whoever_promises_something_about_rows(project: Project) -> None:
+    path, file = project.root / "shop-a.csv", project.root / "shop-a.toml"
+    header, *lines = path.read_text().splitlines()
+    wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
+    path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
+    text = file.read_text()
+    file.write_text(text.replace('id = "id"\n', 'id = "id"\ncategories = ["ward"]\n'))
+    with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels that are found in the rows"):
+        check_dataset_of(project, "shop-a", *PRIVATE)
+    file.write_text(text.replace('id = "id"\n', 'id = "id"\ncategories = { ward = ["north"] }\n'))
+    check_dataset_of(project, "shop-a", *PRIVATE)
 
 
 def test_a_column_without_bounds_is_refused(project: Project) -> None:

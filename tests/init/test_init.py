@@ -140,6 +140,15 @@ def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     assert "# scores_may_be_solved_for = true" in (tables / "joint/thin.toml").read_text()
 
 
+def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:
+    """Its party file was refused by every job, whose hint led back to the refusal before."""
+    (tables / "notes.csv").write_text("client,note\n" + "".join(f"c{i},text {i}\n" for i in range(ROWS)))
+    refused = init(tables, "--vertical", "My Bank.csv", "notes.csv", "--label", "churned")
+    assert refused.returncode != 0
+    assert "notes.csv has no column to learn from: it leaves out note" in refused.stderr
+    assert not (tables / "joint").exists()
+
+
 def test_names_of_any_characters_are_read_as_they_were_written() -> None:
     strange = '\U0001d4b3 \u00e9\x7f"'
     guessed = Guessed(

@@ -20,8 +20,8 @@ MUTANTS = (
         "levels-found-in-rows-under-differential-privacy-of-rows",
         (12,),
         "parties/training/unit.py",
-        "    if dataset.levels_are_found:",
-        "    if dataset.levels_are_found and not dataset.categories:",
+        'if any(column.kind == "category" and not column.declared',
+        'if any(column.kind == "category" and column.declared',
         (f"{ENCODING}::test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows",),
     ),
     Mutant(

@@ -69,8 +69,8 @@ def composed_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
     unsampled = composed_multiplier([e.unsampled_multiplier for e in events if math.isinf(e.epsilon)])
     bound = known + (gaussian_epsilon(unsampled, delta) if math.isfinite(unsampled) else 0.0)
     is_sum = all(event.mechanism == "gaussian" for event in events) or [e.mechanism for e in events] == ["pure"]
-    if is_sum or bound > _MOST_REFINED:
-        return bound
+    if is_sum or (bound > _MOST_REFINED and not any(event.sampling for event in events)):
+        return bound  # without samples it is near the truth
     return min(bound, _loss_epsilon(tuple(sorted(Counter(events).items(), key=_text)), delta))
 
 

@@ -43,6 +43,7 @@ _REACH = 14.0  # standard deviations of the tilted sum that fit in the transform
 _POINTS, _TILTS = 1000, 12  # where two curves are compared
 _LEAST_TILT = 0.25  # in units of 1/deviation
 _LARGEST_POWER = 600.0  # of e
+_MOST_WINDOW = 2**22  # steps, where the search for a tilt begins
 _LOST, _LAST_BITS = 1e-9, 1e-14  # relative errors: of delta after sums and powers, and of a loss
 _ROUNDING = 32 * 2.3e-16  # error of one value of a Fourier transform, for each release
 
@@ -334,7 +335,8 @@ class _Composition:
 
     def tilt_for(self, log_delta: float) -> float:
         """Return the tilt at the saddle point: ln delta ~ ln K - t mean - ln((t + 1) max(t sqrt(2 pi variance), e))."""
-        low = high = 1.0
+        # Where all losses are tiny, a smaller tilt would need a window of too many steps.
+        low = high = max(1.0, _NEGLIGIBLE / (self.step * _MOST_WINDOW))
         while self._log_saddle(low) < log_delta and low * self._deviation > _LEAST_TILT:
             low /= 4
         while self._log_saddle(high) > log_delta and high * self.step < _NEGLIGIBLE:

@@ -198,7 +198,8 @@ class Guard(grpc.aio.ServerInterceptor):
     def _log(self, method: str, error: Exception) -> None:
         caller = _caller.get("?")
         if isinstance(error, BlindfitError):
-            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, reason=error.message)
+            said = {"reason": error.message} | ({"hint": error.hint} if error.hint else {})
+            log.warning("call failed", method=method, caller=caller, error=type(error).__name__, **said)
         else:
             # Where, but not what: the text of a foreign exception may hold data.
             log.error("call failed", method=method, caller=caller, error=type(error).__name__, where=where(error))

@@ -276,3 +276,20 @@ def test_an_event_says_who_its_neighbours_are() -> None:
 def test_another_spelling_is_not_an_event(text: str) -> None:
     with pytest.raises(DataError):
         ReleaseEvent.from_canonical(text)
+
+
+# --- runs of samples ------------------------------------------------------------------------------------------------
+
+
+@each_case(
+    "epsilon, delta, multiplier, sampling",
+    [
+        (1.0, 1e-5, 0.8319931265893786, Sampling(0.001, 20_000, 1)),  # without samples, it would cost 15,000
+        (3.0332422795721793e-09, 1.560288166929056e-10, 1973676.1111643582, Sampling(0.005129243852672556, 1, 1)),
+    ],
+)
+def test_a_budget_admits_a_run_of_samples_of_its_size(
+    epsilon: float, delta: float, multiplier: float, sampling: Sampling
+) -> None:
+    """Also a run of many iterations with little noise, and one whose losses are tiny."""
+    assert fits([], ReleaseEvent("sampled-gaussian", multiplier, NEIGHBOURS, sampling), epsilon, delta)

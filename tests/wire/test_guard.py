@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
+from blindfit.algorithms.errors import RangeError
 from blindfit.parties.identity.authority import revoke
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import PartyNode
@@ -196,3 +197,15 @@ async def test_a_caller_with_too_many_calls_is_refused_and_others_are_served(aut
             while await call(shop, watch, b"") != "OK":
                 await asyncio.sleep(0.02)
         await asyncio.gather(shop.close(), coordinator.close())
+
+
+def test_the_log_says_what_to_do_about_a_refusal() -> None:
+    """`blindfit run` reads reason and hint there."""
+    with capture_logs() as logs:
+        edge = guard.Guard("meter", lambda _context: "shop", {})
+        edge._log("Propose", RangeError("it is too large", hint="lower it"))
+        edge._log("Propose", RangeError("it is too large"))
+    assert [(entry["reason"], entry.get("hint")) for entry in logs] == [
+        ("it is too large", "lower it"),
+        ("it is too large", None),
+    ]

@@ -10,6 +10,7 @@ import asyncio
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import structlog
@@ -37,6 +38,7 @@ from blindfit.parties.taylor.label_layouts import count_label_bits
 from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
+    keeps_noise_of,
     parameters_of,
     preparation_of,
     row_bound_steps,
@@ -142,7 +144,7 @@ class DataParty:
         if active and job.privacy is None:
             count_label_bits(session, self._party.store, parameters, prepared.plan, common.in_snapshot)
         drawn = layout, told[seats.key_node].drawn
-        charged = await self._charge(session, seats, drawn) if job.privacy is not None else None
+        charged = await self._charge(session, seats, drawn, parameters) if job.privacy is not None else None
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
         first_epoch = checkpoints.first_epoch(resumed, parameters.epochs)
         seat = self._seat(session, prepared, parameters, public_key, aligned, parameters.epochs - first_epoch)
@@ -192,10 +194,13 @@ class DataParty:
         checkpoints.remove()
         return summary_of(report)
 
-    async def _charge(self, session: Session[TaylorJob], seats: Seats, drawn: Sequence[str]) -> Charged | None:
+    async def _charge(
+        self, session: Session[TaylorJob], seats: Seats, drawn: Sequence[str], parameters: TaylorParameters
+    ) -> Charged | None:
         payer = seats.chain[0]
         if seats.me == payer:
-            return await charge_and_prove(self._party, session, seats.others, drawn)
+            same_noise = partial(keeps_noise_of, job=session.job, parameters=parameters)
+            return await charge_and_prove(self._party, session, seats.others, drawn, same_noise)
         await keep_proof(self._party, session, payer)
         return None
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
 from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.taylor import LOSSES
 from blindfit.algorithms.statistics.taylor_plan import Grid
@@ -71,6 +73,16 @@ def label_sensitivity(job: TaylorJob, columns: int) -> float:
 def label_noise_std(job: TaylorJob, columns: int) -> float:
     """Of the key node's kept noise."""
     return event_of(job.required_privacy).noise_multiplier * label_sensitivity(job, columns)
+
+
+def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParameters) -> bool:
+    """Return whether the key node draws, for an earlier charge, the kept noise that it drew then.
+
+    It draws from a key and by a standard deviation in whole steps. With another number of steps it would draw other
+    noise from the same key.
+    """
+    noise_std = event.noise_multiplier * label_sensitivity(job, sum(parameters.columns))
+    return kept_noise_steps(replace(parameters, kept_noise_std=noise_std)) == kept_noise_steps(parameters)
 
 
 def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:

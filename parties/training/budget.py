@@ -7,7 +7,7 @@ label's part of every gradient is noised once for each batch, and a row is in on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from blindfit.algorithms.errors import ConfigError
@@ -21,6 +21,8 @@ from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.database import Store
+
+SameNoise = Callable[[ReleaseEvent], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,17 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
 
 
 def charge(
-    session: Session[TrainingParameters], settings: PartySettings, store: Store, drawn: Sequence[str]
+    session: Session[TrainingParameters],
+    settings: PartySettings,
+    store: Store,
+    drawn: Sequence[str],
+    same_noise: SameNoise,
 ) -> Charged:
     """Charges a question about a snapshot once, however often it is asked or resumed, and by whatever name.
 
     Args:
         drawn: names of all that was drawn for it: the same draws give the same answer, and any other a new one.
+        same_noise: as `charge_of` takes it.
 
     Raises:
         ConfigError: the dataset has no population, and so no budget.
@@ -68,7 +75,8 @@ def charge(
         LedgerUnavailable: the ledger could not be written.
     """
     privacy = session.job.required_privacy
-    asked = charge_of(session, settings, store, event_of(privacy), privacy.epsilon, UNITS["row"][0], drawn)
+    event, unit = event_of(privacy), UNITS["row"][0]
+    asked = charge_of(session, settings, store, event, privacy.epsilon, unit, drawn, same_noise)
     with store.transaction() as transaction:
         charging.check_rollbacks(transaction, asked.population)
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
@@ -85,6 +93,7 @@ def charge_of(
     epsilon: float,
     unit: str,
     drawn: Sequence[str],
+    same_noise: SameNoise = lambda _event: True,
 ) -> Charge:
     """Return the charge of a question about a snapshot, as it was entered before if it was asked before.
 
@@ -93,6 +102,8 @@ def charge_of(
 
     Args:
         event: as it is computed here and now.
+        same_noise: whether the noise of an earlier event is drawn again as it was drawn then. If not, the training
+            would be another answer to the question, so it is charged. An answer that is stored is always the same.
 
     Raises:
         ConfigError: the dataset has no population.
@@ -107,8 +118,9 @@ def charge_of(
     releases = (entry for entry in store.reader().ledger(population) if entry.kind == "release")
     entered = [entry for entry in releases if entry.snapshot == snapshot]
     known = {entry.content_sha256 for entry in entered}
-    earlier = (text for text in dict.fromkeys(entry.event for entry in entered) if identity_with(text) in known)
-    event = ReleaseEvent.from_canonical(next(earlier, event.canonical()))
+    earlier = dict.fromkeys(entry.event for entry in entered)
+    paid = (ReleaseEvent.from_canonical(text) for text in earlier if identity_with(text) in known)
+    event = next(filter(same_noise, paid), event)
     identity = identity_with(event.canonical())
     return Charge(
         population=population,

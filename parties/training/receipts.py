@@ -9,16 +9,20 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.receipts import SignedReceipt, hold_receipt
-from blindfit.parties.training.budget import Charged, charge, population_of
+from blindfit.parties.training.budget import Charged, SameNoise, charge, population_of
 
 
 async def charge_and_prove(
-    party: Party, session: Session[TrainingParameters], others: Sequence[str], drawn: Sequence[str]
+    party: Party,
+    session: Session[TrainingParameters],
+    others: Sequence[str],
+    drawn: Sequence[str],
+    same_noise: SameNoise,
 ) -> Charged:
     """At the active party: charges the training, and gives everybody a receipt before anything of it is released.
 
     Args:
-        drawn: as `budget.charge` takes it.
+        drawn, same_noise: as `budget.charge` takes them.
 
     Raises:
         LedgerBehind: the ledger lacks what somebody's receipt proves.
@@ -29,7 +33,7 @@ async def charge_and_prove(
     population = population_of(party.settings.datasets[session.me.dataset], session.me.dataset)
 
     def pay() -> SignedReceipt:
-        charged.append(charge(session, party.settings, party.store, drawn))
+        charged.append(charge(session, party.settings, party.store, drawn, same_noise))
         session.receipt = party.receipts.newest(population)
         return session.receipt
 

@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
+from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
+from blindfit.algorithms.statistics.taylor_plan import Grid
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
+from blindfit.parties.taylor.parameters import keeps_noise_of, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training import budget
-from blindfit.parties.training.budget import charge, event_of
+from blindfit.parties.training.budget import Charged, event_of
 
 PARTY = """
 name = "bank"
@@ -52,6 +56,10 @@ def session(name: str, epsilon: float, resume: str = "", snapshot: str = "5eed",
 
 
 DRAWN = ("split", "noise")
+
+
+def charge(*asked: Any, same_noise: bool = True) -> Charged:
+    return budget.charge(*asked, lambda _: same_noise)
 
 
 def charges(store: Store) -> int:
@@ -89,6 +97,20 @@ def test_a_question_is_the_same_if_its_noise_is_computed_with_other_last_digits(
     assert charges(store) == 2
     charge(session("monday", 1.0), settings, store, ("split", "another"))
     assert charges(store) == 3
+    again = charge(session("monday", 1.0), settings, store, DRAWN, same_noise=False)
+    assert (charges(store), again.noise_multiplier) == (4, other.noise_multiplier)
+
+
+def test_the_key_node_draws_the_same_noise_while_its_standard_deviation_has_as_many_steps():
+    job = TaylorJob(privacy=PrivacySettings(epsilon=0.1))
+    small = TaylorParameters(("a", "b"), "k", (3, 3), Grid("logistic", 2))
+    parameters = replace(small, kept_noise_std=label_noise_std(job, sum(small.columns)))
+    event = event_of(job.required_privacy)
+    steps = kept_noise_steps(parameters)
+    assert keeps_noise_of(event, job, parameters)
+    for factor in (1 + 2 / steps, 1 - 2 / steps, 1.5):
+        other = replace(event, noise_multiplier=event.noise_multiplier * factor)
+        assert not keeps_noise_of(other, job, parameters)
 
 
 @pytest.mark.parametrize(

@@ -162,10 +162,12 @@ def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
     scaled = float(norm_bound) * 2.0**frac_bits
     steps = int(scaled) if np.isfinite(scaled) else 0
     if not 1 <= steps <= MAX_NORM_BOUND:
-        fewer = not 0 < scaled < 1
+        lower = not 0 < scaled < 1
+        change, bits = ("lower", "fewer") if lower else ("raise", "more")
+        other = "" if frac_bits == (MIN_FRAC_BITS if lower else MAX_FRAC_BITS) else f", or choose {bits} fraction bits"
         raise RangeError(
             f"norm_bound = {norm_bound:g} at {frac_bits} fraction bits is not from 1 to {MAX_NORM_BOUND} grid steps",
-            hint=f"standardise the features, or choose {'fewer' if fewer else 'more'} fraction bits (frac_bits)",
+            hint=f"{change} norm_bound{other}",
         )
     return steps
 

@@ -174,5 +174,5 @@ def _bits_for_noise(noise_std: float, norm_bound: float) -> int:
             return bits
     raise RangeError(
         f"a noise of standard deviation {noise_std:.3g} is narrower than 2^16 steps of the finest grid",
-        hint="scale the features up, or lower privacy.epsilon",
+        hint="raise norm_bound, or lower privacy.epsilon",
     )

@@ -97,7 +97,7 @@ class RevocationList:
         """Return whether the certificate was revoked; without a list, none was.
 
         Raises:
-            ConfigError: our list is unreadable, foreign or too old, or has gone, so nobody can be let in.
+            ConfigError: our list is unreadable, foreign, expired, older than before or gone, so nobody can be let in.
         """
         self._refresh()
         if self._crl is None:
@@ -129,6 +129,12 @@ class RevocationList:
             return
         crl = self._read()
         if self._crl is not None:
+            number, before = _number(crl), _number(self._crl)
+            if number is not None and before is not None and number < before:
+                raise ConfigError(
+                    f"{self.path} is older than the list that acted before: its number is {number}, after {before}",
+                    hint="copy the newest crl.pem from the authority's folder",
+                )
             facts = {"file": str(self.path), "ends": _day(crl.next_update_utc), "revoked": len(crl)}
             log.info("a new revocation list acts", **facts)
         self._crl, self._stamp, self.required = crl, stamp, True
@@ -157,6 +163,14 @@ class RevocationList:
         if ends - now < SOON and self._warned_of != self._stamp:
             self._warned_of = self._stamp
             log.warning("the revocation list ends soon", file=str(self.path), ends=_day(ends), hint=NEW_LIST)
+
+
+def _number(crl: x509.CertificateRevocationList) -> int | None:
+    """Return the number that grows with each list of an authority, if it has one."""
+    try:
+        return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except x509.ExtensionNotFound:
+        return None
 
 
 def _day(moment: datetime | None) -> str:

@@ -204,7 +204,7 @@ class LabelReleases:
         try:
             return self._fit(request, dataset)
         except BlindfitError as error:
-            raise PolicyRefused(party=self._charging.name, field="mechanism", reason=error.message) from None
+            raise PolicyRefused(party=self._charging.name, field="mechanism", reason=str(error)) from None
 
     def _fit_to_labels(self, request: LabelsOpen, dataset: LabelDataset) -> FittedMechanism | None:
         """None: whether these settings make a mechanism hung on the labels, by way of the prior."""

@@ -44,7 +44,7 @@ def parameters_of(told: Mapping[str, ModelTold], seats: Seats, rows: int) -> Sco
     try:
         parameters.check()
     except RangeError as error:
-        raise PolicyRefused(party=seats.me, field="predict.session", reason=error.message) from None
+        raise PolicyRefused(party=seats.me, field="predict.session", reason=str(error)) from None
     return parameters
 
 

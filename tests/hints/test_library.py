@@ -263,13 +263,16 @@ def test_slots_that_do_not_fit(insecure_test_key: PrivateKey, bits: int) -> None
         Layout.of(insecure_test_key.public_key, 3, fits)
 
 
-@each_case(("bound", "bits", "other"), [(1e3, 24, 12), (1e-3, 6, 20)])
-def test_a_norm_that_is_no_number_of_steps(bound: float, bits: int, other: int) -> None:
-    with refused("standardise the features, or choose {} fraction bits (frac_bits)") as told:
+@each_case(("bound", "bits", "other"), [(1e3, 24, 12), (1e-3, 6, 20), (1e30, 4, None), (1e-30, 24, None)])
+def test_a_norm_that_is_no_number_of_steps(bound: float, bits: int, other: int | None) -> None:
+    with refused("{} norm_bound{}") as told:
         norm_bound_steps(bound, bits)
-    assert told.parts == ("fewer" if other < bits else "more",)
-    norm_bound_steps(bound, other)
+    assert told.parts[0].endswith("lower" if bound > 1 else "raise")
     norm_bound_steps(1.0, bits)
+    assert Told(says(", or choose {} fraction bits")).is_in(told.text) == (other is not None)
+    if other is not None:
+        assert ("fewer" if other < bits else "more") in told.text
+        norm_bound_steps(bound, other)
 
 
 def test_rows_of_16_bits() -> None:
@@ -288,7 +291,7 @@ def test_noise_that_no_grid_is_fine_enough_for() -> None:
     with refused("lower privacy.epsilon"):
         Room.of(multiplier_at(1e9), (1, 1), largest_sum=2**62)
     Room.of(multiplier_at(1.0), (1, 1), largest_sum=2**62)
-    with refused("scale the features up, or lower privacy.epsilon"):
+    with refused("raise norm_bound, or lower privacy.epsilon"):
         auto_grid(1e-4, multiplier_at(50.0), 1)
     auto_grid(1.0, multiplier_at(50.0), 1)
     auto_grid(1e-2, multiplier_at(1.0), 1)

@@ -314,6 +314,20 @@ def test_a_list_that_cannot_be_used_is_an_error_with_its_file(tmp_path: Path, wh
             use()
 
 
+def test_an_older_list_does_not_take_the_place_of_a_newer_one(folder: Path, unnamed: PartyFiles) -> None:
+    """Whoever copies it back would let a revoked party in."""
+    bob = read_certificate(issue(folder, "bob").certificate)
+    identity, before = load(unnamed), crl_of(unnamed).read_bytes()
+    revoke(folder, "bob")
+    newest = crl_of(unnamed).read_bytes()
+    assert identity.revoked.has(bob)
+    crl_of(unnamed).write_bytes(before)
+    with pytest.raises(ConfigError, match="is older than the list that acted before"):
+        identity.revoked.has(bob)
+    crl_of(unnamed).write_bytes(newest)
+    assert identity.revoked.has(bob)
+
+
 def test_a_list_that_ends_soon_is_a_warning_once(folder: Path, unnamed: PartyFiles) -> None:
     short_crl(folder, datetime.now(UTC) + timedelta(days=2))
     crl_of(unnamed).write_bytes((folder / "crl.pem").read_bytes())

@@ -174,6 +174,9 @@ def _tell(row_id: str, seats: Sequence[Seat], out: Path, console: Console) -> No
         console.print(f"{seat.name:<16}{_in_words(seat)}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"rows are named by {row_id}", highlight=False, markup=False)
     for seat in seats:
+        for remark in seat.table.remarks if seat.table is not None else ():
+            console.print(f"[yellow]{seat.name}:[/] {escape(remark)}", highlight=False, soft_wrap=True)
+    for seat in seats:
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
             console.print(
                 f"[yellow]{seat.name}: scores could tell its {counted(seat.table.n_features, 'column')};[/] the job is "

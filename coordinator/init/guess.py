@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blindfit.algorithms.columns import values as conversions
+from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.parties.data.columns import refuse_missing, to_days, to_levels, to_numbers
+from blindfit.coordinator.report.wording import counted
+from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
-from blindfit.parties.data.files import open_file
+from blindfit.parties.data.files import CsvFile, MissingWords, open_file
 from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of
 
+MOST_MISFITS = 10
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
 
 
@@ -30,6 +34,7 @@ class Guessed:
     Attributes:
         n_features: columns of the table that are learnt from.
         left_out: columns of too many texts, or of a type that cannot be learnt from.
+        remarks: sentences about columns that may hold something else than it seems.
     """
 
     path: Path
@@ -39,6 +44,7 @@ class Guessed:
     lacks_values: bool
     n_features: int
     left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     label: str = ""
     positive: str = ""
     label_is_number: bool = False
@@ -96,11 +102,14 @@ def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive
     rows = pa.Table.from_batches(table.arrow_batches([row_id, *names], 1 << 16)).combine_chunks()
     if not rows.num_rows:
         raise table.origin.error("there are no rows", hint="a dataset needs at least one row")
-    origin, kinds, lacking = table.origin, dict[str, str](), False
+    origin, kinds, lacking, remarks = table.origin, dict[str, str](), False, list[str]()
     for name in names:
         if name != label:
-            kinds[name], lacks = _kind(_column(rows, name), name, origin)
-            lacking |= lacks
+            kind = _kind(_column(rows, name), name, origin)
+            kinds[name] = kind.name
+            lacking |= kind.lacks_values
+            remarks += [f"{kind.misfit.message}; the other values are {kind.name}s"] if kind.misfit else []
+    remarks += _words(table, rows, [name for name, kind in kinds.items() if kind in ("category", "other")])
     ids = to_levels(_column(rows, row_id), name=row_id, origin=origin).to_pylist()
     left_out = tuple(name for name, kind in kinds.items() if kind == "other")
     return Guessed(
@@ -111,6 +120,7 @@ def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive
         lacking,
         len(kinds) - len(left_out),
         left_out,
+        tuple(remarks),
         **(_label(_column(rows, label), label, origin, positive) if label else {}),
     )
 
@@ -119,23 +129,70 @@ def _column(rows: Any, name: str) -> Any:
     return rows.column(name).combine_chunks()
 
 
-def _kind(column: Any, name: str, origin: Origin) -> tuple[str, bool]:
-    """number, date, category or other; and whether it lacks values."""
-    try:
-        numbers = to_numbers(column, name=name, first_row=1, origin=origin)
-        return "number", bool(np.isnan(numbers).any())
-    except DataError:
-        pass
-    try:
-        return "date", bool(np.isnan(to_days(column, name=name, first_row=1, origin=origin)).any())
-    except DataError:
-        pass
+@dataclass(frozen=True)
+class _Kind:
+    """
+    Attributes:
+        name: number, date, category or other.
+        misfit: of a column that is a number or a date in all rows but a few, what is wrong with the first of these.
+    """
+
+    name: str
+    lacks_values: bool = False
+    misfit: DataError | None = None
+
+
+def _kind(column: Any, name: str, origin: Origin) -> _Kind:
+    if (found := _number_or_date(column, name, origin)) is not None:
+        return found
     try:
         texts = to_levels(column, name=name, origin=origin)
     except DataError:
-        return "other", False
+        return _Kind("other")
     few = len(pc.unique(texts.drop_null())) <= min(MOST_LEVELS, max(2, len(texts) // 5))
-    return ("category" if few else "other"), few and texts.null_count > 0
+    return _Kind("category" if few else "other", few and texts.null_count > 0)
+
+
+def _number_or_date(column: Any, name: str, origin: Origin) -> _Kind | None:
+    """Return the kind of a column all of whose values fit, but for a few: a job then refuses the first by its row."""
+    plain = {"number": conversions.to_numbers, "date": conversions.to_days}
+    for kind, convert in (("number", to_numbers), ("date", to_days)):
+        try:
+            return _Kind(kind, bool(np.isnan(convert(column, name=name, first_row=1, origin=origin)).any()))
+        except DataError as misfit:
+            if (others := _all_but_a_few(column, plain[kind])) is not None:
+                return _Kind(kind, bool(np.isnan(others).any()), misfit)
+    return None
+
+
+def _all_but_a_few(column: Any, convert: Callable[[Any], Floats]) -> Floats | None:
+    """Return the values that can be converted, if at most MOST_MISFITS, and a tenth of all, cannot."""
+    fits = np.ones(len(column), np.bool_)
+    for _ in range(min(MOST_MISFITS, len(column) // 10) + 1):
+        try:
+            return convert(pc.if_else(pa.array(fits), column, None))[fits]
+        except BadValue as error:
+            if error.row is None:
+                return None
+            fits[error.row] = False
+    return None
+
+
+def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
+    """Say which words of a csv file are taken for missing values in columns of texts."""
+    if not isinstance(table, CsvFile) or not names:
+        return
+    as_written = replace(table, words=MissingWords(frozenset()))
+    texts = pa.Table.from_batches(as_written.arrow_batches(names, 1 << 16)).combine_chunks()
+    for name in names:
+        words = _column(texts, name).filter(_column(rows, name).is_null()).drop_null()
+        for found in pc.value_counts(words).to_pylist():
+            word, count = found["values"].strip(), found["counts"]
+            if word:
+                yield (
+                    f"column {name} has {word} in {counted(count, 'row')}, which is taken for a missing value; if it "
+                    "is a value, leave it out of missing_words, or name it in categories"
+                )
 
 
 def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from blindfit.parties.data.origin import (
     refuse_missing_names,
     without_values,
 )
-from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.settings import DatasetSettings, words_besides
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
 
@@ -68,7 +68,9 @@ def described(
     search.read([name for name in columns if name not in search.problems])
     found = tuple(search.column(name) for name in columns if name not in search.problems)
     refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
-    return Described(TableRecord(found, missing_words=settings.missing_words), search.problems)
+    levels = [level for column in found for level in column.levels]
+    words = words_besides(levels, settings.url, settings.missing_words)
+    return Described(TableRecord(found, missing_words=words), search.problems)
 
 
 class _Search:

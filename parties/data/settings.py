@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -84,8 +84,7 @@ class DatasetSettings(BaseModel):
 
     @model_validator(mode="after")
     def _words_are_of_csv(self) -> DatasetSettings:
-        found = file_of(self.url)
-        if "missing_words" in self.model_fields_set and (found is None or found[0] != "csv"):
+        if "missing_words" in self.model_fields_set and not is_csv(self.url):
             raise ValueError("missing_words is for csv files, remove it: in other sources a missing value is a null")
         return self
 
@@ -167,6 +166,23 @@ class DatasetSettings(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value
+
+
+def words_besides(levels: Iterable[str], url: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that stand for no value where a model reads a csv file.
+
+    Args:
+        levels: of the rows that the model is trained on. In another source than a csv file each is a value, and so none
+            of the words.
+        url, words: of the dataset.
+    """
+    values = frozenset[str]() if is_csv(url) else frozenset(levels)
+    return tuple(word for word in words if word not in values)
+
+
+def is_csv(url: str) -> bool:
+    found = file_of(url)
+    return found is not None and found[0] == "csv"
 
 
 def _in_one_spelling(texts: Sequence[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, Po
 from blindfit.algorithms.statistics.score_leaks import RowContent
 from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
 from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
-from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings
+from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings, is_csv, words_besides
 from blindfit.parties.data.source import Source, fingerprint_of, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private
@@ -34,6 +34,7 @@ from blindfit.parties.snapshots.populations import refuse_another_population, sc
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
+from blindfit.parties.tables import toml_of
 from blindfit.parties.work.ending import described
 
 log = structlog.get_logger(__name__)
@@ -117,6 +118,7 @@ class Snapshot:
         problems = meaning.get("unusable", {})
         described = {name: _described_kind(name, meaning) for name in problems}
         check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
+        check_words(record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin)
         for name in (settings["id"], *record.names, *filter(None, [settings.get("label")])):
             if name in problems:
                 raise _unusable(self.row, name, problems[name])
@@ -142,6 +144,20 @@ def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) 
         if kind not in SERVES[column.kind]:
             problem = f"the model reads it as a {column.kind}, and the dataset describes a {kind}"
             raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
+
+
+def check_words(record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin) -> None:
+    """Raises DataError: a csv dataset takes a level of the model for a missing value. No row is looked at."""
+    for column in record.columns if is_csv(url) else ():
+        declared = categories.get(column.name, ()) if isinstance(categories, Mapping) else ()
+        taken = {*column.levels, *(column.reference or ())} & set(words) - {*record.missing_words, *declared}
+        if taken:
+            others = [word for word in words if word not in taken]
+            raise origin.error(
+                f"{min(taken)} is a level of the model, and without quotes a missing value in this csv file",
+                column=column.name,
+                hint=f"set datasets.{origin.dataset}.missing_words = {toml_of(others)}",
+            )
 
 
 def _described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
@@ -514,7 +530,9 @@ def record_of(row: SnapshotRow) -> TableRecord:
         else:
             kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
             columns.append(TableColumn(name, kind, missing=rule))
-    return TableRecord(tuple(columns), missing_words=tuple(meaning.get("missing_words", MISSING_WORDS)))
+    known = [level for of_column in levels.values() for level in of_column]
+    words = words_besides(known, meaning["url"], meaning.get("missing_words", MISSING_WORDS))
+    return TableRecord(tuple(columns), missing_words=words)
 
 
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:

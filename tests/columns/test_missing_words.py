@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ import pytest
 from pydantic import ValidationError
 
 from blindfit.algorithms.alignment.clk import Encoding, Field, encode
-from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.algorithms.columns.record import MISSING_WORDS, TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.parties.data import files
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source, open_for_model, open_source
 from tests.columns.new_rows import NewRows
 from tests.columns.scorers import model_of
 from tests.columns.test_scorers_agree import CASES
 from tests.data.tables import write_sqlite
 from tests.each_case import each_case
+from tests.hints.following import refused
 
 WORDS = [*MISSING_WORDS, "", "   "]
 
@@ -223,3 +228,51 @@ BEFORE = {
     "url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing", "positive",
     "categories", "dates", "population", "columns", "levels", "indicators", "distinct",
 }  # fmt: skip
+
+
+# --- from a typed source to a csv file ----------------------------------------------------------------
+
+
+def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "x": ["NA", "DE", None]}), tmp_path / "rows.parquet")
+    settings = {"features": ["x"], "categories": ["x"], "missing": "indicator"}
+    typed = open_source(DatasetSettings(url="parquet:rows.parquet", id="id", **settings), tmp_path, "rows").record
+    assert typed.behind["x=NA"].levels == ("DE", "NA")
+    assert set(MISSING_WORDS) - set(typed.missing_words) == {"NA"}
+    (tmp_path / "new.csv").write_text("id,x\na,NA\nb,DE\nc,\nd,null\n")
+    new = open_for_model(
+        DatasetSettings(url="csv:new.csv", id="id"),
+        typed.with_fill({"x=DE": 0.5, "x=NA": 0.5}),
+        typed.made,
+        tmp_path,
+        "new",
+    )
+    (batch,) = new.batches()
+    assert batch.features[:, typed.made.index("x=NA")].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert batch.features[:, typed.made.index("x=")].tolist() == [0.0, 0.0, 1.0, 1.0]
+    written = opened(tmp_path, 'id,x\na,"NA"\nb,DE\nc,NA\n', **settings).record
+    assert written.missing_words == MISSING_WORDS  # quotes tell them apart there
+
+
+@pytest.mark.parametrize("way", ["words", "categories"])
+def test_a_csv_dataset_that_takes_a_level_of_the_model_for_a_missing_value_is_refused(tmp_path: Path, way: str) -> None:
+    words = tuple(word for word in MISSING_WORDS if word != "NA")
+    record = TableRecord((TableColumn("x", "category", ("DE", "NA"), ()),), {}, words)
+    scale = Standardiser(record.made, (0, 1), (0.0, 0.0), (1.0, 1.0), record)
+    part = VerticalModelPart("bank", "active", "logistic", ("bank", "shop"), scale, np.ones(2))
+    (tmp_path / "rows.csv").write_text("id,x\na,DE\nb,NA\n")
+    dataset: dict[str, Any] = {"categories": ["x"], "missing": "mean"}
+    with (
+        refused("set datasets.{}.missing_words = {}") as told,
+        closing(NewRows(tmp_path, part, dataset=dataset)) as new,
+    ):
+        new.source()
+    assert "column x: NA is a level of the model, and without quotes a missing value in this csv file" in told.text
+    before = PartyHere("bank", "new", new.party.settings, tmp_path / "bank.toml")
+    (tmp_path / "state/party.sqlite").unlink()
+    with pytest.raises(DataError, match="NA is a level of the model"):
+        before.scored(scale)
+    mended = {"missing_words": told.options["datasets.new.missing_words"]}
+    mended = mended if way == "words" else {"categories": {"x": ["DE", "NA"]}}
+    with closing(NewRows(tmp_path / "again", part, url=f"csv:{tmp_path}/rows.csv", dataset=dataset | mended)) as new:
+        assert new.numbers() == [[1.0, 0.0], [0.0, 1.0]]

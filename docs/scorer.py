@@ -8,6 +8,7 @@ A level that training did not meet is reported, or refused: --refuse-unseen. doc
 arithmetic, docs/data.md the conversions: the bits are those of a joint prediction.
 """
 
+import argparse
 import collections
 import csv
 import datetime as dt
@@ -170,21 +171,21 @@ def loosely(text):
 
 
 def main(arguments):
-    id_column, refuses = "id", False
-    while arguments[:1] in (["--id"], ["--refuse-unseen"]):
-        if arguments[0] == "--id":
-            id_column, arguments = arguments[1], arguments[2:]
-        else:
-            refuses, arguments = True, arguments[1:]
-    paths = list(zip(arguments[::2], arguments[1::2], strict=True))
-    pairs = [(json.loads(pathlib.Path(model).read_text("utf-8")), rows) for model, rows in paths]
+    parser = argparse.ArgumentParser(description="Score rows by the parts of one model, one of each party.")
+    parser.add_argument("--id", default="id", metavar="COLUMN", help="the column that names a row")
+    parser.add_argument("--refuse-unseen", action="store_true", help="refuse a level that training did not meet")
+    parser.add_argument("files", nargs="+", metavar="MODEL ROWS", help="a part of the model (json), and its rows (csv)")
+    asked = parser.parse_args(arguments)
+    if len(asked.files) % 2:
+        parser.error("every part of the model needs its rows: MODEL ROWS")
+    pairs = [(model_of(path), rows) for path, rows in zip(asked.files[::2], asked.files[1::2], strict=True)]
     pairs.sort(key=lambda pair: pair[0]["role"])  # the active party first
     models = [model for model, _ in pairs]
     if sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
         raise ValueError(f"the model needs one part of each of {', '.join(models[0]['data_parties'])}")
-    if {m["format"] for m in models} != {FORMAT} or len({m["session"] for m in models}) != 1:
-        raise ValueError("the parts are not of this format, or not of one training")
-    tables = [read(path, id_column, model) for model, path in pairs]
+    if len({m["session"] for m in models}) != 1:
+        raise ValueError("the parts are not of one training")
+    tables = [read(path, asked.id, model) for model, path in pairs]
     common = [row for row in tables[0] if all(row in rows for rows in tables)]
     totals = [0] * len(common)
     for (model, path), rows in zip(pairs, tables, strict=True):
@@ -194,10 +195,20 @@ def main(arguments):
                 totals[place] += score_part(model, rows[row], unseen)
             except ValueError as error:
                 raise ValueError(f"{path}, the row with the id {row!a}, {error}") from None
-        tell(path, unseen, refuses)
+        tell(path, unseen, asked.refuse_unseen)
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["id", "score", "value" if models[0]["model"] == "linear" else "probability"])
     table.writerows([row, *prediction(models[0], total)] for row, total in zip(common, totals, strict=True))
+
+
+def model_of(path):
+    try:
+        model = json.loads(pathlib.Path(path).read_text("utf-8"))
+    except ValueError:
+        model = None
+    if not isinstance(model, dict) or model.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a part of a model in the format {FORMAT}")
+    return model
 
 
 def tell(path, unseen, refuses):

@@ -25,6 +25,7 @@ from blindfit.parties.data.origin import (
     Origin,
     Reader,
     Tolerates,
+    near_names,
     no_rows,
     nothing,
     refuse_missing_names,
@@ -376,13 +377,13 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
         DataError: No such file or table, no such column, or it cannot be opened.
     """
     reader = _open_reader(settings, base_dir, name, tolerates)
+    settings, without = _readable_roles(reader, settings, tolerates)
     columns, problems = _features_of(reader, settings, tolerates)
     found = described(reader, settings, columns, tolerates)
     levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
     how = FromTable(found.record, levels_found)
-    return Source(
-        name, settings, found.record, found.record.made, reader, how, {**problems, **found.problems}, tolerates
-    )
+    problems |= {**without, **found.problems}
+    return Source(name, settings, found.record, found.record.made, reader, how, problems, tolerates)
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
@@ -455,6 +456,26 @@ def _open(
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
     return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
+
+
+def _readable_roles(
+    reader: Reader, settings: DatasetSettings, tolerates: Tolerates
+) -> tuple[DatasetSettings, dict[str, DataError]]:
+    """Return the settings without a label, a person and fields that the table does not have, and why.
+
+    Where a column is not tolerated, it stays, and is refused later.
+    """
+    absent = [name for name in settings.key_columns() if name not in reader.names and tolerates(name)]
+    problems = {
+        name: reader.origin.error(f"there is no column {name}", hint=near_names(name, reader.names, "columns"))
+        for name in absent
+        if name != settings.id
+    }
+    fields = {field: name for field, name in settings.quasi_identifiers.items() if name not in problems}
+    without: dict[str, Any] = {"quasi_identifiers": fields}
+    without |= {"label": None, "positive": None} if settings.label in problems else {}
+    without |= {"person": None} if settings.person in problems else {}
+    return settings.model_copy(update=without), problems
 
 
 def _features_of(

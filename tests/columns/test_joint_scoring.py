@@ -164,11 +164,12 @@ def test_a_column_that_the_model_does_not_need_may_hold_anything(how: str, missi
         {"dates": ["y"]},
     ],
 )
-@pytest.mark.parametrize("values", [("", ""), ("x", ""), ("2", "2")])
+@pytest.mark.parametrize("values", [None, ("", ""), ("x", ""), ("2", "2")])
 def test_a_label_a_person_and_fields_of_a_linkage_are_not_needed(
-    tmp_path: Path, dataset: dict[str, Any], values: tuple[str, str]
+    tmp_path: Path, dataset: dict[str, Any], values: tuple[str, str] | None
 ) -> None:
-    (tmp_path / "rows.csv").write_text(f"id,age,y\na,30,{values[0]}\nb,40,{values[1]}\n")
+    text = "id,age\na,30\nb,40\n" if values is None else f"id,age,y\na,30,{values[0]}\nb,40,{values[1]}\n"
+    (tmp_path / "rows.csv").write_text(text)
     rows = NewRows(tmp_path, AGE, dataset=dataset)
     with closing(rows):
         assert rows.numbers() == [[30], [40]]

@@ -531,7 +531,7 @@ def record_of(row: SnapshotRow) -> TableRecord:
             kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
             columns.append(TableColumn(name, kind, missing=rule))
     known = [level for of_column in levels.values() for level in of_column]
-    words = words_besides(known, meaning["url"], meaning.get("missing_words", MISSING_WORDS))
+    words = words_besides(known, meaning.get("url", ""), meaning.get("missing_words", MISSING_WORDS))
     return TableRecord(tuple(columns), missing_words=words)
 
 

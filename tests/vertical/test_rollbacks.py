@@ -110,7 +110,7 @@ class House:
         session = session_of(epsilon, name, network)
         others = {name: SimpleNamespace(store=self.stores[name]) for name in OTHERS}
         parties: dict[str, Any] = {
-            "bank": charge_and_prove(self.bank, session("bank"), OTHERS, ("split", "noise")),
+            "bank": charge_and_prove(self.bank, session("bank"), OTHERS, ("split", "noise"), lambda _: True),
             **{name: keep_proof(other, session(name), "bank") for name, other in others.items()},  # type: ignore[arg-type]
         }
 

@@ -98,9 +98,8 @@ def test_columns_are_found_by_name_and_the_label_is_not_read(directory):
     assert read(directory, features=["c2", "c0", "c1"]).features.tolist() == expected
 
 
-def test_a_label_that_is_not_there_is_named(directory):
-    with pytest.raises(DataError, match="there is no column malignant"):
-        read(directory, label="malignant")
+def test_new_rows_need_no_label(directory):
+    assert read(directory, label="malignant").features.tolist() == read(directory).features.tolist()
 
 
 def test_a_column_of_the_model_that_is_not_there_is_named(directory):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
 from tests.each_case import each_case
@@ -173,7 +173,10 @@ def test_a_wrong_call_is_refused_in_one_line(tmp_path):
     assert run(*files).returncode == 0
     assert refused(*files[:2]) == "error: the model needs one part of each of bank, post"
     assert "error: the model needs one part" in refused(*files, *files[2:])
-    assert "error: " in refused(*files[:3])
+    odd = run(*files[:3])
+    assert odd.returncode == 2
+    assert odd.stderr.splitlines()[-1].endswith("error: every part of the model needs its rows: MODEL ROWS")
+    assert refused(files[1], files[0]) == f"error: {files[1]} is not a part of a model in the format {FORMAT}"
     assert refused("--id", "number", *files) == f"error: {files[1]} has no column number"
     model_files(tmp_path, {"post": part_of("post", data_parties=(ACTIVE, "post"))}, session="another")
     assert "not of one training" in refused(*files)

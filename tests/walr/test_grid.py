@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blindfit.algorithms import fixed_point
@@ -292,6 +292,8 @@ def test_a_norm_bound_of_the_job_is_refused_or_kept_whatever_rows_hold(norm_boun
     epsilon=st.floats(math.log(walr.MIN_EPSILON), math.log(walr.MAX_EPSILON)).map(math.exp),
     delta=st.sampled_from([walr.MIN_DELTA, 1e-30, 1e-6, 0.4]),
 )
+@example(norms=[3e7, 1e-12], bits="auto", epsilon=1.0, delta=1e-6)  # the second is shorter than a step
+@example(norms=[1e-12, 3e7], bits="auto", epsilon=1.0, delta=1e-6)
 def test_whatever_rows_of_several_holders_hold_there_are_grids_for_them(
     norms: list[float], bits: int | str, epsilon: float, delta: float
 ) -> None:

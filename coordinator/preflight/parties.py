@@ -28,7 +28,7 @@ from blindfit.parties.data.urls import without_password
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, check_words, not_published
+from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import require_offered
 from blindfit.parties.wire import error_codes
@@ -84,7 +84,6 @@ class PartyHere:
         settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
         origin = Origin(self.dataset_name, without_password(settings.url))
         check_kinds(scale.record, self.kinds(), origin)
-        check_words(scale.record, settings.url, settings.missing_words, settings.categories, origin)
         record = scale.record.with_fill(scale.means() if settings.fills else {})
         return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 

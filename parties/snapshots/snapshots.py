@@ -34,7 +34,6 @@ from blindfit.parties.snapshots.populations import refuse_another_population, sc
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
-from blindfit.parties.tables import toml_of
 from blindfit.parties.work.ending import described
 
 log = structlog.get_logger(__name__)
@@ -118,7 +117,10 @@ class Snapshot:
         problems = meaning.get("unusable", {})
         described = {name: _described_kind(name, meaning) for name in problems}
         check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
-        check_words(record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin)
+        for told in words_that_are_levels(
+            record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin
+        ):
+            log.warning(told, dataset=self.row.dataset)
         for name in (settings["id"], *record.names, *filter(None, [settings.get("label")])):
             if name in problems:
                 raise _unusable(self.row, name, problems[name])
@@ -146,17 +148,20 @@ def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) 
             raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
 
 
-def check_words(record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin) -> None:
-    """Raises DataError: a csv dataset takes a level of the model for a missing value. No row is looked at."""
+def words_that_are_levels(
+    record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin
+) -> Iterator[str]:
+    """Say, to the operator only, which levels of the model a csv dataset takes for missing values.
+
+    It is no refusal: the levels may be those of rows, and others would learn from a refusal what these rows hold.
+    """
     for column in record.columns if is_csv(url) else ():
         declared = categories.get(column.name, ()) if isinstance(categories, Mapping) else ()
         taken = {*column.levels, *(column.reference or ())} & set(words) - {*record.missing_words, *declared}
         if taken:
-            others = [word for word in words if word not in taken]
-            raise origin.error(
-                f"{min(taken)} is a level of the model, and without quotes a missing value in this csv file",
-                column=column.name,
-                hint=f"set datasets.{origin.dataset}.missing_words = {toml_of(others)}",
+            yield (
+                f"column {column.name}: a level of the model is one of datasets.{origin.dataset}.missing_words, so it "
+                "is missing in this csv file unless it is quoted; take it out of the words"
             )
 
 

@@ -16,10 +16,11 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.dp_lr_data import DELTA, EPSILONS, Split, gaussian_split
 from blindfit import DPLogisticRegression, Pretrained
-from blindfit.algorithms.statistics import dp_gradient, metrics
-from blindfit.algorithms.statistics.dp_gradient import DescentSettings
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.scaling import append_constant
+from blindfit.algorithms.statistics.dp_lr import descent as dp_gradient
+from blindfit.algorithms.statistics.dp_lr.descent import DescentSettings
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.scaling import append_constant
+from blindfit.algorithms.statistics.quality import metrics
 
 PLAIN, PRETRAINED, INK, MUTED, LINE = "#c2571a", "#1f5fa8", "#24292f", "#5c6670", "#d8dee4"
 ARMS = {"plain": ("no pre-training", PLAIN), "pretrained": ("pre-training", PRETRAINED)}

@@ -47,7 +47,7 @@ from blindfit.algorithms.protocols.falcon import FalconParameters, Held
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Dealer, Expander
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch

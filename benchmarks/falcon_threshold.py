@@ -22,14 +22,15 @@ import numpy as np
 
 from benchmarks.in_turn import in_turn
 from benchmarks.products import GMP, VECTOR_UNIT, Products
-from blindfit.algorithms.paillier import ifma, kernel
+from blindfit.algorithms.paillier import kernel
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
 from blindfit.algorithms.paillier.threshold import KeyShare, deal
+from blindfit.algorithms.paillier.vector_unit import unit as vector_unit
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire.channel import LocalNetwork
 
 PARTIES, KEY_NODE = ("first", "second", "third"), "notary"
@@ -42,7 +43,7 @@ def threshold(repetitions: int, rows: int, steps: int) -> dict[str, Any]:
     """By GMP, and by the vector unit where this machine has one; the second gives the headline figures."""
     key = generate_private_key(KEY_BITS)
     found = {"gmp": _by_gmp(key, repetitions, rows, steps)}
-    if ifma.vector_unit(int(key.public_key.n)) is not None:
+    if vector_unit.vector_unit(int(key.public_key.n)) is not None:
         found["vector_unit"] = _measured(key, repetitions, VECTOR_UNIT, rows, steps)
     best = found.get("vector_unit", found["gmp"])
     return {

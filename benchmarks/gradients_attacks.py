@@ -10,9 +10,9 @@ from rich.table import Table
 
 from benchmarks.gradients_effort import Effort, in_full, mean, timed
 from benchmarks.gradients_features import column_in_noise, column_without_noise, in_noise, seen_by_least_squares
-from blindfit.algorithms.statistics.gradient_leaks import label_auc, shorten_rows
-from blindfit.algorithms.statistics.metrics import auc
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.quality.metrics import auc
+from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc, shorten_rows
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.taylor.parameters import preparation_of
 from tests.attacks import lattice_features, lattice_labels, least_squares_labels, lone_rows
 from tests.attacks.least_squares_labels import RESHUFFLED, STRONG

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from benchmarks.gradients_effort import Effort, mean
 from benchmarks.taylor_privacy import bank, breast
-from blindfit.algorithms.statistics.gradient_leaks import label_auc
+from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc
 from blindfit.parties.taylor.settings import TaylorJob
 from examples.taylor.epsilons import AS_IT_IS, Pooled, test_figure
 from tests.attacks import least_squares_labels

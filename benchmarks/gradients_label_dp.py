@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.gradients_attacks import guesses_at_coins
 from benchmarks.gradients_effort import Effort, in_full, mean
 from benchmarks.gradients_features import column_in_noise, column_without_noise, in_noise
-from blindfit.algorithms.statistics.gradient_leaks import LEAST_NOISE
+from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_NOISE
 from tests.attacks import lattice_features, lone_rows
 from tests.attacks.lattice_features import READERS, nearly_the_label
 from tests.attacks.views import SMALL_BATCHES, Setting

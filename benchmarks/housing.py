@@ -41,11 +41,11 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
 from blindfit.algorithms.statistics import taylor_oracle
-from blindfit.algorithms.statistics.evaluation import evaluate_values
-from blindfit.algorithms.statistics.taylor import Optimiser, Patience
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, Patience
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows

@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from blindfit.algorithms.statistics.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.linear.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit, hybrid_gradient
 
 INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
 

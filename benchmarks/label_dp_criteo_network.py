@@ -18,7 +18,7 @@ from benchmarks.label_dp_network import Ensemble, Reals, batches, first_weights
 from benchmarks.label_dp_results import Outcome, Results, outcome_of
 from benchmarks.label_dp_runs import Plan, constant, in_order
 from blindfit.algorithms.randomness import public_generator
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from benchmarks.housing import COLUMNS, Housing
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 from blindfit.algorithms.randomness import public_generator
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 CRIME_FILE = Path("communities") / "communities.data"
 CRIME_TARGET = "ViolentCrimesPerPop"

@@ -13,7 +13,7 @@ import gmpy2
 import numpy as np
 
 from benchmarks.in_turn import Times
-from blindfit.algorithms.paillier.ifma import VectorUnit, vector_unit
+from blindfit.algorithms.paillier.vector_unit.unit import VectorUnit, vector_unit
 
 GMP, VECTOR_UNIT = "GMP", "the vector unit"
 FACTORS = 64  # of each of the vector unit's products, about as many as a sum of products has

@@ -37,12 +37,13 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.algorithms.statistics import metrics, walr_defaults
-from blindfit.algorithms.statistics.logistic import QuantisedRows
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings
-from blindfit.algorithms.statistics.walr_fit import fit_released
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.quality import metrics
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.algorithms.statistics.walr.fit import fit_released
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.job import Job, load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
@@ -139,7 +140,7 @@ class PreparedRows:
     def of(cls, x: Floats, y: Floats) -> PreparedRows:
         standardiser = Standardiser.fit([x])
         columns = append_constant(standardiser.transform(x))
-        bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(row_norms(columns)), FRAC_BITS)
+        bound = fixed_point.norm_bound_steps(defaults.default_norm_bound(row_norms(columns)), FRAC_BITS)
         ids = tuple(map(str, range(len(y))))
         rows = ConsumerRows(ids, fixed_point.quantise_rows(columns, bound, FRAC_BITS))
         return cls(standardiser, bound, rows, dict(zip(ids, y.astype(int).tolist(), strict=True)))

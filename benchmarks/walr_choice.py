@@ -30,11 +30,11 @@ from benchmarks import machine
 from benchmarks.walr import DELTA, FRAC_BITS, Floats, PreparedRows, rand_data
 from benchmarks.walr_forecast import DataSet, bank, generated, log_loss
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.statistics.logistic import QuantisedRows, scores, sigmoid, weighted_aggregate
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, fit_released, treatment_of
-from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.algorithms.statistics.walr_plan import Assumed, Case, Fitting, forecast, l2_of
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, scores, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.walr.fit import MuTreatment, fit_released, treatment_of
+from blindfit.algorithms.statistics.walr.forecast import Assumed, Case, Fitting, forecast, l2_of
+from blindfit.algorithms.statistics.walr.model import WALRModel
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0)
 L2_FACTORS = (0.1, 1 / 3, 1.0, 3.0, 10.0)

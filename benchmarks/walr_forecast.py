@@ -33,11 +33,11 @@ from benchmarks import machine
 from benchmarks.walr import DELTA, EXAMPLE, FRAC_BITS, Floats, PreparedRows, private_model, rand_data
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.statistics import metrics
-from blindfit.algorithms.statistics.logistic import QuantisedRows, scores, weighted_aggregate
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_model import WALRModel
-from blindfit.algorithms.statistics.walr_plan import Assumed, Case, Fitting, entropy, forecast, without_noise
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, scores, weighted_aggregate
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.quality import metrics
+from blindfit.algorithms.statistics.walr.forecast import Assumed, Case, Fitting, entropy, forecast, without_noise
+from blindfit.algorithms.statistics.walr.model import WALRModel
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 4.0)
 COUNTS_FROM = 0.01  # of the loss

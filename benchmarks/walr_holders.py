@@ -28,9 +28,9 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks import machine
 from benchmarks.walr_trust import Floats, generated
-from blindfit.algorithms.statistics import metrics
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.quality import metrics
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch

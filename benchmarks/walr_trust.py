@@ -34,11 +34,11 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks import machine
-from blindfit.algorithms.protocols import walr_shares
+from blindfit.algorithms.protocols.walr import shared_rows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
-from blindfit.algorithms.statistics import metrics
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.quality import metrics
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.jobs import drive
 from blindfit.coordinator.launcher import launch
@@ -181,7 +181,7 @@ def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:
     for block in range(len(plan.blocks)):
         elements += short_rows.rows_item(plan, block, None).correction_length(macs=True)
         elements += short_rows.bits_item(plan, block, None).correction_length(macs=True)
-        elements += walr_shares.labels_item(plan, block, None).correction_length(macs=False)
+        elements += shared_rows.labels_item(plan, block, None).correction_length(macs=False)
     return 8 * elements
 
 

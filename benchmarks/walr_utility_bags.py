@@ -22,7 +22,7 @@ from sklearn.cluster import MiniBatchKMeans
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Task, linear, noise_of
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.randomness import public_generator
-from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
 
 BAGS = {"few": 8, "some": 64, "many": 512, "most": 4096}  # never more than a tenth of the rows, nor fewer than columns
 MOST_EVALUATIONS = 30

@@ -24,7 +24,7 @@ from benchmarks.walr_utility_bins import Binned, Codes, bin_indicators, with_con
 from benchmarks.walr_utility_data import PARTS
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Task, fit_mean, noise_of
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.statistics.logistic import RealRows, sigmoid, softplus
+from blindfit.algorithms.statistics.linear.logistic import RealRows, sigmoid, softplus
 
 MOST_ENTRIES = {"products": 50_000_000, "cells": 5_000_000}  # rows times pairs: more would take minutes a fit
 L2_FACTORS = (0.1, 0.5, 2.5)  # times the noise of mu

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.walr_utility_task import DELTA, Arm, Option, Predict, Task, linear, noise_of
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
-from blindfit.algorithms.statistics import dp_gradient
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, DescentSettings
+from blindfit.algorithms.statistics.dp_lr import descent
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS, DescentSettings
 
 RUNS = ((1.0, 10), (0.05, 50), (0.01, 200))  # the share of rows in a step, and how many steps
 
@@ -39,7 +39,7 @@ class Descent(Arm):
         expected = option["batch_fraction"] * task.n_rows
         draw = noise_of(task, f"descent/{sorted(option.items())}", epsilon, seed)
         columns = task.rows["train"].shape[1]
-        rate = option["rate"] * dp_gradient.default_learning_rate(
+        rate = option["rate"] * descent.default_learning_rate(
             max(std, 1e-9) / expected, columns, option["n_iterations"], clip
         )
 
@@ -48,7 +48,7 @@ class Descent(Arm):
             return [exact + round(noise) for exact, noise in zip(sums, steps.tolist(), strict=True)]
 
         fraction = option["batch_fraction"]
-        found = dp_gradient.descend(
+        found = descent.descend(
             task.rows["train"],
             task.trained_on > 0,
             DescentSettings(clip, rate, option["n_iterations"], expected),

@@ -21,10 +21,10 @@ from benchmarks.walr import FRAC_BITS
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Predict, Task, fit_mean, linear, noise_of
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
-from blindfit.algorithms.statistics import walr_defaults
-from blindfit.algorithms.statistics.logistic import RealRows
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, treated, treatment_of
+from blindfit.algorithms.statistics.linear.logistic import RealRows
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.algorithms.statistics.walr.fit import MuTreatment, treated, treatment_of
 
 L2_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 
@@ -45,13 +45,13 @@ class Walr(Arm):
     treatment: MuTreatment
 
     def fit(self, task: Task, epsilon: float, _option: Option, seed: int) -> Predict:
-        """As `walr_fit.fit_released` without its check of feasibility, which changes no weight."""
+        """As `fit.fit_released` without its check of feasibility, which changes no weight."""
         mu, noise_std = task.once((epsilon, seed), lambda: released_mean(task, epsilon, seed))
         treatment = treatment_of(self.treatment, task.integers.size)
         mu = task.once((epsilon, seed, treatment), lambda: treated(task.quantised, mu, treatment))
         l2 = 1 / task.n_rows
         if self.automatic:
-            l2 = walr_defaults.default_l2(noise_std, task.norm_bound, task.integers.shape[1], epsilon)
+            l2 = defaults.default_l2(noise_std, task.norm_bound, task.integers.shape[1], epsilon)
         return linear(task, fit(task.quantised, mu, SolverSettings(l2=l2)).weights)
 
 

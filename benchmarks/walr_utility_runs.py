@@ -22,7 +22,7 @@ from benchmarks.walr_utility_descent import Descent
 from benchmarks.walr_utility_means import DEFAULT_WALR, Objective, RandomisedResponse, Walr
 from benchmarks.walr_utility_task import DELTA, Arm, Floats, Option, Task
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.statistics import metrics
+from blindfit.algorithms.statistics.quality import metrics
 
 ARMS: tuple[Arm, ...] = (
     DEFAULT_WALR,

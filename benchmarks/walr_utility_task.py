@@ -15,10 +15,10 @@ from benchmarks.walr_utility_data import PARTS, DataSet
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.randomness import public_generator
-from blindfit.algorithms.statistics import walr_defaults
-from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows, sigmoid
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, Rows, sigmoid
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.walr import defaults
 
 DELTA = 1e-5
 
@@ -64,7 +64,7 @@ class Task:
         standardiser = Standardiser.fit([features["train"]])
         columns = {part: standardiser.transform(features[part]) for part in PARTS}
         norms = row_norms(append_constant(columns["train"]))
-        bound = fixed_point.norm_bound_steps(walr_defaults.default_norm_bound(norms), FRAC_BITS)
+        bound = fixed_point.norm_bound_steps(defaults.default_norm_bound(norms), FRAC_BITS)
         integers = {part: fixed_point.quantise_rows(append_constant(columns[part]), bound, FRAC_BITS) for part in PARTS}
         rows = {part: np.ldexp(values.astype(np.float64), -FRAC_BITS) for part, values in integers.items()}
         place = {column: number for number, column in enumerate(standardiser.kept)}
@@ -124,7 +124,7 @@ def noise_of(task: Task, arm: str, epsilon: float, seed: int) -> np.random.Gener
 
 def fit_mean(rows: Rows, mu: Floats, l2: float) -> Floats:
     """WALR's objective and solver for any rows and noisy mean, clipped to what some labels could give."""
-    clipped = walr_defaults.clip_mu(rows, mu)
+    clipped = defaults.clip_mu(rows, mu)
     return fit(rows, clipped, SolverSettings(l2=max(l2, 1e-12))).weights
 
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from blindfit.algorithms.estimators.privacy_budget import PrivacyBudget
     from blindfit.algorithms.estimators.walr_classifier import WALRClassifier
     from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-    from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
-    from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-    from blindfit.algorithms.statistics.walr_model import WALRModel
+    from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+    from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+    from blindfit.algorithms.statistics.walr.model import WALRModel
     from blindfit.parties.identity.connections import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
     from blindfit.parties.systems import load_model
@@ -104,11 +104,11 @@ _ELSEWHERE = {
         ),
         "blindfit.algorithms.estimators.cautions",
     ),
-    "Pretrained": "blindfit.algorithms.statistics.pretraining",
-    "pretrain": "blindfit.algorithms.statistics.pretraining",
+    "Pretrained": "blindfit.algorithms.statistics.linear.pretraining",
+    "pretrain": "blindfit.algorithms.statistics.linear.pretraining",
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
-    "VerticalModelPart": "blindfit.algorithms.statistics.vertical_model",
-    "WALRModel": "blindfit.algorithms.statistics.walr_model",
+    "VerticalModelPart": "blindfit.algorithms.statistics.vertical.model",
+    "WALRModel": "blindfit.algorithms.statistics.walr.model",
     "load_identity": "blindfit.parties.identity.connections",
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",

@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics import pretraining
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.model_attacks import (
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear import pretraining
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.quality.model_attacks import (
     Auc,
     Inversion,
     Membership,
@@ -24,10 +25,9 @@ from blindfit.algorithms.statistics.model_attacks import (
     membership,
     row_losses,
 )
-from blindfit.algorithms.statistics.model_attacks import Table as Rows
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.quality.model_attacks import Table as Rows
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json

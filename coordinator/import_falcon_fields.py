@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.algorithms.texts import cut
 from blindfit.coordinator.import_falcon_file import CONFIG, FalconFile, Without
 from blindfit.coordinator.report.wording import counted

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics import vertical_model
+from blindfit.algorithms.statistics.vertical import model as vertical
 from blindfit.coordinator.json_output import answer, is_asked
 from blindfit.coordinator.operator import open_store
 from blindfit.parties.files.written import read_json
@@ -98,7 +98,7 @@ def _told(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
 
 def _is_part(path: Path) -> bool:
     content = _content(path)
-    return content.get("format") == vertical_model.FORMAT
+    return content.get("format") == vertical.FORMAT
 
 
 def _scores_of(path: Path) -> str | None:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.protocols import walr_split
+from blindfit.algorithms.protocols.walr import two_servers
 from blindfit.coordinator.report.wording import counted
 from blindfit.parties.data.source import DuplicateSearch, Source, open_source
 from blindfit.parties.files.private_files import make_private, sync_directory
@@ -80,7 +80,7 @@ def shares_of(source: Source) -> tuple[Any, Any]:
     split_id = pa.array([secrets.token_hex(SPLIT_ID_BYTES)]).take(pa.array(np.zeros(len(rows), np.int32)))
     first, second = (
         rows.append_column(SHARE, pa.array(shares.astype(np.int64))).append_column(SPLIT, split_id)
-        for shares in walr_split.split(found)
+        for shares in two_servers.split(found)
     )
     return first, second
 

@@ -16,16 +16,18 @@ from blindfit.algorithms.protocols import (
     predict,
     ready,
     receipts,
-    release_labels,
     shared_scores,
     taylor,
     walr,
-    walr_blocks,
-    walr_encrypted,
-    walr_shares,
-    walr_split,
 )
+from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.table import Arrow, Table
+from blindfit.algorithms.protocols.walr import (
+    encrypted_rows,
+    several_parties,
+    shared_rows,
+    two_servers,
+)
 
 PAGE = Path(__file__).with_name("protocols.md")
 PROTOCOLS = (
@@ -40,10 +42,10 @@ PROTOCOLS = (
     predict,
     shared_scores,
     walr,
-    walr_blocks,
-    walr_encrypted,
-    walr_shares,
-    walr_split,
+    several_parties,
+    encrypted_rows,
+    shared_rows,
+    two_servers,
     release_labels,
 )
 HEAD = """# What is sent

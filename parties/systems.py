@@ -59,12 +59,13 @@ def walr() -> System[WalrJob]:
         return WalrServer(party)
 
     def tables() -> Sequence[Table]:
-        from blindfit.algorithms.protocols import draw, walr_blocks
+        from blindfit.algorithms.protocols import draw
+        from blindfit.algorithms.protocols.walr import several_parties
 
-        return (*_tables_of_two_servers(), walr_blocks.TABLE, draw.TABLE)
+        return (*_tables_of_two_servers(), several_parties.TABLE, draw.TABLE)
 
     def models() -> Mapping[str, ModelReader]:
-        from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
+        from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 
         return {FORMAT: WALRModel.from_dict}
 
@@ -93,7 +94,7 @@ def label_dp() -> System[LabelDPJob]:
         return LabelRegression(party)
 
     def models() -> Mapping[str, ModelReader]:
-        from blindfit.algorithms.statistics.label_regression_model import FORMAT, LabelRegressionModel
+        from blindfit.algorithms.statistics.label_dp.model import FORMAT, LabelRegressionModel
 
         return {FORMAT: LabelRegressionModel.from_dict}
 
@@ -113,7 +114,7 @@ def dp_lr() -> System[DPLRJob]:
         return Trainer(party)
 
     def models() -> Mapping[str, ModelReader]:
-        from blindfit.algorithms.statistics.dp_logistic_model import FORMAT, DPLogisticModel
+        from blindfit.algorithms.statistics.dp_lr.model import FORMAT, DPLogisticModel
 
         return {FORMAT: DPLogisticModel.from_dict}
 
@@ -144,7 +145,7 @@ def taylor() -> System[TaylorJob]:
         return tuple(p.TABLE for p in (taylor, draw, align, link, ready, receipts, predict))
 
     def models() -> Mapping[str, ModelReader]:
-        from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart
+        from blindfit.algorithms.statistics.vertical.model import FORMAT, VerticalModelPart
 
         return {FORMAT: VerticalModelPart.from_dict}
 
@@ -247,9 +248,9 @@ SYSTEMS: dict[str, Callable[[], System[Any]]] = {
 
 
 def _tables_of_two_servers() -> Sequence[Table]:
-    from blindfit.algorithms.protocols import walr_shares, walr_split
+    from blindfit.algorithms.protocols.walr import shared_rows, two_servers
 
-    return (walr_split.TABLE, walr_shares.TABLE)
+    return (two_servers.TABLE, shared_rows.TABLE)
 
 
 def _measurement(party: Party) -> Seat[JobParameters]:

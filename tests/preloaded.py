@@ -7,7 +7,7 @@ from functools import cache
 
 import typer.main
 
-from blindfit.algorithms.paillier.ifma import vector_unit
+from blindfit.algorithms.paillier.vector_unit.unit import vector_unit
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.scoring import FLATTENED_BY
 from blindfit.algorithms.sharing.waves import CHOICES

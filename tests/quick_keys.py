@@ -13,9 +13,9 @@ from unittest import mock
 from blindfit.algorithms.paillier.engines import BlindfitEngine
 from blindfit.algorithms.paillier.key_checks import LEAST_BITS, check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
-from blindfit.algorithms.protocols import walr_encrypted
 from blindfit.algorithms.protocols.falcon import roles as falcon_roles
 from blindfit.algorithms.protocols.taylor import roles
+from blindfit.algorithms.protocols.walr import encrypted_rows
 from blindfit.parties.falcon import key_node as falcon_key_node
 from blindfit.parties.measurement import row_key
 
@@ -33,7 +33,7 @@ def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
     with ExitStack() as patched:
         for making in (BlindfitEngine, falcon_key_node, row_key):
             patched.enter_context(mock.patch.object(making, "generate_private_key", make))
-        for checking in (roles, falcon_roles, walr_encrypted):
+        for checking in (roles, falcon_roles, encrypted_rows):
             patched.enter_context(mock.patch.object(checking, "check_public_key", _check))
         yield
 

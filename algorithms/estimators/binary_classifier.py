@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.estimators.privacy_budget import refuse_another_process
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.named_columns import in_order, names_in, record_of, without_mask
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.named_columns import in_order, names_in, record_of, without_mask
 
 
 class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -16,10 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from blindfit.algorithms.errors import BlindfitWarning
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.solvers import FitResult
-from blindfit.algorithms.statistics.walr_defaults import Feasibility
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.solvers import FitResult
+from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.texts import cut, printable
 
 CLOSE = 1e-9

@@ -17,10 +17,10 @@ from blindfit.algorithms.estimators.initial_model import binary_labels, initial_
 from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
-from blindfit.algorithms.statistics.dp_gradient import Descent, losses_of
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows
+from blindfit.algorithms.statistics.dp_lr.descent import Descent, losses_of
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, clip_rows
 
 FeatureBounds = tuple[ArrayLike, ArrayLike] | Mapping[str, tuple[float, float]]
 
@@ -70,7 +70,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
         loss_curve_: the mean loss of the weights before each iteration: noisy, of the private rows, if `loss_share`
             paid for it; else of the public rows, and then also after the last; None where there are none.
 
-    Sources: see `blindfit.algorithms.statistics.dp_gradient`; it says where this departs from Hoseinpour et al. 2023.
+    Sources: see `blindfit.algorithms.statistics.dp_lr.descent`; it says where this departs from Hoseinpour et al. 2023.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

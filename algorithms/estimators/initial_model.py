@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 
 
 def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

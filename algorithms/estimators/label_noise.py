@@ -13,7 +13,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism
 from blindfit.algorithms.privacy.label_mechanisms.base import LEAST_SHARE
-from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.linear.logistic import Floats
 
 LABELS = 17  # where it is looked at
 BINS = 96

@@ -17,9 +17,9 @@ from blindfit.algorithms.estimators.remembered import remembered
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.algorithms.statistics import dp_gradient
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, Descent, DescentSettings
-from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.dp_lr import descent as dp_gradient
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS, Descent, DescentSettings
+from blindfit.algorithms.statistics.linear.logistic import Floats
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,15 @@ from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
-from blindfit.algorithms.protocols.walr_grid import LARGEST_SUM, Grid, Room, auto_grid
+from blindfit.algorithms.protocols.walr.grid import LARGEST_SUM, Grid, Room, auto_grid
 from blindfit.algorithms.randomness import public_generator, system_uniform
-from blindfit.algorithms.statistics import walr_defaults
-from blindfit.algorithms.statistics.fitted_model import statement_of
-from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings, require_pull
-from blindfit.algorithms.statistics.walr_fit import MuTreatment, WalrFit, fit_released
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.fitted_model import statement_of
+from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, require_pull
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.algorithms.statistics.walr.fit import MuTreatment, WalrFit, fit_released
+from blindfit.algorithms.statistics.walr.model import WALRModel
 
 UNIT, NEIGHBOURS = UNITS["row"]
 
@@ -56,7 +56,7 @@ class WALRClassifier(PrivateBinaryClassifier):
             together, or take it "as-released"; "auto" projects where there are at most ten million numbers.
         init: a model of public rows towards which l2 shrinks in place of zero: a `Pretrained` or a fitted linear
             classifier. The fit runs to its optimum, so as a mere start it would change nothing; l2 = 0 is refused.
-        solver, tolerance, max_iterations: see `blindfit.algorithms.statistics.solvers`.
+        solver, tolerance, max_iterations: see `blindfit.algorithms.statistics.linear.solvers`.
         seed: of public randomness alone (batches); never of the noise.
         release: the draw's name, a text or a number.
 
@@ -179,7 +179,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         """Raises RangeError: no grid holds the norm bound, or is fine enough for the noise."""
         fixed = None if self.frac_bits == "auto" else self.frac_bits
         if self.norm_bound == "auto":
-            bound = walr_defaults.default_norm_bound(norms)
+            bound = defaults.default_norm_bound(norms)
             if fixed is None:
                 return Room.of(multiplier, (1, 1), largest_sum=LARGEST_SUM).grid(bound, None)
         else:

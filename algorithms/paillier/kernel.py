@@ -24,7 +24,7 @@ import numpy.typing as npt
 from gmpy2 import mpz
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.paillier.ifma import WIDTHS, VectorUnit, products_of_power, vector_unit
+from blindfit.algorithms.paillier.vector_unit.unit import WIDTHS, VectorUnit, products_of_power, vector_unit
 
 Indices = npt.NDArray[np.int64]
 _Entry = tuple[int, int, int]  # of a table: value below n, exponent of 1 + n, the value's inverse mod n

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.paillier.ifma import Rows, VectorUnit
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
+from blindfit.algorithms.paillier.vector_unit.unit import Rows, VectorUnit
 
 IntegerMatrix = npt.NDArray[np.int64]
 MOST_TABLE_ENTRIES = 2**12  # at a time: 2.6 MB at 2048 bits

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings, Patience
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings, Patience
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 Floats = npt.NDArray[np.float64]
 NoiseOf = Callable[[str, int, int, int], Sequence[int]]

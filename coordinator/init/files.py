@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.score_leaks import LEAST_COLUMNS
+from blindfit.algorithms.statistics.vertical.score_leaks import LEAST_COLUMNS
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of

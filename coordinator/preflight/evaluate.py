@@ -7,7 +7,7 @@ from functools import partial
 
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.statistics.released_bins import Z_95
+from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.protocols.ready import Ready
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.common_ids import none_in_common
 from blindfit.coordinator.preflight.findings import Finding, caught

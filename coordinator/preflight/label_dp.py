@@ -16,12 +16,13 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     uniform_prior,
 )
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.algorithms.statistics.label_regression_options import check_options
+from blindfit.algorithms.statistics.label_dp.options import check_options
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.preflight.unknown_ids import check_ids
-from blindfit.parties.label_dp.consumer import Rows, read_rows, settings_on
+from blindfit.parties.label_dp.consumer import read_rows, settings_on
+from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import shared_predict
 from blindfit.coordinator.preflight.findings import Finding, caught

@@ -12,10 +12,10 @@ import numpy as np
 
 from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ScoringParameters
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.protocols.shared_scores.program import run
 from blindfit.algorithms.sharing.kept import KeptShares, kept_length
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import joint
 from blindfit.coordinator.preflight.falcon.cost import BUSY, BYTES_PER_ELEMENT, MESSAGE_S

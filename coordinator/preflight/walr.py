@@ -10,10 +10,10 @@ from typing import Any
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols import walr_encrypted, walr_split
-from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.protocols.walr import encrypted_rows, two_servers
+from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
-from blindfit.algorithms.statistics import walr_defaults
+from blindfit.algorithms.statistics.walr import defaults
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
@@ -78,7 +78,7 @@ def rows_are_in_shares(job: Job[Any], active: str, servers: str) -> Iterator[Fin
 
 def _leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Finding]:
     privacy, multiplier = job.parameters.required_privacy, _multiplier(job)
-    both = gaussian.gaussian_epsilon(multiplier * math.sqrt(walr_split.SERVERS), privacy.delta)
+    both = gaussian.gaussian_epsilon(multiplier * math.sqrt(two_servers.SERVERS), privacy.delta)
     if job.parameters.shares_rows:
         yield from rows_are_in_shares(job, active, servers)
     else:
@@ -178,20 +178,20 @@ def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) 
         return grid.row_bits // 8 * k
     bound = grid.norm_bound
     noise_std = _multiplier(job) * bound * unit.count
-    slots = ROW_KEY_BITS // walr_encrypted.slot_bits_of(n, bound, noise_std)
+    slots = ROW_KEY_BITS // encrypted_rows.slot_bits_of(n, bound, noise_std)
     return 2 * ROW_KEY_BITS // 8 * -(-k // slots)
 
 
 def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
     noise_std = _multiplier(job) * bound * unit.count
-    if walr_split.reach(n, bound, noise_std) >= walr_split.P / 2:
-        yield Finding("refuses", "walr.frac_bits", f"{walr_split.TOO_LARGE}: {walr_split.LOWER_IT}")
+    if two_servers.reach(n, bound, noise_std) >= two_servers.P / 2:
+        yield Finding("refuses", "walr.frac_bits", f"{two_servers.TOO_LARGE}: {two_servers.LOWER_IT}")
 
 
 def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:
     noise_std = _multiplier(job) * bound * unit.count / n
     noise_std *= math.sqrt(len(job.with_role("measurement")))
-    l2 = walr_defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
+    l2 = defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
     text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}{unit.caveat}"
     if noise_std > 0.05:
         return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.intervals import share_interval
+from blindfit.algorithms.statistics.quality.intervals import share_interval
 from blindfit.coordinator.report.plots import LINE, MUTED, NEGATIVE, POSITIVE, Plot, figure_of, svg_of
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.report.wording import count, percent

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blindfit.algorithms.statistics.intervals import Range, auc_interval, share_interval
+from blindfit.algorithms.statistics.quality.intervals import Range, auc_interval, share_interval
 from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot

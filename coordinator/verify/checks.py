@@ -16,8 +16,14 @@ from cryptography.hazmat.primitives import hashes
 
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.privacy.gaussian import gaussian_epsilon
-from blindfit.algorithms.protocols import walr, walr_blocks, walr_encrypted, walr_shares, walr_split
-from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import (
+    encrypted_rows,
+    several_parties,
+    shared_rows,
+    two_servers,
+)
+from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.coordinator.verify.read import Read, require
 from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
 from blindfit.parties.identity import key_proof
@@ -136,7 +142,7 @@ def _key(read: Read) -> str:
 
 def _servers(read: Read) -> str:
     trust, signers = read.settings.trust, [server.part.signer for server in read.servers]
-    wanted = walr_split.SERVERS if trust in TWO_SERVERS else 1
+    wanted = two_servers.SERVERS if trust in TWO_SERVERS else 1
     require(len(signers) == wanted, f'walr.trust = "{trust}" is of {wanted}, and the file has {len(signers)}')
     require(len({signer.name for signer in signers}) == wanted, f"{signers[0].name} is there twice")
     require(len({signer.key for signer in signers}) == wanted, "both sign with one key")
@@ -153,14 +159,14 @@ def _servers(read: Read) -> str:
 def _question(read: Read) -> str:
     """The same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
     for server in read.servers:
-        other = walr_split.asked_otherwise(read.request, server.request)
+        other = two_servers.asked_otherwise(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
     for server in read.servers:
         own = read.own if server.request.blocks else server.request
         name = walr.step_1_name(own, read.parts.sum.draw)
-        name = walr_blocks.step_4_name(name, server.request.blocks) if server.request.blocks else name
-        name = walr_shares.step_1_name(name) if server.request.in_shares else name
-        name = walr_encrypted.step_1_name(name, server.request.key) if server.request.key else name
+        name = several_parties.step_4_name(name, server.request.blocks) if server.request.blocks else name
+        name = shared_rows.step_1_name(name) if server.request.in_shares else name
+        name = encrypted_rows.step_1_name(name, server.request.key) if server.request.key else name
         require(server.request.request_id == name, f"{server.name} answered a request of another draw, or another one")
     return "the same at both servers" if len(read.servers) > 1 else "its name is that of what was asked"
 
@@ -172,7 +178,7 @@ def _sum(read: Read) -> str:
     stated, answer, opening = read.parts.sum, read.answer, read.servers[0].opening
     if opening is not None:
         consumer = read.servers[0].about.consumer
-        walr_encrypted.step_6_check_opening(opening, stated.sums, read.request, server=read.names, consumer=consumer)
+        encrypted_rows.step_6_check_opening(opening, stated.sums, read.request, server=read.names, consumer=consumer)
     require(stated.sums == answer.sums.tolist(), f"it is not what {read.names} answered")
     require(not read.request.blocks or len(stated.sums) == read.own.n_columns, "it is not one number for each column")
     require(stated.noise_std == answer.noise_std, f"its noise is not that of {read.names}")

@@ -11,14 +11,19 @@ from cryptography import x509
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.ledger import LedgerEntry, Receipt
-from blindfit.algorithms.protocols import walr_blocks, walr_split, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
-from blindfit.algorithms.protocols.walr_encrypted import Opening
-from blindfit.algorithms.protocols.walr_statement import Between
-from blindfit.algorithms.statistics import fields
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.protocols.walr import (
+    AggregateOpen,
+    NoisySum,
+    several_parties,
+    statement,
+    two_servers,
+)
+from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
+from blindfit.algorithms.protocols.walr.statement import Between
+from blindfit.algorithms.statistics.linear import fields
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.identity import key_proof
 from blindfit.parties.store.receipts import check_given
 from blindfit.parties.walr import release_document
@@ -49,8 +54,8 @@ class ReadServer:
     def stated(self) -> tuple[AggregateOpen, NoisySum, Between]:
         opening = self.opening
         if opening is None:
-            return walr_statement.read(self.part.release)
-        return walr_statement.read(self.part.release, opening.public_key, opening.ciphertexts)
+            return statement.read(self.part.release)
+        return statement.read(self.part.release, opening.public_key, opening.ciphertexts)
 
     @cached_property
     def opening(self) -> Opening | None:
@@ -71,7 +76,7 @@ class ReadServer:
 
     @cached_property
     def entry(self) -> LedgerEntry:
-        return walr_statement.charged(self.part.entry, self.receipt)
+        return statement.charged(self.part.entry, self.receipt)
 
     @cached_property
     def receipt(self) -> Receipt:
@@ -113,12 +118,12 @@ class Read:
         if not self.request.blocks:
             return self.request
         own_bound, consumer = self.parts.sum.own_norm_bound or 0, self.servers[0].about.consumer
-        return walr_blocks.step_4_own(self.request, own_bound, consumer=consumer)
+        return several_parties.step_4_own(self.request, own_bound, consumer=consumer)
 
     @property
     def holders(self) -> tuple[str, ...]:
         """Of columns: the active party, and the passive ones by name."""
-        blocks = walr_blocks.blocks_of(self.request, culprit=self.servers[0].about.consumer)
+        blocks = several_parties.blocks_of(self.request, culprit=self.servers[0].about.consumer)
         return (self.parts.party.name, *(block.holder for block in blocks))
 
     @cached_property
@@ -127,7 +132,7 @@ class Read:
         answers = [server.answer for server in self.servers]
         if len(answers) == 1:
             return replace(answers[0], sums=self.opened, ciphertexts=b"") if self.request.key else answers[0]
-        return walr_split.step_6_add(answers, self.request, servers=[server.name for server in self.servers])
+        return two_servers.step_6_add(answers, self.request, servers=[server.name for server in self.servers])
 
     @property
     def opened(self) -> npt.NDArray[np.int64]:

@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.randomness import generator_of
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.verify.checks import Check
 from blindfit.coordinator.verify.read import Read
 from blindfit.parties.data.settings import DatasetSettings

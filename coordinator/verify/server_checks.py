@@ -13,7 +13,8 @@ from blindfit.algorithms.privacy.accountant import BUDGET_SLACK, spent_epsilon
 from blindfit.algorithms.privacy.charges import Charges, events_of
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import NOISE_REACH, gaussian_delta
-from blindfit.algorithms.protocols import walr, walr_split, walr_statement
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import statement, two_servers
 from blindfit.coordinator.verify.read import ReadServer, require
 from blindfit.parties.identity import key_proof
 from blindfit.parties.measurement.trust import TWO_SERVERS
@@ -59,7 +60,7 @@ def _chain(server: ReadServer) -> str:
 
 
 def _charged(server: ReadServer) -> str:
-    walr_statement.check_entry(server.entry, *server.stated)
+    statement.check_entry(server.entry, *server.stated)
     charged, made = _moment(server.entry.time), server.of.parts.made_at
     require(charged <= made, "the charge is later than the training")
     return f"at {server.entry.time}"
@@ -90,8 +91,8 @@ def _range(server: ReadServer) -> str:
     """A share of a sum is any number of the field; a sum of labels is not."""
     request, answer = server.request, server.answer
     if server.of.settings.trust in TWO_SERVERS:
-        walr_split.step_2_check(request, consumer=server.about.consumer)
-        walr_split.step_6_check(answer, request, server=server.name)
+        two_servers.step_2_check(request, consumer=server.about.consumer)
+        two_servers.step_6_check(answer, request, server=server.name)
         return "numbers modulo 2^61 - 1"
     sums = server.of.opened if request.key else answer.sums
     reach = request.n_rows * request.norm_bound + NOISE_REACH * answer.noise_std

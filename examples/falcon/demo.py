@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from blindfit import load_model
-from blindfit.algorithms.statistics import metrics
+from blindfit.algorithms.statistics.quality import metrics
 from examples.demo import begin, console, forget, run_job
 from examples.taylor.joined import joined
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, MechanismSettings, fit
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.algorithms.statistics.label_regression import fit_regression
+from blindfit.algorithms.statistics.label_dp.fit import fit_regression
 from blindfit.parties.systems import load_model
 from examples.demo import begin, console, run_job
 

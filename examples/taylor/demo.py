@@ -17,7 +17,7 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from blindfit.algorithms.statistics import metrics
+from blindfit.algorithms.statistics.quality import metrics
 from blindfit.coordinator.job import load_job
 from examples.demo import begin, console, run_job
 from examples.taylor.epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours

@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from blindfit.algorithms.fixed_point import clip_integer_rows
-from blindfit.algorithms.statistics import metrics, taylor_oracle
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.taylor.parameters import label_noise_std, preparation_of, row_bound_steps
 from blindfit.parties.taylor.settings import TaylorJob

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from blindfit.algorithms.statistics import metrics
+from blindfit.algorithms.statistics.quality import metrics
 from examples.demo import begin, console, run_job
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,26 +21,12 @@ from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
+from blindfit.parties.data.sink import CHOOSE, OPTION, SCORES, Sink, require_columns
 from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
 from blindfit.parties.files import written
 from blindfit.parties.files.private_files import make_private, write_new
 
-CHOOSE = 'set scores.if_exists = "append" or "replace", or name another in scores.url'
-SCORES, OPTION = "scores", "scores.url"  # what errors call it, and the option that names it
 _one_file_at_a_time = threading.Lock()  # two sessions may append to one
-
-
-class Sink(Protocol):
-    """Where a table of ids (text) and numbers goes; no number is missing."""
-
-    @property
-    def origin(self) -> Origin: ...
-
-    def check(self, names: Sequence[str]) -> None:
-        """Raises DataError: a table with these columns would be refused."""
-
-    def write(self, table: Any) -> None:
-        """Raises DataError: it was refused, or could not be written; then nothing has changed."""
 
 
 def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
@@ -113,13 +99,6 @@ def _parquet(table: Any) -> bytes:
     encoded = pa.BufferOutputStream()
     pq.write_table(table, encoded)
     return bytes(encoded.getvalue().to_pybytes())
-
-
-def require_columns(present: Sequence[str], names: Sequence[str], origin: Origin) -> None:
-    if list(present) != list(names):
-        raise origin.error(
-            f"its columns are {', '.join(present)}, not {', '.join(names)}", hint="name another in `scores.url`"
-        )
 
 
 @contextmanager

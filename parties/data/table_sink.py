@@ -15,7 +15,7 @@ from blindfit.parties.data.database import answering, connected, named_table, po
 from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
-from blindfit.parties.data.sinks import CHOOSE, OPTION, SCORES, require_columns
+from blindfit.parties.data.sink import CHOOSE, OPTION, SCORES, require_columns
 
 ROWS_AT_ONCE = 10_000
 

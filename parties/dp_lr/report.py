@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.evaluation import evaluate_classes
-from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes
 from blindfit.parties.dp_lr.rows import PrivateRows, Start
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Session

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
-from blindfit.algorithms.statistics.dp_gradient import CLIP_NORMS
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_NORMS
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.tables import Settings
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds

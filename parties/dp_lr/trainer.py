@@ -11,10 +11,10 @@ import numpy as np
 from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.statistics.dp_gradient import losses_of
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.dp_lr.descent import losses_of
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of

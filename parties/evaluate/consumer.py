@@ -18,10 +18,10 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.algorithms.statistics.released_bins import Interval
-from blindfit.algorithms.statistics.released_evaluation import LEAST_SCORE_BOUND, ScoredRows
-from blindfit.algorithms.statistics.vertical_model import FORMAT as PART
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
+from blindfit.algorithms.statistics.walr.evaluation import LEAST_SCORE_BOUND, ScoredRows
+from blindfit.algorithms.statistics.walr.evaluation_bins import Interval
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum

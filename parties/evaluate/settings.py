@@ -9,14 +9,8 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.protocols.walr_grid import Grid, wide_grid
-from blindfit.algorithms.statistics.released_evaluation import (
-    FIGURES,
-    LEAST_BINS,
-    LEAST_SCORE_BOUND,
-    MOST_BINS,
-    FigureName,
-)
+from blindfit.algorithms.protocols.walr.grid import Grid, wide_grid
+from blindfit.algorithms.statistics.walr.evaluation import FIGURES, LEAST_BINS, LEAST_SCORE_BOUND, MOST_BINS, FigureName
 from blindfit.parties.job.parameters import PrivateParameters
 from blindfit.parties.measurement import trust
 from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Trust

@@ -23,8 +23,8 @@ from blindfit.algorithms.protocols.falcon import (
     Trained,
 )
 from blindfit.algorithms.protocols.ready import Ready, Stored
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
 from blindfit.parties.falcon.dealt import Dealt
 from blindfit.parties.falcon.draws import Draws

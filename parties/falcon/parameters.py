@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blindfit.algorithms.errors import PolicyRefused, RangeError
-from blindfit.algorithms.protocols.falcon import FalconParameters, check_parameters, kept_bits_for
+from blindfit.algorithms.protocols.falcon import FalconParameters, check_parameters
 from blindfit.algorithms.protocols.ready import Ready
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.falcon.privacy import noise_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.vertical.prepared import Preparation

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.protocols.falcon import Noise
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.data.source import Source
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.settings import PartyDatasetSettings

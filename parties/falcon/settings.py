@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings

@@ -7,8 +7,8 @@ from typing import Any
 
 from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.protocols.falcon import FalconParameters, Trained
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party

@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 import structlog
 
-from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.evaluation import evaluate_values
-from blindfit.algorithms.statistics.label_regression import (
-    LabelRegressionFit,
+from blindfit.algorithms.statistics.label_dp.fit import (
     evaluate_released,
     fit_regression,
     mean_noise_variance,
 )
-from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
-from blindfit.algorithms.statistics.logistic import Floats
+from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json, encoded_table
+from blindfit.parties.label_dp.fit import Fitted, Rows
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
@@ -202,21 +201,6 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
 # --- rows and fit ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
-class Rows:
-    """The training rows first; labels are asked for of all of them."""
-
-    ids: list[str]
-    train_features: Floats
-    test_features: Floats
-    columns: tuple[str, ...]
-    table: TableRecord | None = None  # what the columns were made of
-
-    @property
-    def n_trained(self) -> int:
-        return len(self.train_features)
-
-
 def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, report: Report) -> Rows:
     train, test = read_split(source, job, randomness, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
@@ -234,22 +218,6 @@ class Study:
     ids: list[str]
     labels: Floats
     predictions: Floats
-
-
-@dataclass(frozen=True, repr=False)
-class Fitted:
-    """Args:
-    labels: of all rows, as they were trained on; NaN where withheld.
-    evaluation: on held-out rows, as far as released labels can tell; empty where none was held out.
-    noise_std: of one label, the mean over the released ones where it can be told, else over the range.
-    """
-
-    fit: LabelRegressionFit
-    profile: NoiseProfile
-    labels: Floats
-    test_predictions: Floats
-    evaluation: dict[str, float | int]
-    noise_std: float
 
 
 def fit_rows(

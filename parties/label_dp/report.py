@@ -16,7 +16,7 @@ from blindfit.parties.training.summary import told
 from blindfit.protos import measurement_pb2
 
 if TYPE_CHECKING:
-    from blindfit.parties.label_dp.consumer import Fitted, Rows
+    from blindfit.parties.label_dp.fit import Fitted, Rows
 
 MOST_DRAWN_ROWS = 400
 DRAWN_LABELS = (0.1, 0.5, 0.9)  # of the way through the range: where the mechanism's law is drawn

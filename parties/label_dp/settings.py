@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanism_options import OPTIONS
 from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilon
-from blindfit.algorithms.statistics.label_regression_options import RegressorName, check_options
+from blindfit.algorithms.statistics.label_dp.options import RegressorName, check_options
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.tables import Settings

@@ -14,9 +14,8 @@ from typing import Any
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
-from blindfit.algorithms.protocols import walr_blocks
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
-from blindfit.algorithms.protocols.walr_blocks import Block, BlockRows, BlocksTally, BlockWanted
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, several_parties
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally, BlockWanted
 from blindfit.parties.sessions.sessions import Session
 
 
@@ -83,7 +82,7 @@ class Blocks:
                 task.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs
 
     async def _receive(self, block: Block) -> BlockRows:
-        return await walr_blocks.receive_block(block, self._session.with_role("active").name, self._session.channel)
+        return await several_parties.receive_block(block, self._session.with_role("active").name, self._session.channel)
 
     async def rows(self) -> list[BlockRows]:
         """Once they are all here. Shielded: a call that the active party cuts off takes nothing away from the next.

@@ -20,10 +20,11 @@ from blindfit.algorithms.errors import (
     PeerUnreachable,
 )
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
-from blindfit.algorithms.protocols import release_labels, walr
-from blindfit.algorithms.protocols.release_labels import LabelsOpen
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.label_dp.release import LabelsOpen
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
-from blindfit.algorithms.protocols.walr_encrypted import Opening
+from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.measurement import codec as measurement_codec

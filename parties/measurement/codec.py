@@ -14,11 +14,20 @@ import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError, UnexpectedStep
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
-from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares
+from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.table import Gate, Table, listed
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Opened, RowsEnd, RowsKept, WeightRows
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
-from blindfit.algorithms.protocols.walr_shares import MaskedRows
+from blindfit.algorithms.protocols.walr import (
+    AggregateOpen,
+    NoisySum,
+    Opened,
+    RowsEnd,
+    RowsKept,
+    WeightRows,
+    encrypted_rows,
+    shared_rows,
+)
+from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows
+from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows
 from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.waits import Waits
@@ -218,7 +227,7 @@ _DECODERS: dict[type, Any] = {
     NoisySum: answer_from_pb,
     RowsKept: lambda message, _culprit: RowsKept(message.bits),
 }
-_TABLES = (walr.TABLE, walr_encrypted.TABLE, walr_shares.TABLE)
+_TABLES = (walr.TABLE, encrypted_rows.TABLE, shared_rows.TABLE)
 AGGREGATE = Messages(_BODIES, _DECODERS, request_to_pb, response_to_pb, NoisySum, _TABLES)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr_shares import MasksUsed
+from blindfit.algorithms.protocols.walr import shared_rows
+from blindfit.algorithms.protocols.walr.shared_rows import MasksUsed
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
@@ -28,10 +28,10 @@ class MaskDealer:
         servers = sorted(member.name for member in session.members.values() if member.role == "measurement")
         session.report("deal masks", waiting_for=active)
         channel = session.channel
-        plan = await patient(lambda: walr_shares.receive_plan(active, channel), session.job.timeouts.session_s)
+        plan = await patient(lambda: shared_rows.receive_plan(active, channel), session.job.timeouts.session_s)
 
         async def dealt(channel: Channel) -> None:
-            await walr_shares.run_key_node(plan, active, servers, channel)
+            await shared_rows.run_key_node(plan, active, servers, channel)
 
         await in_own_thread(channel, dealt)
         await patient(lambda: channel.receive(active, MasksUsed), session.job.timeouts.session_s)

@@ -14,17 +14,19 @@ import numpy.typing as npt
 import structlog
 
 from blindfit.algorithms.errors import CannotAnswer, DuplicateId, PolicyRefused, TooFewRows, UnknownId
-from blindfit.algorithms.protocols import (
-    walr,
-    walr_blocks,
-    walr_encrypted,
-    walr_shares,
-    walr_split,
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import (
+    AggregateOpen,
+    NoisySum,
+    Tally,
+    encrypted_rows,
+    several_parties,
+    shared_rows,
+    two_servers,
 )
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally
-from blindfit.algorithms.protocols.walr_blocks import Block, BlockRows, BlocksTally
-from blindfit.algorithms.protocols.walr_shares import SharedRowsTally
-from blindfit.algorithms.protocols.walr_split import Counted, ShareTally
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.algorithms.protocols.walr.shared_rows import SharedRowsTally
+from blindfit.algorithms.protocols.walr.two_servers import Counted, ShareTally
 from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.blocks import Blocks, ToFit
 from blindfit.parties.measurement.charging import LabelDataset
@@ -72,7 +74,7 @@ class AggregateDesk(Background):
     # --- of blocks: the other holders
 
     def _check_blocks(self, request: AggregateOpen) -> None:
-        self._blocks = walr_blocks.blocks_of(request, culprit=self._consumer)
+        self._blocks = several_parties.blocks_of(request, culprit=self._consumer)
         held = self._service.blocks(request.session, self._consumer)
         if (held.holders if held else ()) != tuple(block.holder for block in self._blocks):
             self._service.refuse("blocks", "the job has other holders of columns")
@@ -108,10 +110,13 @@ class AggregateDesk(Background):
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
             log_unanswered(error, self._consumer)
             raise CannotAnswer(party=self._service.name) from None
-        columns = [*(block.n_columns for block in self._blocks), walr_blocks.own_columns(self.request, self._blocks)]
-        told = walr_blocks.bits_told_of(columns, tally.rows_kept)
+        columns = [
+            *(block.n_columns for block in self._blocks),
+            several_parties.own_columns(self.request, self._blocks),
+        ]
+        told = several_parties.bits_told_of(columns, tally.rows_kept)
         bits = dict(zip(self._holders().snapshots(self._consumer), told, strict=True))
-        self._service.count_told_bits(self.request, self._consumer, bits, walr_blocks.most_bits(tally.rows_kept))
+        self._service.count_told_bits(self.request, self._consumer, bits, several_parties.most_bits(tally.rows_kept))
 
     # --- of shares: the other server
 
@@ -121,9 +126,9 @@ class AggregateDesk(Background):
 
     def _check_shares(self, request: AggregateOpen) -> None:
         """What is remembered is told again of the newest split alone: the other server knows no other."""
-        walr_split.step_2_check(request, consumer=self._consumer)
+        two_servers.step_2_check(request, consumer=self._consumer)
         if request.in_shares:
-            walr_shares.plan_of(request, culprit=self._consumer)
+            shared_rows.plan_of(request, culprit=self._consumer)
         if request.key:
             self._service.refuse("key", "its labels are shares: servers of shares sum rows that they can read")
         if request.snapshot != self._dataset.snapshot:
@@ -149,7 +154,7 @@ class AggregateDesk(Background):
             self._service.refuse("in_shares", "the job says otherwise")
         ids_sha256 = await self.in_background(index.ids_sha256)
         answered_in = await self.in_background(self._answered_in) if request.in_shares and answer else ""
-        await meeting.agree(walr_split.step_2_agreement(request, index.split_id, ids_sha256, answered_in))
+        await meeting.agree(two_servers.step_2_agreement(request, index.split_id, ids_sha256, answered_in))
         if answer is not None:
             meeting.counted_before(await self.in_background(lambda: self._counted_in(answer)))
 
@@ -160,13 +165,13 @@ class AggregateDesk(Background):
 
     def _counted_in(self, answer: NoisySum) -> Counted:
         if answer.rows_kept == self.request.n_rows:
-            return walr_split.step_4_counted(np.packbits(np.ones(self.request.n_rows, np.bool_)).tobytes())
-        return walr_split.step_4_counted(b"".join(self.kept_pieces()))
+            return two_servers.step_4_counted(np.packbits(np.ones(self.request.n_rows, np.bool_)).tobytes())
+        return two_servers.step_4_counted(b"".join(self.kept_pieces()))
 
     async def before_release(self, tally: Tally) -> None:
         if self._blocks:
             others = await self._holders().rows()
-            await self.in_background(lambda: self._join_blocks(walr_blocks.require_tally(tally), others))
+            await self.in_background(lambda: self._join_blocks(several_parties.require_tally(tally), others))
         if not self._is_of_shares:
             return
         meeting = self._meeting()
@@ -179,7 +184,7 @@ class AggregateDesk(Background):
         with self._upload.joining(self._joined()):
             self._service.check_ready(tally, self._dataset, self._consumer)
         self._kept.seek(0)
-        return walr_split.step_4_counted(self._kept.read())
+        return two_servers.step_4_counted(self._kept.read())
 
     def tally(self, request: AggregateOpen) -> Tally:
         if request.in_shares:
@@ -187,7 +192,7 @@ class AggregateDesk(Background):
         if self._blocks:
             return BlocksTally(request, self.keep_bits, blocks=self._blocks)
         if request.key:
-            return walr_encrypted.tally_of(request, self.keep_bits, consumer=self._consumer)
+            return encrypted_rows.tally_of(request, self.keep_bits, consumer=self._consumer)
         return (ShareTally if self._is_of_shares else Tally)(request, self.keep_bits)
 
     def _joined(self) -> JoinState:
@@ -236,7 +241,7 @@ class AggregateDesk(Background):
             )
 
     def told(self, answer: NoisySum) -> NoisySum:
-        return walr_blocks.told(answer, self.request)
+        return several_parties.told(answer, self.request)
 
     def close_files(self) -> None:
         self._closing.close()

@@ -1,4 +1,4 @@
-"""The messages of algorithms/protocols/release_labels.py <-> protos/measurement.proto."""
+"""The messages of algorithms/protocols/label_dp/release.py <-> protos/measurement.proto."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
-from blindfit.algorithms.protocols import release_labels
-from blindfit.algorithms.protocols.release_labels import (
+from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.label_dp.release import (
     FittedRelease,
     LabelIds,
     LabelIdsEnd,

@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 
 from blindfit.algorithms.errors import CannotAnswer, PolicyRefused
-from blindfit.algorithms.protocols import walr_split
-from blindfit.algorithms.protocols.walr_split import Agreement, Counted
+from blindfit.algorithms.protocols.walr import two_servers
+from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.sessions.sessions import Session
@@ -60,7 +60,7 @@ class Meeting:
             await self._has_begun()
             await self.rows.dealt()
         theirs = await self._exchange(mine)
-        if difference := walr_split.step_2_difference(mine, theirs):
+        if difference := two_servers.step_2_difference(mine, theirs):
             self._refuse(f"{self._session.job.protocol}.trust", f"{difference} (the other server is {self._peer})")
 
     async def counted(self, mine: Counted) -> None:

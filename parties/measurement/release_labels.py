@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism
-from blindfit.algorithms.protocols import release_labels as protocol
-from blindfit.algorithms.protocols.release_labels import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
+from blindfit.algorithms.protocols.label_dp import release as protocol
+from blindfit.algorithms.protocols.label_dp.release import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
 from blindfit.parties.measurement import labels_codec as codec
 from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same

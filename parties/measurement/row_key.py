@@ -9,9 +9,8 @@ from pathlib import Path
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
 from blindfit.algorithms.paillier.randomisers import OwnKey
-from blindfit.algorithms.protocols import walr_encrypted
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_encrypted import HiddenRows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, encrypted_rows
+from blindfit.algorithms.protocols.walr.encrypted_rows import HiddenRows
 from blindfit.parties.files.private_files import check_private, write_new
 from blindfit.parties.files.vault import ROW_KEY, Vault
 from blindfit.parties.measurement.client import Aggregate
@@ -40,7 +39,7 @@ class RowKey:
 
     def request(self, request: AggregateOpen) -> AggregateOpen:
         """The same, for rows that are hidden."""
-        return walr_encrypted.step_1_open(request, self.private_key.public_key)
+        return encrypted_rows.step_1_open(request, self.private_key.public_key)
 
     async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
         """Nothing goes before the rows."""
@@ -52,10 +51,10 @@ class RowKey:
         """Nobody waits for it."""
 
     def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> HiddenRows:
-        layout = walr_encrypted.layout_of(request, self.private_key.public_key)
+        layout = encrypted_rows.layout_of(request, self.private_key.public_key)
         return HiddenRows(rows, layout, OwnKey(self.private_key))
 
     def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate:
         """Raises MalformedMessage, as `step_6_decrypt`."""
-        answer = walr_encrypted.step_6_decrypt(aggregate.answer, request, self.private_key, server=server)
-        return replace(aggregate, answer=answer, opening=walr_encrypted.step_6_open(aggregate.answer, self.private_key))
+        answer = encrypted_rows.step_6_decrypt(aggregate.answer, request, self.private_key, server=server)
+        return replace(aggregate, answer=answer, opening=encrypted_rows.step_6_open(aggregate.answer, self.private_key))

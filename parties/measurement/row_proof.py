@@ -8,9 +8,8 @@ from typing import Any
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr import Tally
-from blindfit.algorithms.protocols.walr_shares import Dealt, SharedRowsTally
+from blindfit.algorithms.protocols.walr import Tally, shared_rows
+from blindfit.algorithms.protocols.walr.shared_rows import Dealt, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.sessions import Session
@@ -47,9 +46,9 @@ class RowProof:
     async def _receive(self) -> Dealt:
         channel = self._session.channel
         plan = await patient(
-            lambda: walr_shares.receive_plan(self._active, channel), self._session.job.timeouts.session_s
+            lambda: shared_rows.receive_plan(self._active, channel), self._session.job.timeouts.session_s
         )
-        return await walr_shares.receive_dealt(plan, self._place, self._active, self._key_node, channel)
+        return await shared_rows.receive_dealt(plan, self._place, self._active, self._key_node, channel)
 
     async def dealt(self) -> None:
         """Once all masks are here."""
@@ -63,7 +62,7 @@ class RowProof:
             PolicyRefused: the masks of this session were used.
             MalformedMessage: a row is longer than the norm bound.
         """
-        hidden = walr_shares.require_tally(tally)
+        hidden = shared_rows.require_tally(tally)
         if self._dealing is None or self._is_used:
             reason = "its masks were used, and the call was cut: run the job again"
             raise PolicyRefused(party=self._session.me.name, field="session", reason=reason)
@@ -73,5 +72,5 @@ class RowProof:
 
     async def _sum(self, channel: Channel, dealt: Dealt, tally: SharedRowsTally) -> Elements:
         session = self._session
-        server = walr_shares.Server(session.me.name, self._peer, self._active, dealt, session.id, channel)
+        server = shared_rows.Server(session.me.name, self._peer, self._active, dealt, session.id, channel)
         return await server.sum_of(tally)

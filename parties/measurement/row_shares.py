@@ -7,9 +7,8 @@ from typing import Any
 
 from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_shares import MasksUsed, SharedRows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, shared_rows
+from blindfit.algorithms.protocols.walr.shared_rows import MasksUsed, SharedRows
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.work.own_thread import in_own_thread
@@ -23,17 +22,17 @@ class RowShares:
 
     def request(self, request: AggregateOpen) -> AggregateOpen:
         """The same, for rows that are hidden. Raises RangeError: they are too long, or too wide."""
-        asked = walr_shares.step_1_open(request)
-        walr_shares.plan_of(asked)
+        asked = shared_rows.step_1_open(request)
+        shared_rows.plan_of(asked)
         return asked
 
     async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
         """Has masks dealt for these rows."""
-        plan, channel = walr_shares.plan_of(request), self.session.channel
+        plan, channel = shared_rows.plan_of(request), self.session.channel
         key_node = self.session.with_role("key-node").name
         self.session.report("wait for masks", waiting_for=key_node)
-        await walr_shares.ask_for_masks(plan, (key_node, *self.servers), channel)
-        self._shared = SharedRows(rows, plan, await walr_shares.receive_seed(key_node, channel))
+        await shared_rows.ask_for_masks(plan, (key_node, *self.servers), channel)
+        self._shared = SharedRows(rows, plan, await shared_rows.receive_seed(key_node, channel))
 
     def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:  # noqa: ARG002 - those of `begin`
         if self._shared is None:
@@ -45,7 +44,7 @@ class RowShares:
 
         async def proved(channel: Channel) -> None:
             if self._shared:
-                await walr_shares.run_active(self._shared, self.servers, channel)
+                await shared_rows.run_active(self._shared, self.servers, channel)
 
         await in_own_thread(self.session.channel, proved)
 

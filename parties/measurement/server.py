@@ -8,10 +8,8 @@ from typing import Any
 
 import grpc
 
-from blindfit.algorithms.protocols import (
-    release_labels,
-    walr,
-)
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.measurement.charging import Asked

@@ -9,11 +9,19 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
-from blindfit.algorithms.protocols import walr, walr_blocks, walr_split, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ReleaseSettings, SentRows
-from blindfit.algorithms.protocols.walr_blocks import Block
-from blindfit.algorithms.protocols.walr_grid import Grid
-from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import (
+    AggregateOpen,
+    ConsumerRows,
+    ReleaseSettings,
+    SentRows,
+    several_parties,
+    statement,
+    two_servers,
+)
+from blindfit.algorithms.protocols.walr.grid import Grid
+from blindfit.algorithms.protocols.walr.several_parties import Block
+from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
@@ -110,7 +118,7 @@ class Released:
         """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
         request = self.request
         trust = SHARES if request.in_shares else SPLIT_LABELS
-        return {"trust": trust, "epsilon_of_both": walr_split.epsilon_of_both(request)}
+        return {"trust": trust, "epsilon_of_both": two_servers.epsilon_of_both(request)}
 
     def told(self) -> dict[str, Any]:
         """Of what each server gave, for the party's own report; nothing where one is trusted."""
@@ -158,7 +166,7 @@ async def release_sum(
     session.report("hash rows")
     requests = await asyncio.to_thread(servers.requests, rows, grid)
     if blocks:
-        requests = [walr_blocks.step_4_open(request, blocks) for request in requests]
+        requests = [several_parties.step_4_open(request, blocks) for request in requests]
     return await servers.release(rows, requests)
 
 
@@ -214,7 +222,7 @@ class Servers:
             receipt = self._party.store.reader().receipt_held(server.member.name, server.description.population)
             requests.append(walr.step_1_open(rows, grid.norm_bound, of_this, receipt, self._session.id))
         if job.asks_shares:
-            walr_split.step_1_check(requests[0])
+            two_servers.step_1_check(requests[0])
         return [self._hiding.request(request) for request in requests] if self._hiding else requests
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
@@ -247,21 +255,21 @@ class Servers:
         aggregate = await server.client.aggregate(sent, request, on_rows)
         description, answer = server.description, aggregate.answer
         about = Between(name, session.me.name, description.population)
-        walr_statement.check_proof(request, answer, about)
+        statement.check_proof(request, answer, about)
         held = answer.receipt, answer.receipt_signature
         hold_receipt(self._party.store, name, description.receipt_key, description.population, held)
         if answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
         if session.job.asks_shares:
-            walr_split.step_6_check(answer, request, server=name)
+            two_servers.step_6_check(answer, request, server=name)
         if self._hiding:
             return await asyncio.to_thread(self._hiding.opened, aggregate, request, server=name)
         return aggregate
 
     def _together(self, answers: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
         names = [server.member.name for server in self.servers]
-        answer = walr_split.step_6_add([a.answer for a in answers], request, servers=names)
+        answer = two_servers.step_6_add([a.answer for a in answers], request, servers=names)
         if (answers[0].kept != answers[1].kept).any():
             raise DataError(f"at {' and '.join(names)} different rows counted", hint="ask their operators")
         return Aggregate(answer, answers[0].kept, sum(a.bytes_sent for a in answers))

@@ -6,13 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
-from blindfit.algorithms.protocols import (
-    walr,
-    walr_blocks,
-    walr_statement,
-)
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms
-from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms, several_parties, statement
+from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.release_labels import allowed_mechanisms
@@ -64,9 +60,9 @@ class MeasurementService(ChargingService):
             draft = walr.step_5_draft(tally, self.uniform, neighbours=dataset.neighbours)
             answer = walr.answer_of(draft, unit=dataset.unit, terms=self._terms(dataset))
             about = Between(self.name, consumer, dataset.population)
-            sha256 = walr_statement.digest(request, walr_blocks.told(answer, request), about)
+            sha256 = statement.digest(request, several_parties.told(answer, request), about)
             entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
-            answer = walr_statement.proved(answer, entry, receipt)
+            answer = statement.proved(answer, entry, receipt)
             encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
             stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session)
             transaction.add_answer(consumer, request.request_id, stored)

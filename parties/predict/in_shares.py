@@ -14,9 +14,9 @@ from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, WEIGHT_BOUND
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ModelTold, ScoringParameters
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.protocols.shared_scores.parameters import dropped_bits, part_bits
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, SCORE_BITS, VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, SCORE_BITS, VerticalModelPart
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.vertical.scored_rows import Positions, ScoreQuota

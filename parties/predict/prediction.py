@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import predict, shared_scores
-from blindfit.algorithms.statistics.ranking import probability_histogram, value_histogram
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
-from blindfit.parties.data.sinks import FileSink, Sink, open_sink
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
+from blindfit.algorithms.statistics.quality.ranking import probability_histogram, value_histogram
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
+from blindfit.parties.data.sink import Sink
+from blindfit.parties.data.sinks import FileSink, open_sink
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.score_leaks import MOST_DISTINCT
+from blindfit.algorithms.statistics.vertical.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.origin import Origin, without_values

@@ -21,7 +21,7 @@ import structlog
 from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
-from blindfit.algorithms.statistics.score_leaks import RowContent
+from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
 from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
 from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
 from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings, is_csv, words_besides

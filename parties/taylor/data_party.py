@@ -25,8 +25,8 @@ from blindfit.algorithms.protocols import ready, taylor
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
-from blindfit.algorithms.statistics.taylor import Optimiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session

@@ -19,7 +19,7 @@ from blindfit.algorithms.protocols import link, ready, taylor
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import KeySeat, Progress
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
-from blindfit.algorithms.statistics.taylor import Patience
+from blindfit.algorithms.statistics.vertical.optimiser import Patience
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.taylor.engine import check_engine

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.gradient_leaks import BatchRules, Leak
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.gradient_leaks import BatchRules, Leak
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.taylor.parameters import match_rate
 from blindfit.parties.taylor.settings import TaylorJob
 

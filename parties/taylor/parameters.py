@@ -11,10 +11,10 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
-from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
-from blindfit.algorithms.statistics.taylor import LOSSES
-from blindfit.algorithms.statistics.taylor_plan import Grid
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.loss import LOSSES
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of, population_of

@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms.paillier.engines import EngineName
-from blindfit.algorithms.statistics.gradient_leaks import MOST_JITTER
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LARGE_BATCH_SIZES, MOST_BATCH_ROWS
+from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_JITTER
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, LARGE_BATCH_SIZES
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.scaling import LARGEST, Standardiser
+from blindfit.algorithms.statistics.linear.scaling import LARGEST, Standardiser
 
 ALL_OTHERS = "*"
 LEAST_WIDTH = 1 / LARGEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
 

@@ -7,7 +7,7 @@ import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.class_weights import LARGEST_CLASS_WEIGHT, balanced
+from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balanced
 from blindfit.parties.vertical.prepared import Prepared, with_rows
 
 log = structlog.get_logger(__name__)

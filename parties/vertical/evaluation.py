@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
-from blindfit.algorithms.statistics.platt import IDENTITY, Platt, fit_platt, out_of_fold
-from blindfit.algorithms.statistics.ranking import ranking_curve
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.linear.platt import IDENTITY, Platt, fit_platt, out_of_fold
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, evaluate_values
+from blindfit.algorithms.statistics.quality.ranking import ranking_curve
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.vertical.prepared import Floats, Positions, Prepared

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from blindfit.algorithms.errors import DataError, RangeError
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY, PLAIN, Vault
 from blindfit.parties.settings import SESSION

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor_plan import BATCH_SIZES, LABEL_BOUND, RowPlan, held_out_rows
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, held_out_rows
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 

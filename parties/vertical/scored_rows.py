@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.score_leaks import (
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.score_leaks import (
     LEAST_SCORE_BITS,
     RowContent,
     bits_of_a_score,
     rounding_for,
     score_bits,
 )
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.shared_model import SharedModelPart
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY, PLAIN, Vault
 from blindfit.parties.settings import SESSION

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.files.written import encoded_json, encoded_signed_json, encoded_table
 from blindfit.parties.sessions.party import Party

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.walr_defaults import Bounds
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr.defaults import Bounds
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party

@@ -12,12 +12,12 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import QuantisedRows, Rows
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser, pieces
-from blindfit.algorithms.statistics.walr_defaults import Bounds, column_bounds, default_l2
-from blindfit.algorithms.statistics.walr_fit import WalrFit, fit_released, treatment_of
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, Rows
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, pieces
+from blindfit.algorithms.statistics.walr.defaults import Bounds, column_bounds, default_l2
+from blindfit.algorithms.statistics.walr.fit import WalrFit, fit_released, treatment_of
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.training.rows import Report
 from blindfit.parties.walr.partitions import IntegerParts

@@ -14,8 +14,9 @@ import numpy as np
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
-from blindfit.algorithms.protocols import walr_blocks
-from blindfit.algorithms.protocols.walr_blocks import (
+from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr.grid import Grid
+from blindfit.algorithms.protocols.walr.several_parties import (
     Block,
     BlockColumns,
     BlockContent,
@@ -23,11 +24,10 @@ from blindfit.algorithms.protocols.walr_blocks import (
     BlockGrid,
     BlockWanted,
 )
-from blindfit.algorithms.protocols.walr_grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS, VerticalModelPart
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
@@ -70,7 +70,7 @@ async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts
     job, told = session.job, dict[str, BlockColumns]()
     for name in passives_of(session):
         told[name] = await heard(session, name, BlockColumns)
-        walr_blocks.step_2_check_columns(told[name], passive=name)
+        several_parties.step_2_check_columns(told[name], passive=name)
     own = BlockColumns(read.columns.width, read.norm_bound(job.walr))
     own_grid, grids = grids_of(job, told, own)
     for name, grid in grids.items():
@@ -85,11 +85,11 @@ def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) 
         RangeError: no grid holds a norm bound of the job, or is fine enough for the noise.
     """
     if job.walr.norm_bound != "auto":
-        bounds, own_bound, whole = walr_blocks.step_2_bounds(told, own, job.walr.norm_bound)
+        bounds, own_bound, whole = several_parties.step_2_bounds(told, own, job.walr.norm_bound)
         bits = job.grid(GRID_MARGIN * whole).frac_bits
         return Grid.of(own_bound, bits), {name: Grid.of(bound, bits) for name, bound in bounds.items()}
     cut = partial(_cut, job, 1 + len(told))
-    bounds, own_bound, whole = walr_blocks.step_2_bounds({n: cut(c) for n, c in told.items()}, cut(own), None)
+    bounds, own_bound, whole = several_parties.step_2_bounds({n: cut(c) for n, c in told.items()}, cut(own), None)
     bits = job.room(LEAVES_ROOM).grid(GRID_MARGIN * whole, job.walr.fixed_bits).frac_bits
     step = math.ldexp(1.0, -bits)
     return Grid.of(max(own_bound, step), bits), {n: Grid.of(max(bound, step), bits) for n, bound in bounds.items()}
@@ -126,7 +126,7 @@ async def rounded_as_told(
         drawn: what `read` was split by.
     """
     active, channel = session.with_role("active").name, session.channel
-    bound = walr_blocks.step_1_bound(read.norm_bound(session.job.walr))
+    bound = several_parties.step_1_bound(read.norm_bound(session.job.walr))
     if session.job.walr.norm_bound == "auto":
         count_bound(party, session, len(read.norms), drawn)
     await channel.send(active, BlockColumns(read.columns.width, bound))
@@ -137,7 +137,7 @@ async def rounded_as_told(
         raise MalformedMessage(culprit=active, field="norm_bound", reason="is out of range", step="BlockGrid")
     session.report("prepare rows")
     prepared = await asyncio.to_thread(read.rounded, Grid(grid.frac_bits, grid.norm_bound))
-    content = await asyncio.to_thread(walr_blocks.step_3_content, prepared.train, salt)
+    content = await asyncio.to_thread(several_parties.step_3_content, prepared.train, salt)
     await channel.send(active, content)
     return prepared, content
 
@@ -158,9 +158,9 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
-    bits = {session.published.id: walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS}
+    bits = {session.published.id: several_parties.BOUND_BITS + several_parties.EXPONENT_BITS}
     with party.store.transaction() as transaction:
-        asker, most = session.with_role("active").name, walr_blocks.most_bits(n_rows)
+        asker, most = session.with_role("active").name, several_parties.most_bits(n_rows)
         transaction.count_told_bits(asker, request_id, bits, most, refuse)
 
 
@@ -172,7 +172,7 @@ async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, cont
     if wanted.send_rows:
         rows, bound = prepared.train, prepared.grid.norm_bound
         session.report("send rows", 0, len(rows.ids), "rows")
-        await walr_blocks.run_passive(rows, bound, content, salt, server, session.channel)
+        await several_parties.run_passive(rows, bound, content, salt, server, session.channel)
 
 
 # --- both ----------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
             raise MalformedMessage(culprit=server, field=name, reason=reason, step="BlockFit")
 
     require(fit.weights.shape == (width,), "weights", "not one for each column")
-    require(bool((np.abs(fit.weights) <= walr_blocks.LARGEST_WEIGHT).all()), "weights", "are out of range")
+    require(bool((np.abs(fit.weights) <= several_parties.LARGEST_WEIGHT).all()), "weights", "are out of range")
     require(1 <= fit.rows_kept <= fixed_point.MAX_ROWS, "rows_kept", "is out of range")
     require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
     require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols.walr_blocks import BlockFit
-from blindfit.algorithms.statistics.walr_fit import treatment_of
+from blindfit.algorithms.protocols.walr.several_parties import BlockFit
+from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.written import encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum

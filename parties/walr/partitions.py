@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.logistic import QuantisedRows, RowsElsewhere, Sums
-from blindfit.algorithms.statistics.scaling import Moments, Standardiser, merged
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, RowsElsewhere, Sums
+from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merged
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.data.source import RowBatch, Source
 from blindfit.parties.training.rows import Report

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.training.randomness import drawn_together

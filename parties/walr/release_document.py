@@ -24,7 +24,7 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.paillier import key_checks
-from blindfit.algorithms.protocols.walr_encrypted import Opening
+from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity.key_proof import KeyProof
@@ -93,7 +93,7 @@ class Signer(_Part):
 
 
 class EncryptedSum(_Part):
-    """What one measurement server signed without reading it, opened: `walr_encrypted.Opening`."""
+    """What one measurement server signed without reading it, opened: `encrypted_rows.Opening`."""
 
     public_key: Annotated[str, Field(pattern=OCTETS, max_length=2 * MOST_KEY_BYTES)]
     ciphertexts: Annotated[str, Field(pattern=OCTETS, max_length=MOST_BYTES)]
@@ -119,7 +119,7 @@ class EncryptedSum(_Part):
 class Answered(_Part):
     """What one measurement server was asked and answered, and its word for it."""
 
-    release: dict[str, Any]  # walr_statement.statement
+    release: dict[str, Any]  # statement.statement
     encrypted: EncryptedSum | None  # where rows and sum were
     entry: str = Field(min_length=1, max_length=2**16)  # the ledger's line
     receipt: SignedReceipt  # of the entry

@@ -12,16 +12,24 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.messages import canonical_json
-from blindfit.algorithms.protocols import walr, walr_encrypted, walr_shares, walr_split, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, WeightRows
-from blindfit.algorithms.protocols.walr_blocks import BlockFit
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows
-from blindfit.algorithms.protocols.walr_shares import MaskedRows
-from blindfit.algorithms.protocols.walr_statement import Between
-from blindfit.algorithms.statistics.logistic import Floats
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_fit import WalrFit
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import (
+    AggregateOpen,
+    NoisySum,
+    WeightRows,
+    encrypted_rows,
+    shared_rows,
+    statement,
+    two_servers,
+)
+from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows
+from blindfit.algorithms.protocols.walr.several_parties import BlockFit
+from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows
+from blindfit.algorithms.protocols.walr.statement import Between
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.fit import WalrFit
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.identity import connections, key_proof
 from blindfit.parties.measurement.client import Aggregate
@@ -88,7 +96,7 @@ def _answered(
 ) -> Answered:
     about, description, answer = _between(session, server), server.description, aggregate.signed
     return Answered(
-        release=json.loads(walr_statement.statement(request, answer, about)),
+        release=json.loads(statement.statement(request, answer, about)),
         encrypted=EncryptedSum.of(aggregate.opening) if aggregate.opening else None,
         entry=answer.entry,
         receipt=SignedReceipt.of((answer.receipt, answer.receipt_signature)),
@@ -103,7 +111,7 @@ def _sum(job: WalrJob, released: Released, own_norm_bound: int | None) -> Sum:
         draw=job.required_privacy.release,
         sums=answer.sums.tolist(),
         noise_std=answer.noise_std,
-        epsilon_of_both=walr_split.epsilon_of_both(released.request) if job.asks_shares else None,
+        epsilon_of_both=two_servers.epsilon_of_both(released.request) if job.asks_shares else None,
         own_norm_bound=own_norm_bound,
     )
 
@@ -143,9 +151,9 @@ def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> l
     digests: dict[type[Any], str] = {
         AggregateOpen: walr.request_digest(request).hex(),
         rows: request.content_sha256.hex(),
-        NoisySum: walr_statement.digest(request, answer, about),
+        NoisySum: statement.digest(request, answer, about),
     }
-    tables = walr.TABLE, walr_encrypted.TABLE, walr_shares.TABLE
+    tables = walr.TABLE, encrypted_rows.TABLE, shared_rows.TABLE
     steps = {arrow.message: arrow.step for table in tables for arrow in table.arrows}
     return [
         Message(

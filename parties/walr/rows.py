@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols.walr import ConsumerRows
-from blindfit.algorithms.protocols.walr_grid import Grid
+from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics import walr_defaults
-from blindfit.algorithms.statistics.scaling import Standardiser, pieces, row_norms
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, pieces, row_norms
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
 from blindfit.parties.training.split import RowPart, read_split
@@ -178,7 +178,7 @@ def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
         return settings.norm_bound
     if not np.quantile(norms, settings.norm_quantile):
         return 1.0
-    return walr_defaults.default_norm_bound(norms, settings.norm_quantile)
+    return defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
 def _quantised(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> IntegerRows:

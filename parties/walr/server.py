@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, RangeError
-from blindfit.algorithms.protocols import walr_blocks
-from blindfit.algorithms.protocols.walr_blocks import BlockFit
+from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr.several_parties import BlockFit
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.measurement.blocks import Blocks, ToFit, blocks_of
 from blindfit.parties.measurement.seat import MeasurementSeat
@@ -96,21 +96,21 @@ def fit_blocks(
     settings = settings.model_copy(update={"l2": l2})
     fit, _ = fit_sum(rows, trained_on, answer, request, settings, None, generator, report)
     weights = np.zeros(request.n_columns)
-    weights[trained_on] = walr_blocks.step_8_rounded(fit.result.weights, int(answer.rows_kept))
-    columns = [*(b.n_columns for b in tally.blocks), walr_blocks.own_columns(request, tally.blocks)]
+    weights[trained_on] = several_parties.step_8_rounded(fit.result.weights, int(answer.rows_kept))
+    columns = [*(b.n_columns for b in tally.blocks), several_parties.own_columns(request, tally.blocks)]
     feasible = fit.feasibility.feasible
     return [
         BlockFit(
             weights=part,
             rows_kept=int(answer.rows_kept),
             solver=fit.result.solver,
-            iterations=min(fit.result.iterations, walr_blocks.MOST_ITERATIONS),
+            iterations=min(fit.result.iterations, several_parties.MOST_ITERATIONS),
             converged=int(fit.result.converged),
-            gradient_norm=walr_blocks.step_8_rounded_norm(fit.result.gradient_norm),
+            gradient_norm=several_parties.step_8_rounded_norm(fit.result.gradient_norm),
             l2=fit.l2,
             feasible=-1 if feasible is None else int(feasible),
         )
-        for part in walr_blocks.step_8_blocks(weights, columns)
+        for part in several_parties.step_8_blocks(weights, columns)
     ]
 
 

@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.protocols.walr_blocks import MOST_ITERATIONS
-from blindfit.algorithms.protocols.walr_grid import (
+from blindfit.algorithms.protocols.walr.grid import (
     LARGEST_SHARED_SUM,
     LARGEST_SUM,
     MOST_ROWS_OF_UNIT,
@@ -19,8 +18,9 @@ from blindfit.algorithms.protocols.walr_grid import (
     Room,
     auto_grid,
 )
-from blindfit.algorithms.statistics.solvers import SolverName, SolverSettings
-from blindfit.algorithms.statistics.walr_fit import MuTreatment
+from blindfit.algorithms.protocols.walr.several_parties import MOST_ITERATIONS
+from blindfit.algorithms.statistics.linear.solvers import SolverName, SolverSettings
+from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
 from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS, Trust
@@ -38,7 +38,7 @@ class WalrSettings(Settings):
     intercept: bool = True  # whether a constant column is appended
     norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
     norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
-    frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see walr_grid
+    frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see grid
     l2: float | Literal["auto"] = "auto"  # "auto": from the noise
     # a noisy mean that no labels could give: "clip" it by columns, "project" or leave it; "auto": project few rows
     mu: MuTreatment = "auto"

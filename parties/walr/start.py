@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.walr_model import FORMAT, WALRModel
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
 from blindfit.parties.training.public_model import within

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.statistics.logistic import Floats, Rows, RowsElsewhere, Sums
+from blindfit.algorithms.statistics.linear.logistic import Floats, Rows, RowsElsewhere, Sums
 from blindfit.parties.work.long_work import StillWanted
 
 

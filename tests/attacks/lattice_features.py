@@ -15,7 +15,7 @@ import numpy as np
 from fpylll import BKZ, LLL, IntegerMatrix
 from numpy.typing import NDArray
 
-from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.quality.metrics import auc
 from tests.attacks.lattice_labels import complement, span
 from tests.attacks.lattices import BLOCKS, FINE, Integers
 from tests.attacks.views import Data, Seen, Setting, Training, breast, simulate, with_intercept

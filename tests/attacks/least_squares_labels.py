@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.quality.metrics import auc
 from tests.attacks.views import SMALL_BATCHES, Rows, Seen, Setting, Training, View, planted, simulate
 
 Floats = NDArray[np.float64]

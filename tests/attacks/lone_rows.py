@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.statistics.gradient_leaks import shorten_rows
-from blindfit.algorithms.statistics.taylor import leverages
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.gradient_leaks import shorten_rows
+from blindfit.algorithms.statistics.vertical.loss import leverages
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from tests.attacks.views import Data, Rows, Seen, Setting, Training, plan_of, simulate, with_intercept
 
 Floats = NDArray[np.float64]

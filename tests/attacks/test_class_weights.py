@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.statistics.gradient_leaks import label_auc, rows_for_labels, shorten_rows
-from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.quality.metrics import auc
+from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc, rows_for_labels, shorten_rows
 from tests.nodes import Nodes
 from tests.vertical.project import Project
 

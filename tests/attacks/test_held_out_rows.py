@@ -21,9 +21,9 @@ from blindfit.algorithms.protocols.falcon.seats import DataSeat
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OUT_ROWS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon import data_party as falcon
 from blindfit.parties.taylor import data_party as taylor
 from blindfit.parties.training.rows import PartyRows

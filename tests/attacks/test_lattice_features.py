@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics import taylor
+from blindfit.algorithms.statistics.vertical import loss as taylor
 from tests.attacks import lattice_features
 from tests.attacks.lattice_features import EPOCHS, EXACT, Column, Reader, always_the_same, chance, most_right, telling
 from tests.attacks.views import SMALL_BATCHES, Setting, without_defences

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics.gradient_leaks import label_auc
-from blindfit.algorithms.statistics.metrics import auc
+from blindfit.algorithms.statistics.quality.metrics import auc
+from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc
 from tests.attacks import lattice_labels
 from tests.attacks.lattice_labels import FEW_COLUMNS, PRECISION, SECRET_START
 from tests.attacks.views import (

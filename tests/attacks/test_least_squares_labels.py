@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics.gradient_leaks import label_auc, rows_for_labels
+from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc, rows_for_labels
 from tests.attacks.least_squares_labels import (
     COLUMNS,
     NONE,

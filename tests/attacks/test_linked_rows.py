@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols.taylor import DataSeat
-from blindfit.algorithms.statistics import gradient_leaks, taylor
-from blindfit.algorithms.statistics.metrics import auc
-from blindfit.algorithms.statistics.taylor import Optimiser
+from blindfit.algorithms.statistics.quality.metrics import auc
+from blindfit.algorithms.statistics.vertical import gradient_leaks, optimiser
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.identity.authority import create_authority
 from blindfit.parties.taylor.key_node import tell_of_few_matches
@@ -71,12 +71,12 @@ def test_where_it_is_told_means_over_all_slots_it_has_the_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At weights near 0 each slot that matches has a loss of log 2, and each other one of 0."""
-    begin = taylor.Patience.__init__
+    begin = optimiser.Patience.__init__
 
-    def of_all(patience: taylor.Patience, epochs: int, tolerance: float, *, relative: bool = False) -> None:
+    def of_all(patience: optimiser.Patience, epochs: int, tolerance: float, *, relative: bool = False) -> None:
         begin(patience, epochs, tolerance)
 
-    monkeypatch.setattr(taylor.Patience, "__init__", of_all)
+    monkeypatch.setattr(optimiser.Patience, "__init__", of_all)
     for strangers in (0, 25):
         (loss,) = told(tmp_path / str(strangers), strangers, monkeypatch)
         matches = float(loss) / math.log(2) * 26

@@ -13,7 +13,7 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import Held
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.falcon import data_party
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints

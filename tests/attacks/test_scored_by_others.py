@@ -12,8 +12,8 @@ import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.systems import load_party
 from blindfit.parties.vertical import scored_rows

@@ -13,8 +13,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import ShortExponent
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, run_data_party, run_key_node
-from blindfit.algorithms.statistics.taylor import Optimiser, Patience
-from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, Patience
 from blindfit.parties.wire.channel import LocalNetwork
 from tests.attacks import views
 from tests.attacks.views import Data, Floats, Setting, Training, simulate

@@ -8,10 +8,10 @@ import itertools
 import numpy as np
 import pytest
 
-from blindfit.algorithms.protocols import walr_blocks
-from blindfit.algorithms.statistics import solvers
-from blindfit.algorithms.statistics.logistic import QuantisedRows
-from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.statistics.linear import solvers
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
 
 ROWS, L2, BITS = 14, 0.3, 12
 
@@ -52,8 +52,8 @@ def test_exact_weights_give_a_binary_column_away(fitted: tuple[np.ndarray, ...])
 def test_rounded_weights_leave_many_columns(fitted: tuple[np.ndarray, ...]) -> None:
     """Though the other's weight is given exactly: of 4 weights to a quarter of 2 / sqrt(14), with slack for it."""
     own, secret, mu, weights = fitted
-    told = walr_blocks.step_8_rounded(weights, ROWS)
-    step = 2.0 ** -walr_blocks.kept_bits_for(ROWS)
+    told = several_parties.step_8_rounded(weights, ROWS)
+    step = 2.0 ** -several_parties.kept_bits_for(ROWS)
     curvature = np.abs(own).max() ** 2 / 4 * 4 + L2  # of a gradient, to a weight that is off by half a step
     found = candidates(own, mu[1:], told[1:], weights[0], slack=curvature * step / 2)
     assert any((row == secret).all() for row in found)
@@ -62,6 +62,10 @@ def test_rounded_weights_leave_many_columns(fitted: tuple[np.ndarray, ...]) -> N
 
 def test_so_few_rows_are_refused() -> None:
     """14 rows may tell 3 bits; 4 weights have 36."""
-    told = walr_blocks.bits_told_of((1, 4), ROWS)
-    assert told == [4 * walr_blocks.bits_of_a_weight(ROWS) + 30, walr_blocks.bits_of_a_weight(ROWS) + 30] == [62, 38]
-    assert max(told) > walr_blocks.most_bits(ROWS) == 3
+    told = several_parties.bits_told_of((1, 4), ROWS)
+    assert (
+        told
+        == [4 * several_parties.bits_of_a_weight(ROWS) + 30, several_parties.bits_of_a_weight(ROWS) + 30]
+        == [62, 38]
+    )
+    assert max(told) > several_parties.most_bits(ROWS) == 3

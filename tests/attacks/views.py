@@ -20,10 +20,11 @@ from sklearn.datasets import load_breast_cancer
 
 from blindfit.algorithms.fixed_point import clip_integer_rows
 from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_noise
-from blindfit.algorithms.statistics.gradient_leaks import shorten_rows
-from blindfit.algorithms.statistics.metrics import auc
-from blindfit.algorithms.statistics.taylor import Optimiser, OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.statistics.quality.metrics import auc
+from blindfit.algorithms.statistics.vertical.gradient_leaks import shorten_rows
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 from blindfit.parties.taylor.parameters import label_noise_std, row_bound, row_bound_steps
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings
 from blindfit.parties.vertical.prepared import FEATURE_BOUND, clip_rows

@@ -10,11 +10,11 @@ import numpy as np
 
 from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
 from blindfit.algorithms.estimators.initial_model import unscaled
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
 
 COLUMNS = tuple(f"f{j}" for j in range(100))
 ROWS = 60

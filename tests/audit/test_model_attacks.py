@@ -9,8 +9,14 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.estimators import private_descent
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.model_attacks import Table, auc_with_interval, inversion, membership, row_losses
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.quality.model_attacks import (
+    Table,
+    auc_with_interval,
+    inversion,
+    membership,
+    row_losses,
+)
 from tests.audit import models, mutants
 
 SEEDS = range(4)

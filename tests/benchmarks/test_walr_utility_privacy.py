@@ -33,9 +33,9 @@ from benchmarks.walr_utility_task import DELTA, Floats, Task
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, gradient_sums
-from blindfit.algorithms.statistics.solvers import SolverSettings
-from blindfit.algorithms.statistics.walr_fit import fit_released
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS, gradient_sums
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr.fit import fit_released
 
 EPSILON = 0.7
 ROWS = 3000

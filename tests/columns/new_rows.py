@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.parties.predict.settings import PredictJob

@@ -15,9 +15,9 @@ import numpy as np
 
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.named_columns import in_order
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.linear.named_columns import in_order
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 
 SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
 

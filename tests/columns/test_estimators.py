@@ -15,7 +15,7 @@ import pytest
 
 from blindfit import DPLogisticRegression, WALRClassifier, load_pretrained, pretrain
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from tests.each_case import each_case
 
 ROWS = 200

@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.parties.training.rows import read_rows, tell_of_unseen
 from tests.columns.new_rows import NewRows

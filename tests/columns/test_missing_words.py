@@ -19,8 +19,8 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.alignment.clk import Encoding, Field, encode
 from blindfit.algorithms.columns.record import MISSING_WORDS, TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data import files
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source

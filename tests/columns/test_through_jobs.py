@@ -22,9 +22,9 @@ import pytest
 
 from blindfit import load_model
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import real_scores
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import real_scores
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.evaluate.consumer import Evaluation, Scored
 from blindfit.parties.files.written import write_json
 from blindfit.parties.store.database import Store

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data import table_sink
-from blindfit.parties.data.sinks import Sink, open_sink
+from blindfit.parties.data.sink import Sink
+from blindfit.parties.data.sinks import open_sink
 from tests.each_case import each_case
 
 KINDS = ["csv", "parquet", "sqlite", "postgresql"]

@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.estimators import private_descent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS
 from tests.dp_lr.conftest import Clinic
 
 ONE_STEP = {"iterations": 1, "feature_bounds": ["*:0:200"]}

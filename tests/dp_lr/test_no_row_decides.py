@@ -19,10 +19,10 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.standardised_logistic import StandardisedLogistic
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.standardised_logistic import StandardisedLogistic
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.store.database import Store
 from blindfit.parties.training import feature_bounds

@@ -28,8 +28,8 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.metrics import accuracy
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.quality.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
@@ -90,7 +90,7 @@ def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic
 def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clinic) -> None:
     clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
     features, labels = rows_of(N_PUBLIC, seed=2)
-    from blindfit.algorithms.statistics.pretraining import pretrain
+    from blindfit.algorithms.statistics.linear.pretraining import pretrain
 
     public = pretrain(features, labels, columns=NAMES)
     model = load_model(clinic.output("s1", "model.json"))

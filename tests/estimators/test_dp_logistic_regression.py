@@ -22,9 +22,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from blindfit import BlindfitError, ConfigError, DataError, DPLogisticRegression, Pretrained, pretrain
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, gaussian_epsilon
-from blindfit.algorithms.statistics import dp_gradient
-from blindfit.algorithms.statistics.dp_gradient import CLIP_STEPS, LOSS_BOUND
-from blindfit.algorithms.statistics.logistic import sigmoid
+from blindfit.algorithms.statistics.dp_lr import descent
+from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS, LOSS_BOUND
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
 from tests.each_case import each_case
 from tests.privacy.noise_checks import empirical_epsilon
 
@@ -160,7 +160,7 @@ def test_the_statement_says_what_was_done(data, options, words):
 def noise_of_sums(monkeypatch, data, **options):
     """Standard deviation of what is added to the sums, in clip norms, and the noise multiplier."""
     added = []
-    descend = dp_gradient.descend
+    descend = descent.descend
 
     def recording(*arguments, release_gradient, **rest):
         def record(sums):
@@ -170,7 +170,7 @@ def noise_of_sums(monkeypatch, data, **options):
 
         return descend(*arguments, release_gradient=record, **rest)
 
-    monkeypatch.setattr(dp_gradient, "descend", recording)
+    monkeypatch.setattr(descent, "descend", recording)
     model = DPLogisticRegression(n_iterations=400, **options).fit(*data)
     return np.std(added) / CLIP_STEPS, model.noise_multiplier_
 
@@ -220,7 +220,7 @@ def test_the_audit_finds_a_missing_clip(monkeypatch):
         residuals = sigmoid(columns @ weights) - labels
         return (columns * residuals[:, None] * (CLIP_STEPS / clip_norm)).astype(np.int64)
 
-    monkeypatch.setattr(dp_gradient, "clipped_gradients", unclipped)
+    monkeypatch.setattr(descent, "clipped_gradients", unclipped)
     # An event has 96 % of one side's fits and 4 % of the other's; 88 % and 12 % would still show 1.14: 6 deviations.
     assert largest_gap(fits_of_neighbours(250)) > 1.0
 

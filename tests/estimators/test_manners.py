@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blindfit import BlindfitError, DPLogisticRegression, PrivacyBudget, WALRClassifier, WALRModel, load_model
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.fitted_model import NO_PRIVACY
-from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel, Weights
-from blindfit.algorithms.statistics.pretraining import pretrain
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel, Weights
+from blindfit.algorithms.statistics.linear.fitted_model import NO_PRIVACY
+from blindfit.algorithms.statistics.linear.pretraining import pretrain
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from tests.each_case import each_case
 from tests.predict.parts import part_of
 

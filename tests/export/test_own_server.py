@@ -13,8 +13,8 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge
-from blindfit.algorithms.protocols import walr_statement
-from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.algorithms.protocols.walr import statement as walr_statement
+from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity import key_proof

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from blindfit.algorithms.protocols import walr, walr_split, walr_statement
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import statement, two_servers
 from blindfit.coordinator import cli
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
@@ -139,12 +140,12 @@ def test_whatever_is_sealed_is_refused_in_a_line(trained: Trained, trust: str) -
 
 def consistent(parts: dict[str, Any]) -> None:
     """All that an active party says of the answers itself is made to fit them."""
-    stated = [walr_statement.read(server["release"]) for server in parts["servers"]]
+    stated = [statement.read(server["release"]) for server in parts["servers"]]
     request, answers = stated[0][0], [answer for _, answer, _ in stated]
     answer = answers[0]
     if len(answers) > 1:
-        answer = walr_split.step_6_add(answers, request, servers=SERVERS)
-    of_both = walr_split.epsilon_of_both(request) if len(answers) > 1 else None
+        answer = two_servers.step_6_add(answers, request, servers=SERVERS)
+    of_both = two_servers.epsilon_of_both(request) if len(answers) > 1 else None
     parts["sum"].update(sums=answer.sums.tolist(), noise_std=answer.noise_std, epsilon_of_both=of_both)
     messages: list[Message] = [message for one in stated for message in transcript_of(*one)]
     parts["transcript"] = [message.model_dump() for message in messages]
@@ -231,7 +232,7 @@ LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
     (exchanged("entry"), "", "east: ledger chain", "the receipt is of another ledger entry"),
     (exchanged("signer"), "", "east: names", "names another server than the one that signs"),
     (exchanged("release"), "", "east: names", "names another server than the one that signs"),
-    (moved(walr_split.P), "", "west: range of the answer", "are not from 0 to 2^61 - 2"),
+    (moved(two_servers.P), "", "west: range of the answer", "are not from 0 to 2^61 - 2"),
     (huge, "", "west: range of the answer", "could pass half of 2^61 - 1"),
     (moved(1), "", "west: charge is of this release", "answer_sha256"),
     (said("sums", [1, 2, 3]), "", "noisy sum", "it is not what east and west answered"),

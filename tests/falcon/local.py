@@ -14,8 +14,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, Trained
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 
 Floats = NDArray[np.float64]

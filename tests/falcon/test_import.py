@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.import_falcon_fields import epochs_of
 from blindfit.coordinator.import_falcon_file import FalconFile
 from blindfit.coordinator.job import load_job

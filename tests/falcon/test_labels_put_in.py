@@ -16,9 +16,9 @@ from blindfit.algorithms.protocols.falcon import Held
 from blindfit.algorithms.protocols.falcon.seats import DataSeat, coefficients_of
 from blindfit.algorithms.sharing.field import Elements, P, add, elements
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon import data_party
 from tests.falcon.local import Case, train
 from tests.falcon.project import make

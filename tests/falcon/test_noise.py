@@ -20,7 +20,7 @@ from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.protocols.falcon import Held, Noise, noise
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.sharing.residual_bound import residual_bound
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.falcon.data_party import held_of
 from tests.falcon.local import KEY_NODE, Case, Floats, train
 from tests.privacy.noise_checks import faults_of_normal

@@ -20,7 +20,7 @@ from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, kept_
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
 

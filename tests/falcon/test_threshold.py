@@ -44,8 +44,8 @@ from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, MOST_
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.kept import from_state, to_state
 from blindfit.parties.vertical.prepared import FEATURE_BOUND as CLIPPED_TO
 from blindfit.parties.wire import codec

@@ -37,16 +37,16 @@ from blindfit.algorithms.privacy.label_mechanisms.fitting import MechanismSettin
 from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian, fine_enough
 from blindfit.algorithms.privacy.label_mechanisms.prior import Prior
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
-from blindfit.algorithms.protocols import walr, walr_blocks, walr_split
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_grid import Room, auto_grid
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties, two_servers
+from blindfit.algorithms.protocols.walr.grid import Room, auto_grid
 from blindfit.algorithms.sharing.short_rows import MOST_NUMBERS, Plan, longest_to_prove
-from blindfit.algorithms.statistics import pretraining, solvers
-from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
-from blindfit.algorithms.statistics.label_regression import evaluate_released
-from blindfit.algorithms.statistics.pretraining import pretrain
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_defaults import clip_mu, project_mu
+from blindfit.algorithms.statistics.label_dp.fit import evaluate_released
+from blindfit.algorithms.statistics.linear import pretraining, solvers
+from blindfit.algorithms.statistics.linear.pretraining import pretrain
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, evaluate_values
+from blindfit.algorithms.statistics.walr.defaults import clip_mu, project_mu
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work import compute
@@ -304,12 +304,12 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
         return replace(asked, max_rows_per_person=2**12, epsilon=epsilon, n_rows=rows)
 
     with refused("lower frac_bits in [walr], or in [evaluate]; raise privacy.epsilon; or use fewer"):
-        walr_split.step_1_check(request(25))
-    walr_split.step_1_check(request(bits=8))
-    walr_split.step_1_check(request(25, epsilon=1.0))
+        two_servers.step_1_check(request(25))
+    two_servers.step_1_check(request(bits=8))
+    two_servers.step_1_check(request(25, epsilon=1.0))
     with refused("lower frac_bits"):
-        walr_split.step_1_check(request(25, rows=2**40, epsilon=1.0))
-    walr_split.step_1_check(request(25, rows=1, epsilon=1.0))
+        two_servers.step_1_check(request(25, rows=2**40, epsilon=1.0))
+    two_servers.step_1_check(request(25, rows=1, epsilon=1.0))
 
 
 def test_rows_that_are_too_many_or_too_long_to_share() -> None:
@@ -400,9 +400,9 @@ def test_weights_that_are_too_large_to_tell() -> None:
         return fit(ROWS, mean, SolverSettings(l2=l2, unpenalised=None, max_iterations=200)).weights
 
     with refused("raise walr.l2 or privacy.epsilon; this release is charged"):
-        walr_blocks.step_8_rounded(weights(1e-9), 60)
-    walr_blocks.step_8_rounded(weights(0.01), 60)
-    walr_blocks.step_8_rounded(weights(1e-9, share=0.0), 60)
+        several_parties.step_8_rounded(weights(1e-9), 60)
+    several_parties.step_8_rounded(weights(0.01), 60)
+    several_parties.step_8_rounded(weights(1e-9, share=0.0), 60)
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------

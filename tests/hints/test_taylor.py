@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.protocols.taylor import TaylorParameters, check_parameters
-from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical.grid import Grid
 from tests.each_case import each_case
 from tests.hints.conftest import vertical, with_columns
 from tests.hints.following import found, not_found, refused, says

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.protocols import walr_split
+from blindfit.algorithms.protocols.walr import two_servers
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.coordinator.snapshots import snapshots_of
 from blindfit.parties.job.tables import SplitSettings
@@ -253,7 +253,7 @@ def a_share(party: str) -> Build:
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         row = probe.trained(case)[0]
         share = int(case.data[party][row]["share"])
-        return pair(case, case.data, changed(case.data, party, {row: {"share": (share + 1) % walr_split.P}}))
+        return pair(case, case.data, changed(case.data, party, {row: {"share": (share + 1) % two_servers.P}}))
 
     return build
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
-from blindfit.algorithms.protocols import walr_split as walr_split_
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.protocols.walr import two_servers as two_servers_
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files.written import write_json
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.snapshots import SnapshotRow
@@ -101,7 +101,7 @@ def walr_holders() -> Case:
 
 def walr_split() -> Case:
     """A share of every label at each of two servers."""
-    first, second = walr_split_.split(
+    first, second = two_servers_.split(
         np.array([binary(i) for i in range(N_ROWS)], np.uint8), random.Random(2).randrange
     )
     case = walr()

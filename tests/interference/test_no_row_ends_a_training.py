@@ -16,8 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.statistics import taylor
-from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical import loss as taylor
+from blindfit.algorithms.statistics.vertical.grid import Grid
 from tests.interference.neighbours import Probe, a_name, dated
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import Case, run

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics import vertical_model
+from blindfit.algorithms.statistics.vertical import model as vertical
 from blindfit.coordinator.cli import app
 from blindfit.parties.files.written import encoded_json, write_file, write_json
 from blindfit.parties.sessions.purge import forget
@@ -42,7 +42,7 @@ class Bank:
                 transaction.change_session(name, state=state, changed=changed)
 
     def writes(self, session: str, *names: str, kind: str = "models") -> list[Path]:
-        content = encoded_json({"session": session, "format": vertical_model.FORMAT})
+        content = encoded_json({"session": session, "format": vertical.FORMAT})
         return [self.party.write(session, name, content, kind) for name in names]
 
     def stops(self, session: str, training: str) -> list[Path]:

@@ -20,7 +20,8 @@ from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_json
-from blindfit.parties.label_dp.consumer import Rows, fit_rows, settings_on
+from blindfit.parties.label_dp.consumer import fit_rows, settings_on
+from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb

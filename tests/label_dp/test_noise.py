@@ -19,7 +19,7 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, LabelMechanism, MechanismSettings, fit
-from blindfit.algorithms.statistics.label_regression import evaluate_released, fit_regression, mean_noise_variance
+from blindfit.algorithms.statistics.label_dp.fit import evaluate_released, fit_regression, mean_noise_variance
 from tests.each_case import each_case
 
 GRID = LabelGrid(0.0, 10.0, 2**12)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.label_regression import (
+from blindfit.algorithms.statistics.label_dp.fit import (
     LabelRegressionFit,
     evaluate_released,
     fit_regression,
     mean_noise_variance,
 )
-from blindfit.algorithms.statistics.label_regression_model import FORMS, LabelRegressionModel
-from blindfit.algorithms.statistics.label_regression_options import REGRESSORS, check_options
+from blindfit.algorithms.statistics.label_dp.model import FORMS, LabelRegressionModel
+from blindfit.algorithms.statistics.label_dp.options import REGRESSORS, check_options
 from blindfit.parties.files.written import write_json
 from blindfit.parties.systems import load_model
 from tests.each_case import each_case

@@ -11,9 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.label_regression import fit_regression
+from blindfit.algorithms.statistics.label_dp.fit import fit_regression
 from blindfit.coordinator.job import load_job
-from blindfit.parties.label_dp.consumer import LabelRegression, Rows, Study
+from blindfit.parties.label_dp.consumer import LabelRegression, Study
+from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.protocols import walr_statement
-from blindfit.algorithms.protocols.walr_statement import Between
+from blindfit.algorithms.protocols.walr import statement
+from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.store.database import Reads
 from blindfit.protos import measurement_pb2 as pb
@@ -49,7 +49,7 @@ def check_charged(house: House, answers: dict[str, bytes]) -> None:
         message = measurement_codec.answer_from_pb(pb.NoisySum.FromString(answer), "labels")
         request = house.request(one_hot(), release=name, epsilon=RELEASE_EPSILON)
         about = Between("labels", "shop", house.datasets["visits"].population)
-        assert walr_statement.check_proof(request, message, about) in entries
+        assert statement.check_proof(request, message, about) in entries
     for entry in entries:
         stored = house.service.store.reader().answer("shop", entry.request_id)
         assert stored is not None

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.algorithms.protocols import release_labels, walr
-from blindfit.algorithms.protocols.release_labels import LabelIds, LabelIdsEnd
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.label_dp.release import LabelIds, LabelIdsEnd
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
 from blindfit.parties.measurement import label_index
 from blindfit.parties.measurement.desk import AggregateDesk

@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "an-array-of-dates-is-numbers",
         (31,),
-        "algorithms/statistics/named_columns.py",
+        "algorithms/statistics/linear/named_columns.py",
         'found.dtype.kind not in "biufO"',
         'found.dtype.kind not in "biufOM"',
         (f"{AGREE}::test_an_array_holds_numbers_and_nothing_that_numpy_would_make_one_of",),

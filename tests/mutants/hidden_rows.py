@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "the-work-on-encrypted-rows-tells-how-many-labels-are-1",
         (12,),
-        "algorithms/protocols/walr_encrypted.py",
+        "algorithms/protocols/walr/encrypted_rows.py",
         "for label in range(CHOICES):",
         "for label in range(1, CHOICES):",
         (f"{STEPS}::test_the_work_is_the_same_whatever_the_labels",),
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "an-encrypted-sum-without-noise",
         (4, 5),
-        "algorithms/protocols/walr_encrypted.py",
+        "algorithms/protocols/walr/encrypted_rows.py",
         "self.request.frac_bits, bound) + noise",
         "self.request.frac_bits, bound)",
         (f"{STEPS}::test_the_released_integers_are_those_of_a_server_that_reads_the_rows",),
@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "a-key-that-nobody-checked",
         (9,),
-        "algorithms/protocols/walr_encrypted.py",
+        "algorithms/protocols/walr/encrypted_rows.py",
         "    check_public_key(key, maker_trusted=False, culprit=consumer)\n",
         "",
         (f"{STEPS}::test_a_weak_key_is_refused",),
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "an-auditor-takes-any-key-of-an-encrypted-sum",
         (9, 21),
-        "algorithms/protocols/walr_encrypted.py",
+        "algorithms/protocols/walr/encrypted_rows.py",
         "    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever\n",
         "    key = PublicKey.from_bytes(request.public_key)\n",
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "the-salt-of-hidden-rows-goes-along",
         (12,),
-        "algorithms/protocols/walr_encrypted.py",
+        "algorithms/protocols/walr/encrypted_rows.py",
         'slot_bits=slot_bits, content_salt=b"")',
         "slot_bits=slot_bits)",
         (f"{STEPS}::test_the_request_is_named_by_its_key_and_keeps_its_salt",),
@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "rows-in-shares-of-any-length",
         (5, 13),
-        "algorithms/protocols/walr_shares.py",
+        "algorithms/protocols/walr/shared_rows.py",
         "        if value.any():",
         "        if not value.size:",
         (f"{SHARED}::test_a_shop_that_sends_both_a_longer_row_is_refused_by_both",),
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "the-zero-has-no-mac",
         (13,),
-        "algorithms/protocols/walr_shares.py",
+        "algorithms/protocols/walr/shared_rows.py",
         "        self.opened.add(value, total)\n",
         "",
         (f"{SHARED}::test_a_server_that_hides_a_long_row_is_caught_by_the_mac",),
@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "shares-of-two-dealings-are-added",
         (1,),
-        "algorithms/protocols/walr_split.py",
+        "algorithms/protocols/walr/two_servers.py",
         "if mine.answered_in != theirs.answered_in:",
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
 AFTER = "tests/walr_blocks/test_after_training.py"
 EVALUATE = "parties/evaluate/consumer.py"
-PROTOCOL, DESK = "algorithms/protocols/walr_blocks.py", "parties/measurement/desk.py"
+PROTOCOL, DESK = "algorithms/protocols/walr/several_parties.py", "parties/measurement/desk.py"
 
 MUTANTS = (
     Mutant(

@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "other-rows-than-were-hashed",
         (3,),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/tally.py",
         "if self.content.digest() != self.request.content_sha256:",
         "if not self.content.digest():",
         ("tests/walr/test_protocol.py::test_a_fault_is_named_and_nothing_is_released",),
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "labels-of-withheld-rows-released",
         (22,),
-        "algorithms/protocols/release_labels.py",
+        "algorithms/protocols/label_dp/release.py",
         "steps[eligible] = mechanism.draw(mechanism.grid.steps(labels[eligible]), uniform)",
         "steps[:] = mechanism.draw(mechanism.grid.steps(labels), uniform)",
         (f"{LABELS}::test_no_more_rows_of_a_person_are_ever_released",),
@@ -259,7 +259,7 @@ MUTANTS = (
     Mutant(
         "servers-of-shares-do-not-compare-requests",
         (12,),
-        "algorithms/protocols/walr_split.py",
+        "algorithms/protocols/walr/two_servers.py",
         "if mine.request_sha256 != theirs.request_sha256:",
         "if mine.split_id != theirs.split_id:",
         (f"{SPLIT}::test_a_consumer_that_sends_the_servers_different_rows_is_refused",),

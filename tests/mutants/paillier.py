@@ -182,7 +182,7 @@ MUTANTS = (
     Mutant(
         "noisy-sums-past-64-bits",
         (11,),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/request.py",
         "require(reach < 2**63,",
         "require(reach < 2**64,",
         ("tests/walr/test_steps.py::test_whatever_is_admitted_fits",),

@@ -84,7 +84,7 @@ MUTANTS = (
     Mutant(
         "sensitivity-forgets-a-persons-rows",
         (5, 22),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/messages.py",
         "return self.norm_bound * max(1, self.max_rows_per_person)",
         "return self.norm_bound",
         (f"{STEPS}::test_a_person_of_m_rows_has_m_times_the_sensitivity",),
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "server-does-not-check-norms",
         (5, 22),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/tally.py",
         "rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)",
         "rows, scaled = batch.weights, 0",
         (f"{STEPS}::test_a_row_that_is_too_long_counts_as_one_of_the_bound",),
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "sum-in-single-precision",
         (6, 11),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/tally.py",
         "(chosen.astype(np.float64) @ rows.astype(np.float64))",
         "(chosen.astype(np.float32) @ rows.astype(np.float32))",
         (f"{STEPS}::test_the_largest_batch_is_summed_exactly",),
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "gradients-not-clipped",
         (5,),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "(residuals / clip_norm)[:, None], CLIP_STEPS, GRID_BITS)",
         "(residuals / clip_norm)[:, None], 16 * CLIP_STEPS, GRID_BITS)",
         (f"{DP_GRADIENT}::test_one_row_changes_the_integer_sums_by_no_more_than_the_sensitivity",),
@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         "losses-not-cut",
         (5,),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "np.clip(softplus(np.where(happened, -scores, scores)), 0, LOSS_BOUND)",
         "softplus(np.where(happened, -scores, scores))",
         (f"{DP_GRADIENT}::test_one_row_changes_the_integer_sums_by_no_more_than_the_sensitivity",),
@@ -148,7 +148,7 @@ MUTANTS = (
     Mutant(
         "one-sample-for-all-iterations",
         (5, 7),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "    for _ in range(settings.n_iterations):\n        chosen = slice(None) if sample is None else sample()\n",
         "    chosen = slice(None) if sample is None else sample()\n    for _ in range(settings.n_iterations):\n",
         (f"{DP_GRADIENT}::test_every_iteration_sums_a_sample_of_its_own",),
@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "a-persons-rows-cost-as-one",
         (7, 22),
-        "algorithms/protocols/release_labels.py",
+        "algorithms/protocols/label_dp/release.py",
         "return ReleaseEvent.pure(rows * settings.epsilon, neighbours)",
         "return ReleaseEvent.pure(settings.epsilon, neighbours)",
         ("tests/release_labels/test_protocol.py::test_step_2_what_a_release_costs",),
@@ -352,7 +352,7 @@ MUTANTS = (
     Mutant(
         "a-default-that-is-said-costs-again",
         (26,),
-        "algorithms/protocols/release_labels.py",
+        "algorithms/protocols/label_dp/release.py",
         "    settings = settings.in_full\n",
         "",
         ("tests/release_labels/test_release.py::test_a_default_that_is_said_asks_for_the_same_release",),
@@ -409,7 +409,7 @@ MUTANTS = (
     Mutant(
         "scores-of-held-out-rows-overflow",
         (11, 12),
-        "algorithms/statistics/dp_logistic_model.py",
+        "algorithms/statistics/dp_lr/model.py",
         "self.standardiser.bounded_transform(features)",
         "self.standardiser.transform(features)",
         (f"{NO_ROW_DECIDES}::test_a_score_that_overflows_fails_no_job",),
@@ -417,7 +417,7 @@ MUTANTS = (
     Mutant(
         "infinite-is-no-number-beyond-the-bound",
         (11, 25),
-        "algorithms/statistics/scaling.py",
+        "algorithms/statistics/linear/scaling.py",
         "np.clip(numbers, -LARGEST, LARGEST)",
         "np.array(numbers)",
         (f"{DP_GRADIENT}::test_what_is_scaled_is_cut_by_itself_and_nothing_else_changes",),
@@ -425,7 +425,7 @@ MUTANTS = (
     Mutant(
         "weights-overflow",
         (11, 25),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "return bounded((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
         "return np.asarray((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
         (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
@@ -433,7 +433,7 @@ MUTANTS = (
     Mutant(
         "a-start-of-any-size",
         (11, 25),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "weights, losses = bounded(start), []",
         "weights, losses = start, []",
         (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
@@ -441,7 +441,7 @@ MUTANTS = (
     Mutant(
         "gradients-clipped-to-any-norm",
         (11, 25),
-        "algorithms/statistics/dp_gradient.py",
+        "algorithms/statistics/dp_lr/descent.py",
         "    if not least <= clip_norm <= largest:",
         "    if not 0 < clip_norm <= largest:",
         (f"{DP_GRADIENT}::test_a_descent_without_measure_is_refused",),

@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "as-many-models-as-columns",
         (28,),
-        "algorithms/statistics/score_leaks.py",
+        "algorithms/statistics/vertical/score_leaks.py",
         "max(self.columns - 1, 0) // 2",
         "max(self.columns - 1, 0)",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more", LEAKS),
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "all-columns-may-be-binary",
         (28,),
-        "algorithms/statistics/score_leaks.py",
+        "algorithms/statistics/vertical/score_leaks.py",
         "if not self.continuous:",
         "if not self.columns:",
         (LEAKS, f"{ATTACKS}::test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operator_learns_why"),
@@ -206,7 +206,7 @@ MUTANTS = (
     Mutant(
         "layouts-are-not-added-up",
         (12, 28),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "if sum(before) + share <= MOST_BITS_PER_ROW:",
         "if share <= MOST_BITS_PER_ROW:",
         (f"{REPEATS}::test_the_same_training_again_is_free_and_other_batches_add_up",),
@@ -214,7 +214,7 @@ MUTANTS = (
     Mutant(
         "others-are-told-how-many-layouts-there-were",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "with other layouts of batches before",
         "with {len(before)} other layouts of batches before",
         ("tests/taylor/test_gradient_leaks.py::test_other_layouts_are_refused_in_the_same_words_whatever_they_gave",),

@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "a-score-past-its-bound-ends-the-training",
         (12,),
-        "algorithms/statistics/taylor_plan.py",
+        "algorithms/statistics/vertical/grid.py",
         "np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)",
         "2 * self.loss.square * scores",
         (PLAN, f"{STEPS}::test_scores_past_their_bound_are_cut_in_residuals"),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "steps-are-as-long-as-a-proposers-options-make-them",
         (12,),
-        "algorithms/statistics/taylor.py",
+        "algorithms/statistics/vertical/optimiser.py",
         "        if largest <= most:\n",
         "        if largest >= 0:\n",
         ("tests/attacks/test_lattice_features.py::test_no_options_read_a_column",),
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "each-step-may-move-as-far-as-an-epoch",
         (12,),
-        "algorithms/statistics/taylor.py",
+        "algorithms/statistics/vertical/optimiser.py",
         "        if epoch != self._epoch:\n",
         "        if epoch >= 0:\n",
         (f"{OPTIMISER}::test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed",),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "a-diverged-hold-out-loss-ends-the-training",
         (12,),
-        "algorithms/statistics/taylor_plan.py",
+        "algorithms/statistics/vertical/grid.py",
         "        return weights * (self.largest_score / max(largest, self.largest_score))\n",
         "        return weights\n",
         (f"{STEPS}::test_a_diverged_loss_stays_within_its_bound", PLAN),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "weights-grow-without-end",
         (12,),
-        "algorithms/statistics/taylor.py",
+        "algorithms/statistics/vertical/optimiser.py",
         "        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))\n",
         "",
         (OPTIMISER,),
@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "masks-too-short",
         (12,),
-        "algorithms/statistics/taylor_plan.py",
+        "algorithms/statistics/vertical/grid.py",
         "return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS)",
         "return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS // 8)",
         (f"{PLAN}::test_a_mask_hides_a_gradient_and_both_fit_in_a_slot",),
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "no-room-for-the-mask",
         (11,),
-        "algorithms/statistics/taylor_plan.py",
+        "algorithms/statistics/vertical/grid.py",
         "return (self.gradient_bound(batch_rows) + self.hiding_bound(batch_rows)).bit_length() + 1",
         "return self.hiding_bound(batch_rows).bit_length()",
         (f"{PLAN}::test_a_mask_hides_a_gradient_and_both_fit_in_a_slot",),
@@ -277,7 +277,7 @@ MUTANTS = (
     Mutant(
         "jitter-left-out-of-the-terms",
         (12,),
-        "algorithms/statistics/taylor_plan.py",
+        "algorithms/statistics/vertical/grid.py",
         "np.clip(-self.loss.cross * y + jitter,",
         "np.clip(-self.loss.cross * y + 0 * jitter,",
         (f"{PLAN}::test_label_terms_carry_the_jitter_and_stop_at_their_bound",),
@@ -285,7 +285,7 @@ MUTANTS = (
     Mutant(
         "rows-that-stand-out",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "MOST_LEVERAGE = 0.5",
         "MOST_LEVERAGE = 0.99",
         (LEAKS, "tests/attacks/test_lone_rows.py"),
@@ -293,7 +293,7 @@ MUTANTS = (
     Mutant(
         "a-batch-of-which-all-rows-stand-out-let-pass",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "    return np.zeros(len(columns))\n",
         "    return factors\n",
         (f"{LEAKS}::test_a_batch_of_which_all_rows_stand_out_gives_nothing",),
@@ -301,7 +301,7 @@ MUTANTS = (
     Mutant(
         "label-bits-not-counted",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "    if jitter <= 0 or bits <= most:\n",
         "    if jitter <= 0 or bits <= 100 * most:\n",
         (f"{LEAKS}::test_label_bits_at_the_limit",),
@@ -325,7 +325,7 @@ MUTANTS = (
     Mutant(
         "any-match-rate-is-believed",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "    if not linked or match_rate <= MOST_MATCH_RATE:\n",
         "    if True:\n",
         (f"{LEAKS}::test_a_match_rate_above_a_half_takes_a_flag",),
@@ -333,7 +333,7 @@ MUTANTS = (
     Mutant(
         "as-many-columns-as-rows",
         (12,),
-        "algorithms/statistics/gradient_leaks.py",
+        "algorithms/statistics/vertical/gradient_leaks.py",
         "LEAST_ROWS_PER_COLUMN = 4",
         "LEAST_ROWS_PER_COLUMN = 1",
         (LEAKS,),
@@ -520,7 +520,7 @@ MUTANTS = (
     Mutant(
         "velocity-lost-in-a-checkpoint",
         (17,),
-        "algorithms/statistics/taylor.py",
+        "algorithms/statistics/vertical/optimiser.py",
         '            "velocity": self.velocity,\n',
         '            "velocity": 0 * self.velocity,\n',
         (f"{OPTIMISER}::test_a_restored_optimiser_goes_on_as_if_nothing_had_been",),

@@ -453,7 +453,7 @@ MUTANTS = (
     Mutant(
         "requests-of-another-version",
         (23,),
-        "algorithms/protocols/walr.py",
+        "algorithms/protocols/walr/request.py",
         '        request.protocol_version == PROTOCOL_VERSION,\n        "protocol_version",\n',
         '        bool(request.protocol_version),\n        "protocol_version",\n',
         ("tests/walr/test_steps.py::test_a_wrong_number_is_refused_by_name",),

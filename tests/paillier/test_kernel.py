@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.paillier.ifma import products_of_power
 from blindfit.algorithms.paillier.kernel import Counts, Kernel, Residues, power_products
 from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.paillier.vector_unit.unit import products_of_power
 from tests.each_case import each_case
 from tests.paillier.tools import LAW
 

@@ -11,13 +11,15 @@ from gmpy2 import mpz, powmod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blindfit.algorithms.paillier import ifma, multi_exponentiation, vector_sums
+from blindfit.algorithms.paillier import multi_exponentiation, vector_sums
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext
-from blindfit.algorithms.paillier.ifma import TABLE_SIZE, VectorUnit, limbs_of, products_of_power, vector_unit
 from blindfit.algorithms.paillier.kernel import Kernel, Residues, power_products
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.algorithms.paillier.randomisers import FixedBase, random_digits
 from blindfit.algorithms.paillier.threshold import combine, deal, partial_decrypt
+from blindfit.algorithms.paillier.vector_unit import unit as ifma
+from blindfit.algorithms.paillier.vector_unit.shape import TABLE_SIZE
+from blindfit.algorithms.paillier.vector_unit.unit import VectorUnit, limbs_of, products_of_power, vector_unit
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from tests.each_case import each_case
 from tests.paillier.tools import LAW, encrypted, seeded

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.parties.predict import prediction
 from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.parties.predict.settings import PredictJob

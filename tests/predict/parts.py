@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import LARGEST_SCORE, VerticalModelPart
 
 ACTIVE, PASSIVES = "bank", ("post", "rail", "shop")
 DATA_PARTIES = (ACTIVE, *PASSIVES)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from blindfit import WALRModel, load_model
 from blindfit.algorithms.errors import DataError, RangeError
-from blindfit.algorithms.statistics.vertical_model import LARGEST_SCORE, VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical.model import LARGEST_SCORE, VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from tests.each_case import each_case
 from tests.predict.parts import DATA_PARTIES, PASSIVES, model_parts, part_of, rows_for, standardiser

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.vertical_model import FORMAT, VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical.model import FORMAT, VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
 from tests.each_case import each_case

@@ -10,7 +10,7 @@ import pytest
 from blindfit.algorithms.protocols.falcon import roles, seats
 from blindfit.algorithms.protocols.falcon.messages import Correction
 from blindfit.algorithms.protocols.falcon.seats import DataSeat
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.coordinator.preflight.falcon import counted
 from blindfit.coordinator.preflight.falcon.cost import Cost, Speed, cost_of, measure
 from blindfit.parties.wire import codec

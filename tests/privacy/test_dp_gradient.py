@@ -21,16 +21,16 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon, composed_mu
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism, analytic_noise_multiplier, gaussian_epsilon
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample, run_epsilon
-from blindfit.algorithms.statistics import dp_gradient
-from blindfit.algorithms.statistics.dp_gradient import (
+from blindfit.algorithms.statistics.dp_lr import descent as dp_gradient
+from blindfit.algorithms.statistics.dp_lr.descent import (
     CLIP_STEPS,
     DescentSettings,
     clipped_gradients,
     gradient_sums,
     loss_sum,
 )
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.scaling import LARGEST, Standardiser, bounded
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.scaling import LARGEST, Standardiser, bounded
 from tests.each_case import each_case
 from tests.privacy.noise_checks import FALSE_ALARM, empirical_epsilon, faults_of_normal
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blindfit import load_model
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from tests.processes.reading import error_line
 
 NAMES = ("f0", "f1", "f2", "f3")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.systems import load_model
 from tests.command import blindfit
 from tests.fork_server import full_size_keys

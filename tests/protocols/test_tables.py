@@ -15,11 +15,12 @@ import pytest
 
 from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, falcon, link, shared_scores, taylor, walr, walr_blocks, walr_shares
+from blindfit.algorithms.protocols import align, falcon, link, shared_scores, taylor, walr
 from blindfit.algorithms.protocols.falcon import messages as falcon_messages
 from blindfit.algorithms.protocols.shared_scores import messages as shared_scores_messages
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
 from blindfit.algorithms.protocols.taylor import messages as taylor_messages
+from blindfit.algorithms.protocols.walr import several_parties, shared_rows
 from tests import toy
 from tests.each_case import each_case
 
@@ -66,9 +67,9 @@ def test_every_message_class_is_in_the_table(protocol: ModuleType) -> None:
     section = source if module else source.split("# --- messages ---")[1].split("\n# --- ")[0]
     classes = set(re.findall(r"^class (\w+)", section, re.MULTILINE))
     messages = {arrow.message for arrow in protocol.TABLE.arrows}
-    if protocol in (shared_scores, walr_shares):  # they take rooms of falcon, and send what these send
+    if protocol in (shared_scores, shared_rows):  # they take rooms of falcon, and send what these send
         messages -= {arrow.message for arrow in falcon.TABLE.arrows}
-    if protocol is walr_blocks:  # whose passive parties send rows as the active one does
+    if protocol is several_parties:  # whose passive parties send rows as the active one does
         messages -= {arrow.message for arrow in walr.TABLE.arrows}
     assert classes == {message.__name__ for message in messages}
     assert all(dataclasses.is_dataclass(arrow.message) for arrow in protocol.TABLE.arrows)

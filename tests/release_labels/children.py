@@ -17,7 +17,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import BudgetExhausted, PolicyRefused
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.algorithms.protocols.release_labels import Received
+from blindfit.algorithms.protocols.label_dp.release import Received
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.release_labels import LOST
 from tests.measurement.house import House

@@ -16,7 +16,7 @@ import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.protocols import release_labels
+from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.parties.measurement.charging import ChargingService
 from blindfit.parties.measurement.release_labels import LOST, LabelReleases
 from tests.measurement.house import House

@@ -23,7 +23,7 @@ FEW, MANY, BATCH = 50_000, 200_000, 16384
 STREAM = """
     import sys
     from pathlib import Path
-    from blindfit.algorithms.protocols.release_labels import LabelIds, RollCall, step_6_pieces
+    from blindfit.algorithms.protocols.label_dp.release import LabelIds, RollCall, step_6_pieces
     from blindfit.parties.measurement.release_labels import LabelsDesk
     from tests.release_labels.test_memory import BATCH, counter_in
 

@@ -24,8 +24,8 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     from_parameters,
     make_mechanism,
 )
-from blindfit.algorithms.protocols import release_labels as protocol
-from blindfit.algorithms.protocols.release_labels import (
+from blindfit.algorithms.protocols.label_dp import release as protocol
+from blindfit.algorithms.protocols.label_dp.release import (
     MAX_IDS_A_MESSAGE,
     WITHHELD,
     FittedRelease,

@@ -31,7 +31,7 @@ from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
-from blindfit.algorithms.protocols import release_labels
+from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.settings import PolicySettings

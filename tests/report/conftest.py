@@ -13,8 +13,8 @@ import pytest
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.ledger import Receipt
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.job import read_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.files.written import write_json

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError, MalformedMessage
-from blindfit.algorithms.statistics.solvers import FitResult
-from blindfit.algorithms.statistics.walr_defaults import Feasibility
-from blindfit.algorithms.statistics.walr_fit import WalrFit
+from blindfit.algorithms.statistics.linear.solvers import FitResult
+from blindfit.algorithms.statistics.walr.defaults import Feasibility
+from blindfit.algorithms.statistics.walr.fit import WalrFit
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
 from blindfit.coordinator.report.walr.figures import figures_of

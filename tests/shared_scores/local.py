@@ -16,7 +16,7 @@ from blindfit.algorithms.protocols.falcon import Trained
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ModelTold, parameters_of
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.kept import KeptShares
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from tests.falcon.local import KEY_NODE, PARTIES, Case, train
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.sharing import field, field_code
+from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.field import Elements, Kernel, P
-from blindfit.algorithms.sharing.field_code import TERMS, machine_code
-from blindfit.algorithms.sharing.field_numpy import MOST_TERMS, NumpyKernel
+from blindfit.algorithms.sharing.field import machine_code as field_code
+from blindfit.algorithms.sharing.field.machine_code import TERMS, machine_code
+from blindfit.algorithms.sharing.field.numpy_kernel import MOST_TERMS, NumpyKernel
 
 EXTREMES = [0, 1, 2, 2**29, 2**32 - 1, 2**32, 2**60, P // 2, P // 2 + 1, P - 2, P - 1]
 SHAPES = [(1, 1), (3, 0), (0, 3), (2, TERMS), (2, 64), (TERMS + 1, 65), (64, 2), (1, 2 * MOST_TERMS + 1)]

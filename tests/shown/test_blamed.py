@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import DataError, PolicyRefused
-from blindfit.algorithms.statistics.scaling import Standardiser
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator import audit_mechanism, audit_model
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from tests.command import blindfit

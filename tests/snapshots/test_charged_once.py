@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.sessions import Member, Session

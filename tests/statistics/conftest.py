@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from blindfit.algorithms.statistics.logistic import as_rows, sigmoid, weighted_aggregate
+from blindfit.algorithms.statistics.linear.logistic import as_rows, sigmoid, weighted_aggregate
 
 Floats = NDArray[np.float64]
 

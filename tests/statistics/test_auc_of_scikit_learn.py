@@ -14,17 +14,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from blindfit.algorithms.fixed_point import norm_bound_steps, quantise_rows
-from blindfit.algorithms.statistics import dp_gradient, taylor_oracle, walr_defaults
-from blindfit.algorithms.statistics.dp_gradient import DescentSettings
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
-from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows, weighted_aggregate
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics import taylor_oracle
+from blindfit.algorithms.statistics.dp_lr import descent
+from blindfit.algorithms.statistics.dp_lr.descent import DescentSettings
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
+from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows, weighted_aggregate
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
-from blindfit.algorithms.statistics.taylor_plan import Grid
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
-from blindfit.algorithms.statistics.walr_fit import fit_released
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.algorithms.statistics.walr.fit import fit_released
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.job import read_job
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.training.rows import PartyRows
@@ -71,7 +73,7 @@ def test_walr(number: int) -> None:
     (features, labels), (train, test) = tumours(), split(number)
     scale = Standardiser.fit([features[train]])
     columns = append_constant(scale.transform(features[train]))
-    steps = norm_bound_steps(walr_defaults.default_norm_bound(row_norms(columns)), 16)
+    steps = norm_bound_steps(defaults.default_norm_bound(row_norms(columns)), 16)
     rows = QuantisedRows(quantise_rows(columns, steps, 16), 16)
     found = fit_released(
         rows,
@@ -93,8 +95,8 @@ def test_dp_lr(number: int) -> None:
     scale = Standardiser.fit([features[train]])
     rows = append_constant(scale.transform(features[train]))
     iterations, zero = 200, np.zeros(rows.shape[1])
-    rate = dp_gradient.default_learning_rate(1e-12, rows.shape[1], iterations, 1.0)
-    weights = dp_gradient.descend(
+    rate = descent.default_learning_rate(1e-12, rows.shape[1], iterations, 1.0)
+    weights = descent.descend(
         rows,
         labels[train] == 1,
         DescentSettings(1.0, rate, iterations, len(rows)),

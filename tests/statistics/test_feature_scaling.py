@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
-from blindfit.algorithms.statistics.scaling import (
+from blindfit.algorithms.statistics.linear.scaling import (
     PIECE_ROWS,
     Standardiser,
     append_constant,

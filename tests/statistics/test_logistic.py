@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.logistic import (
+from blindfit.algorithms.statistics.linear.logistic import (
     QuantisedRows,
     RealRows,
     WalrObjective,

@@ -8,8 +8,8 @@ from sklearn import metrics as oracle
 from sklearn.calibration import calibration_curve
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics.evaluation import evaluate_classes, evaluate_values
-from blindfit.algorithms.statistics.metrics import (
+from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, evaluate_values
+from blindfit.algorithms.statistics.quality.metrics import (
     accuracy,
     auc,
     calibration_table,

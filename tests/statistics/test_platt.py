@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics import metrics
-from blindfit.algorithms.statistics.platt import LEAST_ROWS, fit_platt, out_of_fold
+from blindfit.algorithms.statistics.linear.platt import LEAST_ROWS, fit_platt, out_of_fold
+from blindfit.algorithms.statistics.quality import metrics
 from tests.each_case import each_case
 
 

@@ -9,11 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.statistics import solvers
-from blindfit.algorithms.statistics.logistic import WalrObjective, as_rows
-from blindfit.algorithms.statistics.pretraining import Pretrained, pretrain
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear import solvers
+from blindfit.algorithms.statistics.linear.logistic import WalrObjective, as_rows
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
 from tests.each_case import each_case
 
 NAMES = ("age", "income", "visits")

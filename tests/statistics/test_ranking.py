@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from blindfit.algorithms.statistics.intervals import auc_interval, share_interval
-from blindfit.algorithms.statistics.ranking import (
+from blindfit.algorithms.statistics.quality.intervals import auc_interval, share_interval
+from blindfit.algorithms.statistics.quality.ranking import (
     HISTOGRAM_BINS,
     MOST_OF_A_CLASS,
     average_precision,

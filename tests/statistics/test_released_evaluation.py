@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
-from blindfit.algorithms.statistics import metrics
-from blindfit.algorithms.statistics.logistic import Floats, sigmoid
-from blindfit.algorithms.statistics.released_evaluation import FIGURES, FigureName, ScoredRows
+from blindfit.algorithms.statistics.linear.logistic import Floats, sigmoid
+from blindfit.algorithms.statistics.quality import metrics
+from blindfit.algorithms.statistics.walr.evaluation import FIGURES, FigureName, ScoredRows
 from tests.each_case import each_case
 
 BINS = 12

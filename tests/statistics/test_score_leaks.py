@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.statistics.score_leaks import (
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.score_leaks import (
     LEAST_SCORE_BITS,
     MOST_SCORE_BITS,
     RowContent,
@@ -17,7 +18,6 @@ from blindfit.algorithms.statistics.score_leaks import (
     rounding_for,
     score_bits,
 )
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
 from tests.each_case import each_case
 from tests.predict.parts import model_parts, part_of, rows_for
 

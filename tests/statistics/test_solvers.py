@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.hybrid_gradient import compare
 from blindfit.algorithms.errors import ConfigError, RangeError
-from blindfit.algorithms.statistics import solvers
-from blindfit.algorithms.statistics.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit, hybrid_gradient
-from blindfit.algorithms.statistics.walr_defaults import default_l2
+from blindfit.algorithms.statistics.linear import solvers
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.walr.defaults import default_l2
 from tests.each_case import each_case
 from tests.statistics.conftest import Problem
 

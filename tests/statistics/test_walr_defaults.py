@@ -5,11 +5,11 @@ import pytest
 from scipy.optimize import linprog, lsq_linear
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
-from blindfit.algorithms.statistics.logistic import sigmoid
-from blindfit.algorithms.statistics.metrics import gain_kept, log_loss
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant, clip_rows, row_norms
-from blindfit.algorithms.statistics.solvers import SolverSettings, fit
-from blindfit.algorithms.statistics.walr_defaults import (
+from blindfit.algorithms.statistics.linear.logistic import sigmoid
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, clip_rows, row_norms
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.quality.metrics import gain_kept, log_loss
+from blindfit.algorithms.statistics.walr.defaults import (
     clip_mu,
     default_l2,
     default_norm_bound,

@@ -7,10 +7,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics import walr_fit
-from blindfit.algorithms.statistics.logistic import Floats, QuantisedRows
-from blindfit.algorithms.statistics.solvers import SolverSettings
-from blindfit.algorithms.statistics.walr_fit import (
+from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr import fit as walr_fit
+from blindfit.algorithms.statistics.walr.fit import (
     FEW_CELLS,
     MuTreatment,
     Treatment,

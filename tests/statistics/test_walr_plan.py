@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics import walr_plan
-from blindfit.algorithms.statistics.logistic import QuantisedRows, sigmoid, softplus, weighted_aggregate
-from blindfit.algorithms.statistics.solvers import SolverSettings
-from blindfit.algorithms.statistics.walr_fit import fit_released
-from blindfit.algorithms.statistics.walr_plan import (
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, sigmoid, softplus, weighted_aggregate
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr import forecast as walr_plan
+from blindfit.algorithms.statistics.walr.fit import fit_released
+from blindfit.algorithms.statistics.walr.forecast import (
     Assumed,
     Case,
     Fitting,

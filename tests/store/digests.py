@@ -12,13 +12,14 @@ from unittest import mock
 import numpy as np
 
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from blindfit.algorithms.protocols import release_labels, walr, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
-from blindfit.algorithms.protocols.walr_statement import Between
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, statement
+from blindfit.algorithms.protocols.walr.statement import Between
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.blocks import Blocks
 from blindfit.parties.sessions.sessions import Member, Session
@@ -227,7 +228,7 @@ def of_requests() -> Iterator[tuple[str, str]]:
         asked = request(**changes)
         yield f"request for {name}", walr.request_digest(asked).hex()
         yield f"name of the request for {name}", walr.step_1_name(asked, "")
-        yield f"statement for {name}", walr_statement.digest(asked, answer(), about)
+        yield f"statement for {name}", statement.digest(asked, answer(), about)
     for name, settings in MECHANISMS.items():
         labels = release_labels.step_1_open(
             ["a", "b"], settings, dataset="labels", snapshot="0b" * 16, max_rows_per_person=2

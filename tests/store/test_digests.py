@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.digest_format import DigestFormat
-from blindfit.algorithms.protocols import release_labels, walr, walr_statement
-from blindfit.algorithms.protocols.walr import AggregateOpen
-from blindfit.algorithms.protocols.walr_statement import Between
-from blindfit.algorithms.statistics import pretraining
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.walr import AggregateOpen, statement
+from blindfit.algorithms.protocols.walr.statement import Between
+from blindfit.algorithms.statistics.linear import pretraining
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.job import parameters
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PartyDatasetSettings
@@ -144,8 +145,8 @@ class AggregateOpenTomorrow(AggregateOpen):
 @pytest.mark.parametrize("name", digests.REQUESTS)
 def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walr, "DIGEST", DigestFormat(added={"weighted": 0}))
-    monkeypatch.setattr(walr_statement, "ASKED", (*walr_statement.ASKED, "weighted"))
-    monkeypatch.setattr(walr_statement, "_TYPE_OF", {**walr_statement._TYPE_OF, "weighted": int})
+    monkeypatch.setattr(statement, "ASKED", (*statement.ASKED, "weighted"))
+    monkeypatch.setattr(statement, "_TYPE_OF", {**statement._TYPE_OF, "weighted": int})
     about = Between("meter", "bank", "people")
     for weighted, same in ((0, True), (1, False)):
         asked = AggregateOpenTomorrow(
@@ -156,7 +157,7 @@ def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkey
             weighted=weighted,
         )
         assert (walr.request_digest(asked).hex() == FIRST[f"request for {name}"]) is same
-        stated = walr_statement.digest(asked, digests.answer(), about)
+        stated = statement.digest(asked, digests.answer(), about)
         assert (stated == FIRST[f"statement for {name}"]) is same
 
 

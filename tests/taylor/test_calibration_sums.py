@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError, MalformedMessage
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols.taylor.calibration import STEPS_OF_A_UNIT, Moments, fit_moments
 from blindfit.algorithms.protocols.taylor.messages import Calibration, CalibrationSums
-from blindfit.algorithms.statistics.platt import IDENTITY, Platt
+from blindfit.algorithms.statistics.linear.platt import IDENTITY, Platt
 from tests.each_case import each_case
 from tests.taylor.seats import KEY_NODE, Case, Tap, case_of, replaced
 

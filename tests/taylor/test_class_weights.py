@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 from structlog.testing import capture_logs
 
-from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.parties.vertical.class_weights import class_factors
 from tests.each_case import each_case
 

@@ -13,7 +13,8 @@ from sklearn.datasets import load_breast_cancer
 
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.statistics.gradient_leaks import (
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.vertical.gradient_leaks import (
     MOST_LEVERAGE,
     SLACK,
     BatchRules,
@@ -30,9 +31,9 @@ from blindfit.algorithms.statistics.gradient_leaks import (
     rows_for_labels,
     shorten_rows,
 )
-from blindfit.algorithms.statistics.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.taylor import label_bits, leverages
-from blindfit.algorithms.statistics.taylor_plan import MOST_BATCH_ROWS, Grid, RowPlan, rows_of_batches
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, Grid, rows_of_batches
+from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.taylor.leaks import leaks_of
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings, UnsafeFlag

@@ -12,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.taylor import (
+from blindfit.algorithms.statistics.vertical.loss import (
     LOSSES,
     MOST_MOVED,
     MOST_WEIGHT,
-    Optimiser,
-    OptimiserSettings,
-    Patience,
     label_bits,
     leverages,
     refuse_one_class,
 )
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings, Patience
 from tests.each_case import each_case
 from tests.paillier.tools import LAW
 

@@ -11,9 +11,9 @@ import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.statistics import taylor_oracle
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
 from blindfit.algorithms.statistics.taylor_oracle import PlainTable
-from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from tests.each_case import each_case
 from tests.taylor.seats import Case, case_of
 

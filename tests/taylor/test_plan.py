@@ -27,7 +27,7 @@ from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, check_parameters
 from blindfit.algorithms.protocols.taylor.parameters import check_seat
-from blindfit.algorithms.statistics.taylor_plan import (
+from blindfit.algorithms.statistics.vertical.grid import (
     HIDING_BITS,
     LABEL_BOUND,
     LABEL_TERM_BOUND,
@@ -35,11 +35,10 @@ from blindfit.algorithms.statistics.taylor_plan import (
     MOST_ROWS,
     SCORE_TERM_BOUND,
     Grid,
-    RowPlan,
     least_batch_rows,
     rows_of_batches,
-    suitable_batch_rows,
 )
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, suitable_batch_rows
 from tests.each_case import each_case
 from tests.paillier.tools import LAW, seeded
 from tests.taylor.seats import Case, case_of, held_out_locally, randomisers

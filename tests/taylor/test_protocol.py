@@ -16,7 +16,7 @@ from blindfit.algorithms.paillier.vectors import decrypt
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import Progress
 from blindfit.algorithms.protocols.taylor.messages import ChainedResiduals, Residuals
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import KEY_NODE, QUICK, Case, Tap, case_of
 

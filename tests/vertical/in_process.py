@@ -15,7 +15,7 @@ import pytest
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session

@@ -12,7 +12,7 @@ import pytest
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
-from blindfit.algorithms.statistics.taylor_plan import Grid
+from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.settings import PartySettings

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.privacy.gaussian import gaussian_delta
 from blindfit.algorithms.protocols.taylor import TaylorParameters, gradient_noise
-from blindfit.algorithms.statistics.taylor import leverages
+from blindfit.algorithms.statistics.vertical.loss import leverages
 from tests.hints.following import refused
 from tests.privacy.noise_checks import faults_of_normal
 from tests.vertical.in_process import NOISE_KEY, Finished, finished, seated

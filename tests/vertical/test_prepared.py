@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from blindfit.algorithms.statistics.taylor import leverages
+from blindfit.algorithms.statistics.vertical.loss import leverages
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store

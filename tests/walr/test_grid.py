@@ -16,10 +16,10 @@ from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, Ran
 from blindfit.algorithms.fixed_point import MAX_NARROW_BOUND, MAX_NORM_BOUND, quantise_rows
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechanism
-from blindfit.algorithms.protocols import walr, walr_split
-from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows
-from blindfit.algorithms.protocols.walr_blocks import BlockColumns
-from blindfit.algorithms.protocols.walr_grid import LARGEST_SUM, LEAST_BITS, Grid, Room, auto_grid
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows, two_servers
+from blindfit.algorithms.protocols.walr.grid import LARGEST_SUM, LEAST_BITS, Grid, Room, auto_grid
+from blindfit.algorithms.protocols.walr.several_parties import BlockColumns
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.measurement import codec
@@ -255,7 +255,7 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
     assert bits in ("auto", grid.frac_bits)
     noise = GaussianMechanism(multiplier, (grid.norm_bound * (rows or 2**16)) ** 2).sigma_squared ** 0.5
     if job.asks_shares:
-        assert walr_split.reach(fixed_point.MAX_ROWS, grid.norm_bound, noise) < walr_split.P / 2
+        assert two_servers.reach(fixed_point.MAX_ROWS, grid.norm_bound, noise) < two_servers.P / 2
     assert fixed_point.MAX_ROWS * grid.norm_bound + gaussian.NOISE_REACH * noise < 2**63
     if trust == "shares":
         Plan(1, columns, grid.norm_bound)

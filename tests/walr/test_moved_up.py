@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics.scaling import PIECE_ROWS
+from blindfit.algorithms.statistics.linear.scaling import PIECE_ROWS
 from blindfit.parties.walr.fit import moved_up
 
 

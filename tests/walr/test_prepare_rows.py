@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from blindfit.algorithms.statistics.scaling import PIECE_ROWS
+from blindfit.algorithms.statistics.linear.scaling import PIECE_ROWS
 from blindfit.parties.data.source import Source, open_source
 from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.walr.reading import prepare_rows

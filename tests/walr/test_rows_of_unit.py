@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.statistics.released_bins import Z_95
+from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
 from blindfit.coordinator.cli import app
 from tests.export.trained import World
 

@@ -24,10 +24,10 @@ from blindfit.algorithms.errors import (
     PolicyRefused,
 )
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import handshake, walr_blocks
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_blocks import Block, BlockContent, BlocksTally
-from blindfit.algorithms.statistics import solvers
+from blindfit.algorithms.protocols import handshake
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockContent, BlocksTally
+from blindfit.algorithms.statistics.linear import solvers
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.session import JobSession
 from blindfit.parties.walr import lead
@@ -110,7 +110,7 @@ def test_the_weights_are_those_of_one_party_with_all_columns(
     l2 = house.written("shop", session, "report.json")["fit"]["l2"]
     penalty = np.append(np.full(rows.shape[1] - 1, l2), 0.0)
     gradient = rows.T @ (1 / (1 + np.exp(-rows @ whole))) / len(rows) - mu + penalty * whole
-    step = 2.0 ** -walr_blocks.kept_bits_for(len(rows))
+    step = 2.0 ** -several_parties.kept_bits_for(len(rows))
     assert np.abs(gradient).max() < step  # a weight is off by half a step, and the Hessian is below 1
     assert np.abs(whole[[0, 8]] - 1).max() < 0.5
     assert abs(whole[5] + 1) < 0.5
@@ -188,13 +188,13 @@ def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
 ) -> None:
     house, first = trained
     sent: list[object] = []
-    run_passive = walr_blocks.run_passive
+    run_passive = several_parties.run_passive
 
     async def noted(*args: Any) -> None:
         sent.append(args)
         await run_passive(*args)
 
-    monkeypatch.setattr(walr_blocks, "run_passive", noted)
+    monkeypatch.setattr(several_parties, "run_passive", noted)
     again = house.run()
     assert (house.spent(), fits, sent) == (1, [], [])
     for name in HOLDERS:
@@ -215,7 +215,7 @@ def test_a_release_is_fitted_once(trained: tuple[House, JobSession]) -> None:
 def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each setting that is tried tells another bit of everybody's rows."""
     with monkeypatch.context() as small:
-        small.setattr(walr_blocks, "LARGEST_WEIGHT", 0.01)
+        small.setattr(several_parties, "LARGEST_WEIGHT", 0.01)
         with pytest.raises(BlindfitError, match="meter cannot take part"):
             house.run()
     with pytest.raises(BlindfitError, match="fitted with other settings"):
@@ -227,7 +227,7 @@ def test_a_fit_without_an_end_is_the_one_fit_of_its_release(house: House, monkey
 
 def test_a_norm_bound_is_told_under_few_settings(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each quantile of a passive party's norms, and each of another split, is one more fact of its rows."""
-    monkeypatch.setattr(walr_blocks, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
+    monkeypatch.setattr(several_parties, "EXPONENT_BITS", 193)  # else 31 settings pass a quarter of its 1,400 rows
     house.run()
     house.run()  # the same bound counts once
     with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number") as told:
@@ -247,7 +247,7 @@ def test_a_norm_bound_of_another_draw_counts_anew(house: House, monkeypatch: pyt
         bounds.append(told["bank"].norm_bound)
         raise LocalProtocolError("the active party has read what it wanted")
 
-    monkeypatch.setattr(walr_blocks, "step_2_bounds", told_and_gone)
+    monkeypatch.setattr(several_parties, "step_2_bounds", told_and_gone)
     for times in (1, 1, 2):
         if times == 2:
             with house.store("shop") as store, store.transaction() as transaction:
@@ -257,7 +257,7 @@ def test_a_norm_bound_of_another_draw_counts_anew(house: House, monkeypatch: pyt
         with house.store("bank") as store:
             (snapshot,) = store.reader().snapshots("rows")
             counted = store.reader().told_bits(snapshot.id)
-        assert counted == times * (walr_blocks.BOUND_BITS + walr_blocks.EXPONENT_BITS)
+        assert counted == times * (several_parties.BOUND_BITS + several_parties.EXPONENT_BITS)
     assert len(bounds) == 3
     assert bounds[0] == bounds[1]
     assert house.spent() == 0
@@ -373,7 +373,7 @@ def test_no_holder_gets_anothers_row_sum_or_weight(house: House, monkeypatch: py
     for name in ("bank", "chain"):
         assert kinds[name] - drawn - handshake <= {"BlockGrid", "BlockWanted", "BlockFit", "Handshake"}
     for name in HOLDERS:
-        (fit,) = [m for m in heard[name] if isinstance(m, walr_blocks.BlockFit)]
+        (fit,) = [m for m in heard[name] if isinstance(m, several_parties.BlockFit)]
         own = list(house.written(name, session)["weights"].values())
         assert fit.weights.tolist()[: len(own)] == own
         assert len(fit.weights) == len(own) + (name == "shop")
@@ -416,18 +416,18 @@ def test_the_receipt_proves_the_part_that_the_active_party_got(trained: tuple[Ho
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], AggregateOpen]) -> None:
-    made = walr_blocks.step_4_open
+    made = several_parties.step_4_open
 
     def changed(own: AggregateOpen, blocks: Any) -> AggregateOpen:
         return change(made(own, blocks))
 
-    monkeypatch.setattr(walr_blocks, "step_4_open", changed)
+    monkeypatch.setattr(several_parties, "step_4_open", changed)
 
 
 def reblocked(change: Callable[[Block], Block]) -> Callable[[AggregateOpen], AggregateOpen]:
     def of(request: AggregateOpen) -> AggregateOpen:
-        blocks = walr_blocks.blocks_of(request, culprit="")
-        return replace(request, blocks=walr_blocks.named([change(blocks[0]), *blocks[1:]]))
+        blocks = several_parties.blocks_of(request, culprit="")
+        return replace(request, blocks=several_parties.named([change(blocks[0]), *blocks[1:]]))
 
     return of
 
@@ -474,12 +474,12 @@ def twice(rows: ConsumerRows) -> ConsumerRows:
 def test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged(
     house: House, monkeypatch: pytest.MonkeyPatch, change: Callable[[ConsumerRows], ConsumerRows], said: str
 ) -> None:
-    run_passive = walr_blocks.run_passive
+    run_passive = several_parties.run_passive
 
     async def cheating(rows: ConsumerRows, *args: Any) -> None:
         await run_passive(change(rows), *args)
 
-    monkeypatch.setattr(walr_blocks, "run_passive", cheating)
+    monkeypatch.setattr(several_parties, "run_passive", cheating)
     with pytest.raises(BlindfitError, match=f"(bank|chain).*({said})"):
         house.run()
     assert house.spent() == 0
@@ -490,7 +490,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
     house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     """The server cannot know who lies."""
-    run_passive = walr_blocks.run_passive
+    run_passive = several_parties.run_passive
 
     async def cheating(
         rows: ConsumerRows, norm_bound: int, content: BlockContent, salt: bytes, server: str, channel: Channel
@@ -498,7 +498,7 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
         said = {"norm_bound": norm_bound, "content": content, **change}
         await run_passive(rows, salt=salt, server=server, channel=channel, **said)
 
-    monkeypatch.setattr(walr_blocks, "run_passive", cheating)
+    monkeypatch.setattr(several_parties, "run_passive", cheating)
     with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
         house.run()
     assert house.spent() == 0

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.protocols import walr_blocks
+from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
@@ -119,7 +119,9 @@ def blocks_changed(change: Callable[[list[Any]], object]) -> Change:
         asked = parts["servers"][0]["release"]["asked"]
         blocks = json.loads(asked["blocks"])["blocks"]
         change(blocks)
-        asked["blocks"] = walr_blocks.named([walr_blocks.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks])
+        asked["blocks"] = several_parties.named(
+            [several_parties.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks]
+        )
 
     return changed
 

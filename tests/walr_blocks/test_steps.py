@@ -10,9 +10,9 @@ import pytest
 
 from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import quantise_rows
-from blindfit.algorithms.protocols import walr, walr_blocks
-from blindfit.algorithms.protocols.walr import ConsumerRows, Tally
-from blindfit.algorithms.protocols.walr_blocks import Block, BlockColumns, BlockRows, BlocksTally
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, Tally, several_parties
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockColumns, BlockRows, BlocksTally
 from tests.walr.seats import NORM_BOUND, SETTINGS, request_for, rows_of
 
 BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(range(32))))
@@ -20,19 +20,19 @@ BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(r
 
 def test_blocks_are_read_as_they_were_named() -> None:
     own = request_for(rows_of())
-    request = walr_blocks.step_4_open(own, BLOCKS)
-    assert walr_blocks.blocks_of(request, culprit="shop") == BLOCKS
+    request = several_parties.step_4_open(own, BLOCKS)
+    assert several_parties.blocks_of(request, culprit="shop") == BLOCKS
     assert request.n_columns == 8
     assert request.norm_bound**2 >= NORM_BOUND**2 + 70_000**2 + 50_000**2 > (request.norm_bound - 1) ** 2
-    assert walr_blocks.own_request(request, BLOCKS).n_columns == 3
-    assert walr_blocks.own_request(request, BLOCKS).norm_bound >= NORM_BOUND
-    assert walr_blocks.blocks_of(own, culprit="shop") == ()
+    assert several_parties.own_request(request, BLOCKS).n_columns == 3
+    assert several_parties.own_request(request, BLOCKS).norm_bound >= NORM_BOUND
+    assert several_parties.blocks_of(own, culprit="shop") == ()
 
 
 def test_another_block_is_another_request() -> None:
     own = request_for(rows_of())
-    one = walr_blocks.step_4_open(own, BLOCKS)
-    other = walr_blocks.step_4_open(own, (BLOCKS[0], replace(BLOCKS[1], content_sha256=bytes(32))))
+    one = several_parties.step_4_open(own, BLOCKS)
+    other = several_parties.step_4_open(own, (BLOCKS[0], replace(BLOCKS[1], content_sha256=bytes(32))))
     assert one.request_id != other.request_id
     assert walr.request_digest(one) != walr.request_digest(other)
 
@@ -58,20 +58,20 @@ def test_another_block_is_another_request() -> None:
 )
 def test_what_are_no_blocks_is_refused(text: str) -> None:
     with pytest.raises(MalformedMessage, match="blocks"):
-        walr_blocks.blocks_of(request_for(rows_of(), blocks=text), culprit="shop")
+        several_parties.blocks_of(request_for(rows_of(), blocks=text), culprit="shop")
 
 
 @pytest.mark.parametrize("told", [BlockColumns(0, 1.0), BlockColumns(5000, 1.0), BlockColumns(2, 0.0)])
 def test_columns_out_of_range_are_refused(told: BlockColumns) -> None:
     with pytest.raises(MalformedMessage, match="bank"):
-        walr_blocks.step_2_check_columns(told, passive="bank")
+        several_parties.step_2_check_columns(told, passive="bank")
 
 
 def test_a_bound_of_whole_rows_is_split_by_columns_and_else_each_has_its_own() -> None:
     told, own = {"bank": BlockColumns(4, 2.0)}, BlockColumns(5, 1.5)
-    bounds, own_bound, whole = walr_blocks.step_2_bounds(told, own, 3.0)
+    bounds, own_bound, whole = several_parties.step_2_bounds(told, own, 3.0)
     assert (bounds["bank"], own_bound, whole) == (2.0, pytest.approx(5**0.5), 3.0)
-    assert walr_blocks.step_2_bounds(told, own, None) == ({"bank": 2.0}, 1.5, 2.5)
+    assert several_parties.step_2_bounds(told, own, None) == ({"bank": 2.0}, 1.5, 2.5)
 
 
 def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None:
@@ -81,7 +81,7 @@ def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None
     own_rows = rng.integers(-300_000, 300_000, (30, 3)).astype(np.int32)
     others = [quantise_rows(rng.normal(size=(30, b.n_columns)) * 9, b.norm_bound, 16) for b in BLOCKS]
     own = walr.step_1_open(ConsumerRows(ids, own_rows), NORM_BOUND, SETTINGS)
-    request = walr_blocks.step_4_open(own, BLOCKS)
+    request = several_parties.step_4_open(own, BLOCKS)
 
     def sums(labels: np.ndarray) -> np.ndarray:
         tally = BlocksTally(request, lambda _: None, blocks=BLOCKS)
@@ -104,7 +104,7 @@ def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_
     """Found later it would be placed among the rows that all holders have, or counted twice among these."""
     ids = ("a", "b", "c", "d", "b", "e")
     rows = ConsumerRows(ids, np.zeros((6, 3), np.int32))
-    request = walr_blocks.step_4_open(walr.step_1_open(rows, NORM_BOUND, SETTINGS), BLOCKS)
+    request = several_parties.step_4_open(walr.step_1_open(rows, NORM_BOUND, SETTINGS), BLOCKS)
     tally = BlocksTally(request, lambda _: None, blocks=BLOCKS)
 
     def send_all() -> None:
@@ -118,33 +118,33 @@ def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_
 
 def test_told_weights_are_on_the_grid_of_their_error() -> None:
     weights = np.random.default_rng(1).normal(size=50)
-    told = walr_blocks.step_8_rounded(weights, 10_000)
+    told = several_parties.step_8_rounded(weights, 10_000)
     step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is .005
     assert (told / step == np.rint(told / step)).all()
     assert np.abs(told - weights).max() <= step / 2
-    assert walr_blocks.bits_of_a_weight(10_000) == 6 + 7
+    assert several_parties.bits_of_a_weight(10_000) == 6 + 7
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, 40.0])
 def test_a_weight_that_no_good_fit_has_is_not_told(weight: float) -> None:
     with pytest.raises(RangeError, match="no good end"):
-        walr_blocks.step_8_rounded(np.array([0.1, weight]), 100)
+        several_parties.step_8_rounded(np.array([0.1, weight]), 100)
 
 
 def test_a_tally_of_one_partys_columns_is_not_joined() -> None:
     with pytest.raises(LocalProtocolError):
-        walr_blocks.require_tally(Tally(request_for(rows_of()), lambda _: None))
+        several_parties.require_tally(Tally(request_for(rows_of()), lambda _: None))
 
 
 def test_a_norm_bound_is_told_in_seven_bits_and_never_less_than_it_is() -> None:
     """The largest quantile is the norm of one row: at 53 bits it would be as good as the row's name."""
     bounds = np.random.default_rng(1).uniform(0.01, 100, 5000).tolist()
-    told = [walr_blocks.step_1_bound(bound) for bound in bounds]
+    told = [several_parties.step_1_bound(bound) for bound in bounds]
     assert all(b <= t <= b * (1 + 2.0**-6) for b, t in zip(bounds, told, strict=True))
     assert len({math.frexp(t)[0] for t in told}) <= 2**6 + 1
-    assert walr_blocks.step_1_bound(3.0) == 3.0
+    assert several_parties.step_1_bound(3.0) == 3.0
 
 
 @pytest.mark.parametrize(("norm", "told"), [(0.0, 2.0**-64), (3e-9, 2.0**-28), (0.5, 0.5), (1e300, 2.0**63)])
 def test_of_a_gradient_a_power_of_two_is_told(norm: float, told: float) -> None:
-    assert walr_blocks.step_8_rounded_norm(norm) == told
+    assert several_parties.step_8_rounded_norm(norm) == told

@@ -15,9 +15,9 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.algorithms.protocols import walr, walr_encrypted
-from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedTally
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, encrypted_rows
+from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedTally
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.walr.statement import privacy_statement
 from blindfit.coordinator.session import JobSession
@@ -163,7 +163,7 @@ def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
     service: Any = SimpleNamespace(
         policy=PolicySettings(**policy), approved_job=lambda _session, _consumer: job, refuse=refuse
     )
-    request = walr_encrypted.step_1_open(request_for(rows_of()), insecure_test_key.public_key)
+    request = encrypted_rows.step_1_open(request_for(rows_of()), insecure_test_key.public_key)
     with contextlib.nullcontext() if allowed else pytest.raises(PolicyRefused, match=r"does not hide|unchecked-rows"):
         MeasurementService._check_hidden_rows(service, request, "shop")
 

@@ -15,8 +15,8 @@ import pytest
 from blindfit.algorithms.paillier.ciphertexts import FreshCiphertext
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
-from blindfit.algorithms.protocols import walr_encrypted
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows, HiddenRows
+from blindfit.algorithms.protocols.walr import encrypted_rows
+from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows, HiddenRows
 from tests.quick_keys import quick_keys
 from tests.walr_encrypted.test_jobs import house_in
 from tests.walr_split.house import House
@@ -93,7 +93,7 @@ def test_whoever_sent_the_rows_reads_no_label_from_the_root(
 ) -> None:
     """By chance a root is a product of those of rows once in n / 2^8."""
     if not hides:
-        monkeypatch.setattr(walr_encrypted, "FullExponent", Ones)
+        monkeypatch.setattr(encrypted_rows, "FullExponent", Ones)
     found, labels = [], []
     for world in ("one", "other"):
         (tmp_path / world).mkdir()

@@ -15,15 +15,15 @@ from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
 from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
-from blindfit.algorithms.protocols import walr, walr_encrypted
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
-from blindfit.algorithms.protocols.walr_encrypted import EncryptedRows, EncryptedTally, HiddenRows, Opening
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, encrypted_rows
+from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows, EncryptedTally, HiddenRows, Opening
 from tests.quick_keys import quick_keys
 from tests.walr.seats import labels_of, request_for, rows_of
 
 
 def hidden_request(rows: ConsumerRows, under: PublicKey, **changes: Any) -> AggregateOpen:
-    return replace(walr_encrypted.step_1_open(request_for(rows), under), **changes)
+    return replace(encrypted_rows.step_1_open(request_for(rows), under), **changes)
 
 
 def joined(labels: dict[str, int], dropped: tuple[str, ...] = ()) -> walr.Join:
@@ -38,7 +38,7 @@ def encrypted_answer(
 ) -> tuple[NoisySum, AggregateOpen]:
     request = hidden_request(rows, key.public_key)
     tally = EncryptedTally(request, lambda _: None, key.public_key, FullExponent(key.public_key))
-    layout = walr_encrypted.layout_of(request, key.public_key)
+    layout = encrypted_rows.layout_of(request, key.public_key)
     for batch in HiddenRows(rows, layout, OwnKey(key)).batches():
         width, octets = batch.rows.to_wire()  # type: ignore[union-attr]
         received = EncryptedRows(batch.ids, ReceivedCiphertext(width, octets))
@@ -59,7 +59,7 @@ def test_the_released_integers_are_those_of_a_server_that_reads_the_rows(
     labels = labels_of(rows, seed)
     hidden, request = encrypted_answer(rows, labels, insecure_test_key, seed)
     plain = walr.run_locally(rows, request_for(rows), labels, random.Random(seed).randrange)
-    opened = walr_encrypted.step_6_decrypt(hidden, request, insecure_test_key, server="labels")
+    opened = encrypted_rows.step_6_decrypt(hidden, request, insecure_test_key, server="labels")
     assert opened.sums.tolist() == plain.sums.tolist()
     assert opened.noise_std == plain.noise_std
     assert hidden.sums.tolist() == []
@@ -75,12 +75,12 @@ def test_an_answer_is_opened_to_its_sum_and_to_no_other(
     rows = rows_of(5, n_columns, seed, largest=3)
     with quick_keys():
         answer, request = encrypted_answer(rows, labels_of(rows, seed), insecure_test_key, seed)
-        opening = walr_encrypted.step_6_open(answer, insecure_test_key)
-        sums = walr_encrypted.step_6_decrypt(answer, request, insecure_test_key, server="labels").sums.tolist()
+        opening = encrypted_rows.step_6_open(answer, insecure_test_key)
+        sums = encrypted_rows.step_6_decrypt(answer, request, insecure_test_key, server="labels").sums.tolist()
         asked = replace(request, public_key=opening.public_key)
 
         def check(claimed: list[int], changed: Opening = opening) -> None:
-            walr_encrypted.step_6_check_opening(changed, claimed, asked, server="labels", consumer="shop")
+            encrypted_rows.step_6_check_opening(changed, claimed, asked, server="labels", consumer="shop")
 
         check(sums)
         lent = [sums[0] - (1 << request.slot_bits), *(value + (place == 0) for place, value in enumerate(sums[1:]))]
@@ -104,7 +104,7 @@ def test_rows_that_do_not_count_are_not_summed(insecure_test_key: PrivateKey) ->
     ones, kept = dict.fromkeys(rows.ids, 1), np.array([True, False, True, True, False, True])
     dropped = tuple(i for i, counts in zip(rows.ids, kept, strict=True) if not counts)
     answer, request = encrypted_answer(rows, ones, insecure_test_key, 1, dropped)
-    opened = walr_encrypted.step_6_decrypt(answer, request, insecure_test_key, server="labels")
+    opened = encrypted_rows.step_6_decrypt(answer, request, insecure_test_key, server="labels")
     fewer = ConsumerRows(tuple(np.array(rows.ids)[kept]), rows.weights[kept])
     plain = walr.run_locally(fewer, request_for(fewer), ones, random.Random(1).randrange)
     assert opened.sums.tolist() == plain.sums.tolist()
@@ -116,17 +116,17 @@ def test_the_largest_rows_do_not_spill_into_the_next_number(insecure_test_key: P
     weights = np.zeros((8, 4), np.int32)
     weights[:, 1], weights[:, 2] = walr.fixed_point.MAX_NORM_BOUND, 0
     rows = ConsumerRows(tuple(f"row-{i}" for i in range(8)), weights)
-    open_ = walr_encrypted.step_1_open(
+    open_ = encrypted_rows.step_1_open(
         request_for(rows, norm_bound=walr.fixed_point.MAX_NORM_BOUND), insecure_test_key.public_key
     )
-    layout = walr_encrypted.layout_of(open_, insecure_test_key.public_key)
-    layout.check_bound(walr_encrypted.reach_of(open_))
+    layout = encrypted_rows.layout_of(open_, insecure_test_key.public_key)
+    layout.check_bound(encrypted_rows.reach_of(open_))
     tally = EncryptedTally(open_, lambda _: None, insecure_test_key.public_key, OwnKey(insecure_test_key))
     for batch in HiddenRows(rows, layout, OwnKey(insecure_test_key)).batches():
         tally.add(batch, joined(dict.fromkeys(rows.ids, 1)), consumer="shop")
     draft = walr.step_5_draft(tally, random.Random(5).randrange, neighbours="row")
     answer = walr.answer_of(draft, unit="row", terms=walr.Terms())
-    opened = walr_encrypted.step_6_decrypt(answer, open_, insecure_test_key, server="labels")
+    opened = encrypted_rows.step_6_decrypt(answer, open_, insecure_test_key, server="labels")
     noise = walr.mechanism_of(open_).release([0] * 4, random.Random(5).randrange)
     assert (opened.sums - noise).tolist() == [0, 8 * walr.fixed_point.MAX_NORM_BOUND, 0, 0]
 
@@ -137,7 +137,7 @@ def test_the_work_is_the_same_whatever_the_labels(insecure_test_key: PrivateKey,
     key = PublicKey(insecure_test_key.public_key.n, insecure_test_key.public_key.hs)  # counts from 0
     request = hidden_request(rows, key)
     tally = EncryptedTally(request, lambda _: None, key, FullExponent(key))
-    width = walr_encrypted.layout_of(request, key).ciphertexts
+    width = encrypted_rows.layout_of(request, key).ciphertexts
     ciphertexts = OwnKey(insecure_test_key).draw(20 * width)
     before = key.kernel.counts.products
     tally._multiply(np.arange(20) < share * 20, ciphertexts)
@@ -159,18 +159,18 @@ def test_two_answers_of_one_sum_share_no_ciphertext(insecure_test_key: PrivateKe
 def test_the_request_is_named_by_its_key_and_keeps_its_salt(real_key: PrivateKey) -> None:
     rows = rows_of()
     plain = request_for(rows, content_salt=b"s" * 32)
-    asked = walr_encrypted.step_1_open(plain, real_key.public_key)
-    other = walr_encrypted.step_1_open(plain, generate_private_key().public_key)
+    asked = encrypted_rows.step_1_open(plain, real_key.public_key)
+    other = encrypted_rows.step_1_open(plain, generate_private_key().public_key)
     assert asked.content_salt == b""
     assert len({plain.request_id, asked.request_id, other.request_id}) == 3
-    assert asked == walr_encrypted.step_1_open(plain, real_key.public_key)
+    assert asked == encrypted_rows.step_1_open(plain, real_key.public_key)
     assert walr.request_digest(asked) != walr.request_digest(replace(asked, key=other.key))
 
 
 def test_a_sound_request_is_taken(real_key: PrivateKey) -> None:
     request = hidden_request(rows_of(), real_key.public_key)
     walr.step_2_check(request, consumer="shop")
-    assert walr_encrypted.step_2_key(request, consumer="shop") == real_key.public_key
+    assert encrypted_rows.step_2_key(request, consumer="shop") == real_key.public_key
 
 
 @pytest.mark.parametrize(
@@ -187,15 +187,15 @@ def test_a_key_that_does_not_fit_is_refused(changes: dict[str, Any], wanted: str
     request = hidden_request(rows_of(), real_key.public_key, **changes)
     walr.step_2_check(request, consumer="shop")
     with pytest.raises(MalformedMessage, match=wanted):
-        walr_encrypted.step_2_key(request, consumer="shop")
+        encrypted_rows.step_2_key(request, consumer="shop")
 
 
 def test_a_weak_key_is_refused(insecure_test_key: PrivateKey, real_key: PrivateKey) -> None:
     with pytest.raises(MalformedMessage, match="512 bits"):
-        walr_encrypted.step_2_key(hidden_request(rows_of(), insecure_test_key.public_key), consumer="shop")
+        encrypted_rows.step_2_key(hidden_request(rows_of(), insecure_test_key.public_key), consumer="shop")
     unproved = PublicKey(real_key.public_key.n, real_key.public_key.hs)
     with pytest.raises(MalformedMessage, match="nothing proves that r\\^n hides"):
-        walr_encrypted.step_2_key(hidden_request(rows_of(), unproved), consumer="shop")
+        encrypted_rows.step_2_key(hidden_request(rows_of(), unproved), consumer="shop")
 
 
 @pytest.mark.parametrize("changes", [{"key": ""}, {"public_key": b""}, {"slot_bits": 0}, {"slot_bits": 2**20}])
@@ -233,7 +233,7 @@ def test_more_rows_than_were_announced_are_refused(insecure_test_key: PrivateKey
     rows = rows_of(3, 1)
     request = hidden_request(rows, insecure_test_key.public_key, n_rows=2)
     tally = EncryptedTally(request, lambda _: None, insecure_test_key.public_key, OwnKey(insecure_test_key))
-    layout = walr_encrypted.layout_of(request, insecure_test_key.public_key)
+    layout = encrypted_rows.layout_of(request, insecure_test_key.public_key)
     batch = next(HiddenRows(rows, layout, OwnKey(insecure_test_key)).batches())
     with pytest.raises(MalformedMessage, match="more rows than n_rows"):
         tally.add(batch, joined(dict.fromkeys(rows.ids, 1)), consumer="shop")
@@ -254,7 +254,7 @@ def test_an_answer_that_no_honest_server_gives_is_refused(insecure_test_key: Pri
     else:
         key = insecure_test_key.public_key
         far = key.kernel.ones_plus([1 << 400])
-        fresh = walr_encrypted.randomize(walr_encrypted.Ciphertext(key, far), OwnKey(insecure_test_key))
+        fresh = encrypted_rows.randomize(encrypted_rows.Ciphertext(key, far), OwnKey(insecure_test_key))
         answer = replace(answer, ciphertexts=fresh.to_wire()[1])
     with pytest.raises(MalformedMessage, match="labels"):
-        walr_encrypted.step_6_decrypt(answer, request, insecure_test_key, server="labels")
+        encrypted_rows.step_6_decrypt(answer, request, insecure_test_key, server="labels")

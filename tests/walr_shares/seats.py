@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares, walr_split
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
-from blindfit.algorithms.protocols.walr_shares import MaskedRows, MasksUsed, Server, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, shared_rows, two_servers
+from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows, MasksUsed, Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.wire.channel import LocalNetwork, Wire
@@ -33,7 +32,7 @@ def rows_of(n_rows: int = 40, n_columns: int = 3, seed: int = 0) -> ConsumerRows
 
 
 async def honest(rows: SharedRows, channel: Channel) -> None:
-    await walr_shares.run_active(rows, SERVERS, channel)
+    await shared_rows.run_active(rows, SERVERS, channel)
 
 
 @dataclass
@@ -57,8 +56,8 @@ class Seats:
     told_dealer: Callable[[Plan], Plan] = lambda plan: plan
 
     def __post_init__(self) -> None:
-        self.shares = dict(zip(SERVERS, walr_split.split(self.labels), strict=True))
-        self.network = LocalNetwork(ROLES, walr_shares.TABLE, wire=self.wire, timeout_s=5.0)
+        self.shares = dict(zip(SERVERS, two_servers.split(self.labels), strict=True))
+        self.network = LocalNetwork(ROLES, shared_rows.TABLE, wire=self.wire, timeout_s=5.0)
         self.seen: dict[str, list[MaskedRows]] = {name: [] for name in SERVERS}
 
     @property
@@ -70,12 +69,12 @@ class Seats:
         return asyncio.run(self._run())
 
     async def _run(self) -> Elements:
-        plan = walr_shares.plan_of(self.request)
+        plan = shared_rows.plan_of(self.request)
         shop = self.network.channel("shop")
-        await walr_shares.ask_for_masks(self.told_dealer(plan), ("dealer",), shop)
-        await walr_shares.ask_for_masks(plan, SERVERS, shop)
+        await shared_rows.ask_for_masks(self.told_dealer(plan), ("dealer",), shop)
+        await shared_rows.ask_for_masks(plan, SERVERS, shop)
         dealer = asyncio.ensure_future(self._dealer())
-        seed = await walr_shares.receive_seed("dealer", shop)
+        seed = await shared_rows.receive_seed("dealer", shop)
         shared = SharedRows(self.rows, plan, seed)
         tasks = [asyncio.ensure_future(self._server(name, shared)) for name in SERVERS]
         tasks += [dealer, asyncio.ensure_future(self._proves(shared, shop))]
@@ -84,7 +83,7 @@ class Seats:
         finally:
             for task in tasks:
                 task.cancel()
-        return np.asarray(walr_split.field.add(done[0], done[1]))
+        return np.asarray(two_servers.field.add(done[0], done[1]))
 
     async def _proves(self, shared: SharedRows, shop: Channel) -> None:
         await self.prove(shared, shop)
@@ -92,15 +91,15 @@ class Seats:
 
     async def _dealer(self) -> None:
         channel = self.network.channel("dealer")
-        plan = await walr_shares.receive_plan("shop", channel)
-        await walr_shares.run_key_node(plan, "shop", SERVERS, channel)
+        plan = await shared_rows.receive_plan("shop", channel)
+        await shared_rows.run_key_node(plan, "shop", SERVERS, channel)
         await channel.receive("shop", MasksUsed)
 
     async def _server(self, name: str, shared: SharedRows) -> Elements:
         place = SERVERS.index(name)
         channel = self.network.channel(name)
-        plan = await walr_shares.receive_plan("shop", channel)
-        dealt = await walr_shares.receive_dealt(plan, place, "shop", "dealer", channel)
+        plan = await shared_rows.receive_plan("shop", channel)
+        dealt = await shared_rows.receive_dealt(plan, place, "shop", "dealer", channel)
         tally = SharedRowsTally(self.request, lambda _: None)
         labels = dict(zip(self.rows.ids, self.shares[name], strict=True))
         kept = np.ones(len(self.rows.ids), np.bool_) if self.kept is None else self.kept

@@ -16,9 +16,8 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally
-from blindfit.algorithms.protocols.walr_shares import SharedRows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, shared_rows
+from blindfit.algorithms.protocols.walr.shared_rows import SharedRows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.coordinator.report import write
@@ -132,13 +131,13 @@ def test_masks_for_other_rows_than_the_servers_were_told_are_nobodys_alone(
     house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
 ) -> None:
     """The servers cannot know whether the shop or the dealer lies."""
-    asked = walr_shares.ask_for_masks
+    asked = shared_rows.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:
         for other in others:
             await asked(plan if other in SERVERS else replace(plan, **change), (other,), channel)
 
-    monkeypatch.setattr(walr_shares, "ask_for_masks", ask)
+    monkeypatch.setattr(shared_rows, "ask_for_masks", ask)
     with pytest.raises(BlindfitError, match=r"shop told other ones here than .* deals for, and which of the two lies"):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
@@ -187,7 +186,7 @@ def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monke
     made = Servers.requests
 
     def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
-        return [walr_shares.step_1_open(request) for request in made(self, *args)]
+        return [shared_rows.step_1_open(request) for request in made(self, *args)]
 
     monkeypatch.setattr(Servers, "requests", changed)
     with pytest.raises(BlindfitError, match="in_shares"):

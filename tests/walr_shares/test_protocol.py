@@ -11,8 +11,8 @@ from scipy import stats
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols import walr_shares
-from blindfit.algorithms.protocols.walr_shares import Dimensions, MaskedRows, Server, SharedRows
+from blindfit.algorithms.protocols.walr import shared_rows
+from blindfit.algorithms.protocols.walr.shared_rows import Dimensions, MaskedRows, Server, SharedRows
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements
@@ -61,7 +61,7 @@ def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None
 def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
     """It proves what it can: the sums are too large for its bits."""
     rows = rows_of()
-    plan = walr_shares.plan_of(Seats(rows, labels_for(40)).request)
+    plan = shared_rows.plan_of(Seats(rows, labels_for(40)).request)
     row = f.elements(np.array(huge_row(plan), np.int64))
 
     def masked(_server: str, batch: MaskedRows) -> MaskedRows:
@@ -71,7 +71,7 @@ def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
         return replace(batch, values=values)
 
     async def proves(shared: SharedRows, channel: Channel) -> None:
-        seeds = [(await channel.receive(server, walr_shares.Challenge)).seed for server in SERVERS]
+        seeds = [(await channel.receive(server, shared_rows.Challenge)).seed for server in SERVERS]
         signs = short_rows.signs_of(short_rows.Seed(seeds[0]), plan, 0)
         numbers = f.elements(shared.filled(slice(0, 40)))
         numbers[0] = row
@@ -80,7 +80,7 @@ def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
         bits = short_rows.bits_of(np.clip(sums, -(1 << plan.bits), (1 << plan.bits) - 1), plan)
         told = f.subtract(f.elements(bits), short_rows.bit_masks(plan, 0, shared.seed))
         for server in SERVERS:
-            await channel.send(server, walr_shares.MaskedInput(told.reshape(-1)))
+            await channel.send(server, shared_rows.MaskedInput(told.reshape(-1)))
 
     with pytest.raises(MalformedMessage, match="longer than the norm bound"):
         Seats(rows, labels_for(40), masked=masked, prove=proves).run()
@@ -135,13 +135,13 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
         class Twisted:
             async def send(self, to: str, message: Any) -> None:
                 if to == server:
-                    message = walr_shares.MaskedInput(f.add(message.values, f.elements([1])))
+                    message = shared_rows.MaskedInput(f.add(message.values, f.elements([1])))
                 await channel.send(to, message)
 
             async def receive(self, sender: str, kind: Any) -> Any:
                 return await channel.receive(sender, kind)
 
-        await walr_shares.run_active(shared, SERVERS, Twisted())
+        await shared_rows.run_active(shared, SERVERS, Twisted())
 
     with pytest.raises(MalformedMessage, match="other openings"):
         Seats(rows_of(), labels_for(40), prove=proves).run()
@@ -171,9 +171,9 @@ def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may
 )
 def test_dimensions_out_of_range_are_refused(said: Dimensions) -> None:
     with pytest.raises(MalformedMessage, match=r"shop.*out of range"):
-        walr_shares.plan_of(said, culprit="shop")
+        shared_rows.plan_of(said, culprit="shop")
     with pytest.raises(MalformedMessage, match="too long to be proved"):
-        walr_shares.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
+        shared_rows.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
 
 
 # --- what is seen ------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_all_that_goes_is_in_the_table() -> None:
     seats = Seats(rows_of(), labels_for(40))
     seats.run()
     sent = {step for _, _, step in seats.network.sent}
-    documented = {arrow.message.__name__ for arrow in walr_shares.TABLE.arrows}
+    documented = {arrow.message.__name__ for arrow in shared_rows.TABLE.arrows}
     assert sent == documented - {"MaskedRows"}  # which go in a call of their own
 
 

@@ -20,8 +20,8 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.protocols import walr, walr_split
-from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
 from blindfit.algorithms.sharing import field
 from blindfit.coordinator.job import load_job
 from blindfit.coordinator.report import write
@@ -418,7 +418,7 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
 ) -> None:
     asked = listen(house, monkeypatch)
     house.publish()
-    monkeypatch.setattr(walr_split, "fits", lambda _request: False)
+    monkeypatch.setattr(two_servers, "fits", lambda _request: False)
     refused(house, "shop cannot take part")
     assert not asked
     assert not house.asked

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
-from blindfit.algorithms.protocols.walr_split import Agreement, Counted
+from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted
 from blindfit.parties.measurement.meeting import Meeting, meeting_of
 
 MINE = Agreement("split", b"ids", b"request", "")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
-from blindfit.algorithms.protocols import walr, walr_split
-from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum
-from blindfit.algorithms.protocols.walr_split import P, ShareTally
+from blindfit.algorithms.protocols import walr
+from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
+from blindfit.algorithms.protocols.walr.two_servers import P, ShareTally
 from tests.walr.seats import NORM_BOUND, request_for, rows_of
 
 RED_BY_CHANCE = 1e-7
@@ -27,10 +27,10 @@ draws = st.integers(0, P - 1)
 @given(draws, st.integers(0, 1))
 def test_each_share_alone_has_the_same_law_for_both_labels(draw: int, label: int) -> None:
     """The first does not hang on the label; the second, label - draw, goes through all numbers with the draw."""
-    first, second = (int(share[0]) for share in walr_split.split(np.array([label], np.uint8), lambda _: draw))
+    first, second = (int(share[0]) for share in two_servers.split(np.array([label], np.uint8), lambda _: draw))
     assert first == draw
     assert (first + second) % P == label
-    of_other = walr_split.split(np.array([1 - label], np.uint8), lambda _: (draw + 1 - 2 * label) % P)
+    of_other = two_servers.split(np.array([1 - label], np.uint8), lambda _: (draw + 1 - 2 * label) % P)
     assert int(of_other[1][0]) == second
 
 
@@ -53,7 +53,7 @@ def release(rows: ConsumerRows, labels: np.ndarray, seed: int) -> tuple[list[Noi
     """What two servers answer; drawn from a seed."""
     generator = random.Random(seed)
     request, answers = request_for(rows), []
-    for shares in walr_split.split(labels, generator.randrange):
+    for shares in two_servers.split(labels, generator.randrange):
         tally = ShareTally(request, lambda _: None)
         tally.add_up(shares, np.ones(len(shares), np.bool_), rows.weights)
         tally.rows_kept = len(shares)
@@ -66,7 +66,7 @@ def test_the_noise_of_both_is_gaussian_of_twice_the_variance() -> None:
     k = 1500
     rows = ConsumerRows(("a", "b"), np.ones((2, k), np.int32))
     answers, request = release(rows, np.array([1, 0], np.uint8), seed=3)
-    made = walr_split.step_6_add(answers, request, servers=("east", "west"))
+    made = two_servers.step_6_add(answers, request, servers=("east", "west"))
     noise = made.sums - 1
     one = math.sqrt(walr.mechanism_of(request).sigma_squared)
     assert made.noise_std == pytest.approx(math.sqrt(2) * one)
@@ -94,36 +94,36 @@ def test_one_answer_alone_is_uniform(server: int, label: int) -> None:
 
 def test_what_could_pass_half_the_modulus_is_refused() -> None:
     request = request_for(rows_of())
-    walr_split.step_1_check(request)
-    walr_split.step_2_check(request, consumer="shop")
+    two_servers.step_1_check(request)
+    two_servers.step_2_check(request, consumer="shop")
     far = replace(request, norm_bound=walr.fixed_point.MAX_NORM_BOUND, max_rows_per_person=2**16, epsilon=1e-6)
-    assert walr_split.reach_of(far) > P / 2
+    assert two_servers.reach_of(far) > P / 2
     with pytest.raises(RangeError, match="half of 2"):
-        walr_split.step_1_check(far)
+        two_servers.step_1_check(far)
     with pytest.raises(MalformedMessage, match="frac_bits"):
-        walr_split.step_2_check(far, consumer="shop")
+        two_servers.step_2_check(far, consumer="shop")
 
 
 @pytest.mark.parametrize("field", ["n_rows", "frac_bits", "norm_bound", "epsilon", "delta", "mechanism"])
 def test_every_parameter_is_compared(field: str) -> None:
     request = request_for(rows_of())
     changed: Any = "classic" if field == "mechanism" else getattr(request, field) * 2
-    mine = walr_split.step_2_agreement(request, "split", b"ids")
-    theirs = walr_split.step_2_agreement(replace(request, **{field: changed}), "split", b"ids")
-    assert "asked for different things" in walr_split.step_2_difference(mine, theirs)
+    mine = two_servers.step_2_agreement(request, "split", b"ids")
+    theirs = two_servers.step_2_agreement(replace(request, **{field: changed}), "split", b"ids")
+    assert "asked for different things" in two_servers.step_2_difference(mine, theirs)
     own = replace(request, snapshot="its own", dataset="its own", request_id="its own", receipt=b"its own")
-    assert not walr_split.step_2_difference(mine, walr_split.step_2_agreement(own, "split", b"ids"))
+    assert not two_servers.step_2_difference(mine, two_servers.step_2_agreement(own, "split", b"ids"))
 
 
 def test_an_answer_with_another_noise_is_refused() -> None:
     answers, request = release(rows_of(5, 2), np.ones(5, np.uint8), seed=1)
-    walr_split.step_6_check(answers[0], request, server="east")
+    two_servers.step_6_check(answers[0], request, server="east")
     with pytest.raises(MalformedMessage, match="noise_std"):
-        walr_split.step_6_check(replace(answers[0], noise_std=1.0), request, server="east")
+        two_servers.step_6_check(replace(answers[0], noise_std=1.0), request, server="east")
 
 
 @pytest.mark.parametrize("changes", [{"rows_kept": 4}, {"unit": "a person"}, {"sensitivity": 1.0}])
 def test_answers_that_differ_are_not_added(changes: dict[str, Any]) -> None:
     answers, request = release(rows_of(5, 2), np.ones(5, np.uint8), seed=1)
     with pytest.raises(DataError, match=f"{next(iter(changes))} differs"):
-        walr_split.step_6_add([answers[0], replace(answers[1], **changes)], request, servers=("east", "west"))
+        two_servers.step_6_add([answers[0], replace(answers[1], **changes)], request, servers=("east", "west"))

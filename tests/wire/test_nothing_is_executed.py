@@ -25,8 +25,8 @@ FORBIDDEN_ATTRIBUTES = {
 }  # fmt: skip
 MAY_START_PROCESSES = {"coordinator/launcher.py"}
 MAY_CALL_MACHINE_CODE = {
-    "algorithms/paillier/ifma.py",  # of its own text, a constant; checked against GMP
-    "algorithms/sharing/field_code.py",  # of its own text, a constant; checked against Python's integers
+    "algorithms/paillier/vector_unit/unit.py",  # of its own text, a constant; checked against GMP
+    "algorithms/sharing/field/machine_code.py",  # of its own text, a constant; checked against Python's integers
     "parties/work/memory.py",  # mallopt of the C library, with two constants
 }
 MAY_IMPORT_BY_NAME = {"blindfit/__init__.py"}  # its own table of names, so that importing blindfit stays quick
@@ -34,8 +34,8 @@ MAY_IMPORT_BY_NAME = {"blindfit/__init__.py"}  # its own table of names, so that
 MAY_READ_BUFFERS = {
     "parties/wire/codec.py",  # messages: length against shape, width, range
     "parties/measurement/codec.py",  # weight rows: length against the ids
-    "algorithms/protocols/walr.py",  # which rows counted: length against the rows
-    "algorithms/protocols/release_labels.py",  # which labels are withheld: length against the labels
+    "algorithms/protocols/walr/roles.py",  # which rows counted: length against the rows
+    "algorithms/protocols/label_dp/release.py",  # which labels are withheld: length against the labels
     "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/data/content_digest.py",  # our own digests
     "parties/vertical/scored_rows.py",  # our own bits
@@ -46,7 +46,7 @@ MAY_READ_BUFFERS = {
     "algorithms/paillier/randomisers.py",  # our own random digits
     "algorithms/privacy/label_mechanisms/drawing.py",  # our own random words
     "algorithms/privacy/noisy_iterations.py",  # our own random words
-    "algorithms/paillier/ifma.py",  # numbers that were integers already, each as long as the modulus
+    "algorithms/paillier/vector_unit/unit.py",  # numbers that were integers already, each as long as the modulus
     "algorithms/paillier/weighted_sums.py",  # our own integers
     "algorithms/alignment/psi.py",  # our own points
     "algorithms/alignment/clk.py",  # our own digests

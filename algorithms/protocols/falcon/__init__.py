@@ -66,7 +66,6 @@ from blindfit.algorithms.protocols.falcon.noise import Noise
 from blindfit.algorithms.protocols.falcon.parameters import (
     WEIGHT_BOUND,
     FalconParameters,
-    kept_bits_for,
     opened_bits,
 )
 from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestErrors, TestFigures, Trained
@@ -100,7 +99,6 @@ __all__ = [
     "check_parameters",
     "deal_key",
     "deal_seeds",
-    "kept_bits_for",
     "opened_bits",
     "receive_key_share",
     "receive_seed",

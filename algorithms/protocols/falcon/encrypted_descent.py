@@ -37,7 +37,7 @@ from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.sharing.waves import WaveScales
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 
 UPDATE_BITS = 16  # of rate / rows times a feature, beside those of rate / rows itself
 FACTOR_BITS = 20  # of s, where weights go to shares

@@ -21,12 +21,11 @@ from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, BatchesTo
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
-from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
-from blindfit.algorithms.statistics.gradient_leaks import LEAST_HOLD_OUT_ROWS
-from blindfit.algorithms.statistics.taylor import OptimiserSettings
-from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
-from blindfit.algorithms.statistics.weight_bits import kept_bits_for as kept_bits_for
+from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OUT_ROWS
+from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 
 FEATURE_BOUND = 8.0
 WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column

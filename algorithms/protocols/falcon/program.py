@@ -25,8 +25,8 @@ from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
 from blindfit.algorithms.sharing.shares import Share, joined
 from blindfit.algorithms.sharing.waves import WaveScales
-from blindfit.algorithms.statistics.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
-from blindfit.algorithms.statistics.taylor_plan import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
+from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
 MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error

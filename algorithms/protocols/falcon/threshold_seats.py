@@ -30,7 +30,7 @@ from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 
 SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 

@@ -10,8 +10,8 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, WEIGHT_BOUND
 from blindfit.algorithms.protocols.ready import MOST_COLUMNS
 from blindfit.algorithms.protocols.shared_scores.messages import ModelTold
-from blindfit.algorithms.statistics.score_leaks import LEAST_SCORE_BITS, MOST_SCORE_BITS
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.score_leaks import LEAST_SCORE_BITS, MOST_SCORE_BITS
 
 MOST_KEPT_BITS = 24
 LARGEST_LIMIT = 64.0

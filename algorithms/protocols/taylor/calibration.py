@@ -21,8 +21,9 @@ from blindfit.algorithms.protocols.taylor.hold_out import held_scores, label_pro
 from blindfit.algorithms.protocols.taylor.messages import Calibration
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import Fresh, bounded, weighted
-from blindfit.algorithms.statistics.platt import IDENTITY, LEAST_ROWS, Platt
-from blindfit.algorithms.statistics.taylor_plan import Grid, Rows
+from blindfit.algorithms.statistics.linear.platt import IDENTITY, LEAST_ROWS, Platt
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
 SUMS = 5  # of f, f y, f z, a f z^2, b f y z
 LEAST_OF_A_CLASS = 5  # rows, or their class weights

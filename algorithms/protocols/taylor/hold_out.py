@@ -12,7 +12,8 @@ from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt
 from blindfit.algorithms.protocols.taylor.messages import Verdict
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import Fresh, added, bounded, weighted
-from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, Grid, Rows
+from blindfit.algorithms.statistics.vertical.grid import LABEL_TERM_BOUND, Grid
+from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
 # --- of the data parties ----------------------------------------------------------------------------------
 

@@ -35,7 +35,8 @@ from blindfit.algorithms.protocols.taylor.steps import (
     step_4_answer,
     step_5_gradient,
 )
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 
 def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, parameters: TaylorParameters) -> int:

@@ -6,7 +6,7 @@ from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.packing import Layout
 from blindfit.algorithms.protocols.taylor.calibration import SUMS
 from blindfit.algorithms.protocols.taylor.parameters import TaylorParameters
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 
 
 def randomisers_needed(

@@ -15,9 +15,10 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS
 from blindfit.algorithms.randomness import UniformInt
-from blindfit.algorithms.statistics.platt import IDENTITY, Platt
-from blindfit.algorithms.statistics.taylor import Optimiser, Patience
-from blindfit.algorithms.statistics.taylor_plan import Grid, RowPlan, Rows
+from blindfit.algorithms.statistics.linear.platt import IDENTITY, Platt
+from blindfit.algorithms.statistics.vertical.grid import Grid
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, Patience
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 Floats = npt.NDArray[np.float64]

@@ -62,7 +62,8 @@ from blindfit.algorithms.protocols.taylor.steps import (
     step_4_answer,
     step_5_gradient,
 )
-from blindfit.algorithms.statistics.taylor_plan import LABEL_TERM_BOUND, RowPlan, Rows
+from blindfit.algorithms.statistics.vertical.grid import LABEL_TERM_BOUND
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 R = TypeVar("R")
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]

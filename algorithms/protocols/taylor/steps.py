@@ -26,7 +26,8 @@ from blindfit.algorithms.protocols.taylor.parameters import (
     TaylorParameters,
 )
 from blindfit.algorithms.randomness import keyed_uniform
-from blindfit.algorithms.statistics.taylor_plan import SCORE_TERM_BOUND, Grid, Rows
+from blindfit.algorithms.statistics.vertical.grid import SCORE_TERM_BOUND, Grid
+from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
 Fresh = EncryptedVector[FreshCiphertext]
 

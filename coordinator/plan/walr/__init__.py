@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.solvers import SolverSettings
-from blindfit.algorithms.statistics.walr_fit import MuTreatment
-from blindfit.algorithms.statistics.walr_plan import Case, forecast, l2_of, without_noise
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.walr.fit import MuTreatment
+from blindfit.algorithms.statistics.walr.forecast import Case, forecast, l2_of, without_noise
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.plan.asked import Asked, Plan
 from blindfit.coordinator.plan.walr.assumed import assumed_of

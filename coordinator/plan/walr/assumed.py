@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.logistic import scores, sigmoid
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.walr_plan import Assumed
+from blindfit.algorithms.statistics.linear.logistic import scores, sigmoid
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr.forecast import Assumed
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.plan.walr.rows import Read
 from blindfit.coordinator.preflight.parties import PartyHere

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.statistics.walr_plan import Assumed, Forecast, least_epsilon
+from blindfit.algorithms.statistics.walr.forecast import Assumed, Forecast, least_epsilon
 from blindfit.coordinator.plan.asked import Asked, Table
 from blindfit.coordinator.plan.pictures import figure_by_epsilon
 from blindfit.coordinator.plan.walr.rows import Read

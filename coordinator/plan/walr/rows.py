@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.privacy import accountant, gaussian
-from blindfit.algorithms.protocols import walr_split
-from blindfit.algorithms.statistics.logistic import QuantisedRows
-from blindfit.algorithms.statistics.pretraining import Pretrained
-from blindfit.algorithms.statistics.walr_fit import treatment_of
-from blindfit.algorithms.statistics.walr_plan import Case, Fitting
+from blindfit.algorithms.protocols.walr import two_servers
+from blindfit.algorithms.statistics.linear.logistic import QuantisedRows
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
+from blindfit.algorithms.statistics.walr.fit import treatment_of
+from blindfit.algorithms.statistics.walr.forecast import Case, Fitting
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.preflight.rows_of_unit import RowsOfUnit
@@ -55,7 +55,7 @@ class Read:
         walr = self.job.walr
         noise_std = self._multiplier(epsilon) * self.norm_bound * self.unit.count / self.rows.n_rows
         if self.job.asks_shares:  # each server adds a whole noise
-            noise_std *= walr_split.SERVERS**0.5
+            noise_std *= two_servers.SERVERS**0.5
         init = None if self.init is None else self.weights_of(self.init)
         treatment = treatment_of(walr.mu, self.prepared.train.weights.size)  # all rows: a simulation fits to some
         fitting = Fitting(self.norm_bound, walr.solver_settings(0.0), walr.l2, treatment, init)

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.falcon import (
     check_parameters,
     opened_bits,
 )
-from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import joint

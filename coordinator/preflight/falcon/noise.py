@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.protocols.falcon import FalconParameters, Noise
-from blindfit.algorithms.statistics.vertical_model import FEATURE_BITS
+from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.coordinator.preflight.findings import Finding, Level
 from blindfit.parties.falcon.data_party import held_of
 from blindfit.parties.vertical.prepared import Prepared

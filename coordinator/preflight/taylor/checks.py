@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.statistics import gradient_leaks
-from blindfit.algorithms.statistics.taylor import label_bits
+from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator import trust
 from blindfit.coordinator.job import Job
 from blindfit.coordinator.preflight import joint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.algorithms.statistics.dp_logistic_model import DPLogisticModel
+from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.coordinator.report.dp_lr.cautions import cautions_of
 from blindfit.coordinator.report.dp_lr.figures import figures_of
 from blindfit.coordinator.report.dp_lr.page import render

@@ -1,6 +1,6 @@
 """The privacy statement of a dp-lr report: what is protected, how well, from whom, and what is not.
 
-Source: the docstrings of algorithms/statistics/dp_gradient.py and algorithms/privacy/noisy_iterations.py.
+Source: the docstrings of algorithms/statistics/dp_lr/descent.py and algorithms/privacy/noisy_iterations.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
-from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.report import joint, quality
 from blindfit.coordinator.report.falcon import privacy

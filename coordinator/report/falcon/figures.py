@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, kept_bits_for, opened_bits
-from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, opened_bits
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.evaluation import evaluation_of
 from blindfit.coordinator.report.joint import JointFigures

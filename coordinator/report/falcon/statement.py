@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.algorithms.sharing.scoring import BINS
-from blindfit.algorithms.statistics.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator import trust_in_shares as trust
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.falcon import privacy

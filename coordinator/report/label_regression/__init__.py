@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.algorithms.statistics.label_regression_model import LabelRegressionModel
+from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.label_regression.cautions import cautions_of
 from blindfit.coordinator.report.label_regression.figures import figures_of

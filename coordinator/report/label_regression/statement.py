@@ -1,6 +1,6 @@
 """The privacy statement of a label-dp report: what is protected, how well, who learnt what, who must not collude.
 
-Source: the docstring of algorithms/protocols/release_labels.py (model, what each role learns).
+Source: the docstring of algorithms/protocols/label_dp/release.py (model, what each role learns).
 """
 
 from __future__ import annotations

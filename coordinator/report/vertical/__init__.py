@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.vertical.cautions import cautions_of

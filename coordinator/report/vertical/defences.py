@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from blindfit.algorithms.statistics.taylor import label_bits
+from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.defence import Defence, listed
 from blindfit.coordinator.report.vertical.figures import Figures

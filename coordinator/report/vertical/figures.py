@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.algorithms.statistics.taylor_plan import suitable_batch_rows
+from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
 from blindfit.coordinator.report import joint
 from blindfit.coordinator.report.evaluation import evaluation_of
 from blindfit.coordinator.report.joint import JointFigures

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import Receipt
-from blindfit.algorithms.statistics.vertical_model import FORMAT as PART
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
-from blindfit.algorithms.statistics.walr_model import WALRModel
+from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.coordinator.report.kind import Kind, Report
 from blindfit.coordinator.report.walr.cautions import cautions_of
 from blindfit.coordinator.report.walr.figures import figures_of

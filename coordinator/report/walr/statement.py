@@ -1,6 +1,6 @@
 """The privacy statement of a WALR report: what is protected, how well, who learnt what, who must not collude.
 
-Source: the docstring of algorithms/protocols/walr.py (model, what each role learns); docs/ says more on each point.
+Source: the docstring of algorithms/protocols/walr (model, what each role learns); docs/ says more on each point.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.statistics.scaling import Standardiser
-from blindfit.algorithms.statistics.vertical_model import VerticalModelPart
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.job import Job, read_job
 from blindfit.coordinator.report import Written, write
 from blindfit.coordinator.session import JobSession

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.taylor_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.kinds import kind_of
 from blindfit.coordinator.report.vertical.figures import figures_of

@@ -1,0 +1,275 @@
+"""WALR with the features hidden from the measurement server by Paillier encryption: what this adds to `walr`.
+
+Source: ours. A sum of encrypted rows takes products alone.
+Model: both follow the protocol. The server cannot check rows that it cannot read: a consumer that sends longer ones
+    than it says learns more of the labels than (epsilon, delta), and a server that answers something else than the sum
+    may learn of the rows from how the consumer takes it. So a server does it only where its operator has said so.
+
+    step  who      does                                                                     sends
+    1     active   as `walr` 1, under a key pair of its own; the hash of the rows takes a
+                   salt that stays with it                                                  --
+    2     server   as `walr` 2, and checks the key                                          --
+    3     active   Enc(row), its columns packed, in place of `walr` 3                       EncryptedRows ...
+    4     server   joins by id; multiplies each row into one of two products, chosen by
+                   its label, so that the work is the same whatever the labels              --
+    5     server   to the product of label 1: + discrete Gaussian noise, as `walr` 5,
+                   and a fresh r^n; charge and answer as `walr` 5                           --
+    6     active   decrypts the noisy sum; goes on as `walr` 6; for auditors takes the
+                   n-th roots that open the server's ciphertexts                            --
+
+Departures: none from `walr` but these: the same integers are summed, and the noise has the same law.
+Learns: the server, the ids, how many columns, and the norm bound; the active party, what it does in `walr`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from blindfit.algorithms.errors import BlindfitError, DataError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import Fixed, IntegerRows
+from blindfit.algorithms.messages import Texts, parameters_digest
+from blindfit.algorithms.paillier.ciphertexts import (
+    Ciphertext,
+    FreshCiphertext,
+    Randomisers,
+    ReceivedCiphertext,
+    randomize,
+)
+from blindfit.algorithms.paillier.kernel import Residues
+from blindfit.algorithms.paillier.key_checks import check_public_key
+from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
+from blindfit.algorithms.paillier.openings import opens
+from blindfit.algorithms.paillier.packing import Layout, PackedVector, decrypt_packed
+from blindfit.algorithms.paillier.randomisers import FullExponent
+from blindfit.algorithms.privacy.gaussian import NOISE_REACH, GaussianMechanism
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, Arrow, Table
+from blindfit.algorithms.protocols.walr.messages import AggregateOpen, Bits, NoisySum
+from blindfit.algorithms.protocols.walr.request import ConsumerRows, mechanism_of
+from blindfit.algorithms.protocols.walr.tally import Join, Released, Tally, step_4_check_ids
+from blindfit.algorithms.randomness import UniformInt
+
+CHOICES = 2  # accumulators: of label 0, and of label 1
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EncryptedRows:
+    ids: Texts
+    rows: FreshCiphertext | ReceivedCiphertext  # for each id as many as a row takes
+
+
+TABLE = Table(
+    "walr-encrypted",
+    Arrow("3", ACTIVE, MEASUREMENT, EncryptedRows, CHUNKS, "ids, and rows that only the active party can read"),
+)
+
+
+# --- how a row lies in ciphertexts ------------------------------------------------------------------
+
+
+def reach_of(request: AggregateOpen) -> int:
+    """As `reach`, in grid steps."""
+    return reach(request.n_rows, request.norm_bound, math.sqrt(mechanism_of(request).sigma_squared))
+
+
+def reach(n_rows: int, norm_bound: int, noise_std: float) -> int:
+    """No coordinate of the noisy sum passes this."""
+    return math.ceil(n_rows * norm_bound + NOISE_REACH * noise_std)
+
+
+def slot_bits_of(n_rows: int, norm_bound: int, noise_std: float) -> int:
+    """A sign, and a bit to spare where the server's float is another."""
+    return reach(n_rows, norm_bound, noise_std).bit_length() + 2
+
+
+def layout_of(request: AggregateOpen, key: PublicKey) -> Layout:
+    """Raises RangeError: a number of the sum does not fit under the key."""
+    return Layout.of(key, request.n_columns, request.slot_bits)
+
+
+# --- steps of the active party ----------------------------------------------------------------------
+
+
+def step_1_open(request: AggregateOpen, key: PublicKey) -> AggregateOpen:
+    """The request under this key: another key, another request. The salt of the rows' hash stays here, so that the
+    server cannot try rows out."""
+    noise_std = math.sqrt(mechanism_of(request).sigma_squared)
+    slot_bits = slot_bits_of(request.n_rows, request.norm_bound, noise_std)
+    asked = replace(request, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=slot_bits, content_salt=b"")
+    return replace(asked, request_id=step_1_name(request.request_id, asked.key))
+
+
+def step_1_name(in_the_clear: str, key: str) -> str:
+    """What a request is called that asks the same under a key."""
+    return parameters_digest({"key": key, "in the clear": in_the_clear}).hex()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HiddenRows:
+    """`rows`, as they are sent: each encrypted when its turn comes."""
+
+    rows: ConsumerRows
+    layout: Layout
+    randomisers: Randomisers
+
+    def batches(self) -> Iterator[EncryptedRows]:
+        width = self.layout.ciphertexts * self.randomisers.public_key.ciphertext_bytes
+        for batch in self.rows.batches(self.rows.rows_that_fit(width)):
+            yield EncryptedRows(batch.ids, step_3_encrypt(batch.weights, self.layout, self.randomisers))
+
+
+def step_3_encrypt(weights: IntegerRows, layout: Layout, randomisers: Randomisers) -> FreshCiphertext:
+    """Takes rows of integers; one randomiser for each ciphertext."""
+    key = randomisers.public_key
+    plain = key.kernel.ones_plus(packed for row in weights.tolist() for packed in layout.join(row))
+    return randomize(Ciphertext(key, plain), randomisers)
+
+
+def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: PrivateKey, *, server: str) -> NoisySum:
+    """The answer with its sum in the clear.
+
+    Raises:
+        MalformedMessage: no honest server answers so.
+    """
+    key = private_key.public_key
+    layout, bound = layout_of(request, key), reach_of(request) + 1
+    received = ReceivedCiphertext(key.ciphertext_bytes, answer.ciphertexts)
+    vector = PackedVector.receive(received, key, layout, frac_bits=request.frac_bits, bound=bound, culprit=server)
+    try:
+        sums = decrypt_packed(vector, private_key)
+    except RangeError as error:
+        raise MalformedMessage(culprit=server, field="ciphertexts", reason=error.message, step="NoisySum") from None
+    return replace(answer, sums=sums.values.astype(np.int64), ciphertexts=b"")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opening:
+    """What shows to all that the server's answer holds the sum that was decrypted; as in `paillier.openings`.
+
+    It is for auditors: who knows the server's noise too learns from the noisy sum the one of the rows themselves.
+
+    Attributes:
+        public_key: without hs, which no server signs and nobody needs to check it.
+    """
+
+    public_key: bytes
+    ciphertexts: bytes
+    roots: tuple[int, ...]
+
+
+def step_6_open(answer: NoisySum, private_key: PrivateKey) -> Opening:
+    """Of an answer that `step_6_decrypt` has taken."""
+    key, width = private_key.public_key, private_key.public_key.ciphertext_bytes
+    received = ReceivedCiphertext(width, answer.ciphertexts)
+    taken = received.open(key, length=len(answer.ciphertexts) // width, culprit="")
+    roots = private_key.roots(taken.residues)
+    return Opening(PublicKey(key.n, None, key.proof).to_bytes(), answer.ciphertexts, tuple(roots))
+
+
+def step_6_check_opening(
+    opening: Opening, sums: Sequence[int], request: AggregateOpen, *, server: str, consumer: str
+) -> None:
+    """At an auditor, who has the request with the opening's public key.
+
+    Raises:
+        MalformedMessage: the key is none, as `step_2_key`, or the ciphertexts are not.
+        DataError: the server's ciphertexts hold something else.
+    """
+    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever
+    layout, reach = layout_of(request, key), reach_of(request)
+    received = ReceivedCiphertext(key.ciphertext_bytes, opening.ciphertexts)
+    taken = received.open(key, length=layout.ciphertexts, culprit=server)
+    is_whole = key.hs is None and len(opening.roots) == layout.ciphertexts and len(sums) == layout.length
+    is_within = all(abs(value) <= reach for value in sums)  # else two sums could be one plaintext
+    ciphertexts = key.kernel.integers(taken.residues)
+    if not (is_whole and is_within and all(map(partial(opens, key), ciphertexts, layout.join(sums), opening.roots))):
+        raise DataError(f"it is not what the ciphertexts of {server} hold")
+
+
+# --- steps of the measurement server ------------------------------------------------------------------
+
+
+def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
+    """The consumer's key: checked as one whose maker is not trusted, and fit for the request.
+
+    Raises:
+        MalformedMessage: names the field.
+    """
+
+    def refuse(field: str, reason: str) -> MalformedMessage:
+        return MalformedMessage(culprit=consumer, field=field, reason=reason, step="AggregateOpen")
+
+    try:
+        key = PublicKey.from_bytes(request.public_key)
+    except BlindfitError as error:
+        raise refuse("public_key", error.message) from None
+    if key.fingerprint != request.key:
+        raise refuse("key", "is not the fingerprint of the public key")
+    check_public_key(key, maker_trusted=False, culprit=consumer)
+    if request.content_salt:
+        raise refuse("content_salt", "stays with who hides its rows")
+    try:
+        layout_of(request, key).check_bound(reach_of(request))
+    except RangeError as error:
+        raise refuse("slot_bits", error.message) from None
+    return key
+
+
+class EncryptedTally(Tally):
+    """The products of the rows of either label as they grow: the encrypted sums."""
+
+    batch_kind = EncryptedRows
+
+    def __init__(
+        self, request: AggregateOpen, keep_bits: Callable[[bytes], object], key: PublicKey, randomisers: Randomisers
+    ) -> None:
+        super().__init__(request, keep_bits)
+        self._key, self._randomisers, self._layout = key, randomisers, layout_of(request, key)
+        # Not of ones: a product with 1 is faster, and would tell that no row of this label came before.
+        self._products = randomisers.draw(CHOICES * self._layout.ciphertexts)
+
+    def add(self, batch: EncryptedRows, join: Join, *, consumer: str) -> None:  # type: ignore[override]
+        """Step 4 for one batch."""
+        step_4_check_ids(batch.ids, self.rows, self.request, consumer=consumer)
+        length = len(batch.ids) * self._layout.ciphertexts
+        rows = batch.rows.open(self._key, length=length, culprit=consumer)
+        labels, kept = join(batch.ids)
+        self._multiply((labels != 0) & kept, rows.residues)
+        self.count(kept)
+
+    def _multiply(self, chosen: Bits, rows: Residues) -> None:
+        """As many products whatever is chosen: each group begins with what it was before."""
+        width, kernel = self._layout.ciphertexts, self._key.kernel
+        places = CHOICES * width + np.arange(len(chosen) * width, dtype=np.int64).reshape(len(chosen), width)
+        groups: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        for label in range(CHOICES):
+            of_label = places[chosen == bool(label)]
+            groups += [np.append(label * width + j, of_label[:, j]) for j in range(width)]
+        ends = np.cumsum([len(group) for group in groups])
+        bases = Residues.concatenate([self._products, rows])
+        self._products = kernel.grouped_products(bases, np.concatenate(groups), ends)
+
+    def check_content(self, *, consumer: str) -> None:
+        """The hash is of what the server does not read: it is the consumer's word, and ledger and answer have it."""
+
+    def released(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
+        """Step 5: noise on the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
+        noise = Fixed.from_integers(mechanism.release([0] * self.request.n_columns, uniform), self.request.frac_bits)
+        width, bound = self._layout.ciphertexts, self.request.n_rows * self.request.norm_bound
+        total = Ciphertext(self._key, self._products[width:])
+        noisy = PackedVector(total, self._layout, self.request.frac_bits, bound) + noise
+        _, octets = noisy.rerandomize(self._randomisers).ciphertext.to_wire()
+        return Released(np.zeros(0, np.int64), octets)
+
+
+def tally_of(request: AggregateOpen, keep_bits: Callable[[bytes], object], *, consumer: str) -> EncryptedTally:
+    """Raises MalformedMessage, as `step_2_key`."""
+    key = step_2_key(request, consumer=consumer)
+    return EncryptedTally(request, keep_bits, key, FullExponent(key))

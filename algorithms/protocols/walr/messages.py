@@ -1,0 +1,122 @@
+"""The messages of WALR and the table of who sends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.messages import Integer, IntegerTensor, NarrowTensor, Octets, Real, Text, Texts
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
+
+BATCH_BYTES = 2**21  # of one message, half of what gRPC lets through: two sides work side by side, and a server that
+
+
+# maps its index piece by piece goes through it once for each message
+BATCH_ROWS = 16384
+MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
+KEPT_PIECE_BYTES = 2**20
+NOT_CONTENT = frozenset(
+    (
+        "protocol_version",
+        "request_id",
+        "content_sha256",
+        "content_salt",
+        "receipt",
+        "receipt_signature",
+        "session",
+        "public_key",
+    )
+)  # fields of a request on which its answer does not depend, but for the rows' hash
+
+
+Bits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOpen:
+    protocol_version: Text
+    request_id: Text
+    dataset: Text
+    snapshot: Text
+    n_rows: Integer
+    n_columns: Integer
+    frac_bits: Integer
+    norm_bound: Integer  # grid steps
+    max_rows_per_person: Integer  # 0: the unit is a row
+    epsilon: Real
+    delta: Real
+    mechanism: Text
+    content_sha256: Octets
+    receipt: Octets  # empty: the consumer has none of this server
+    receipt_signature: Octets
+    session: Text = ""  # the job that it belongs to; a server whose operator approves each job wants one
+    content_salt: Octets = b""  # of the hash, which a ledger shows to auditors: who lacks it cannot try rows out
+    key: Text = ""  # fingerprint of the consumer's, under which rows and sum are encrypted; empty: they are not
+    public_key: Octets = b""
+    slot_bits: Integer = 0  # of one number in a ciphertext
+    in_shares: Integer = 0  # 1: rows come less masks, to two servers (walr_shares)
+    blocks: Text = ""  # of passive parties that hold columns of the same people (walr_blocks); empty: none
+
+    @property
+    def sensitivity(self) -> int:
+        """L2, in grid steps: one label of the unit changes, N public."""
+        return self.norm_bound * max(1, self.max_rows_per_person)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    send_rows: Integer  # 0: answered before, the answer follows
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WeightRows:
+    ids: Texts
+    weights: NarrowTensor  # (rows, n_columns); answer and hash do not depend on how wide they are
+
+
+@dataclass(frozen=True, slots=True)
+class RowsEnd:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySum:
+    sums: IntegerTensor  # (n_columns,), grid steps
+    noise_std: Real  # grid steps
+    sensitivity: Real  # grid steps
+    event: Text
+    unit: Text
+    neighbours: Text
+    rows_kept: Integer
+    rows_scaled: Integer
+    least_rows: Integer  # this and the next four: the policy and the population's budget under which it was released
+    most_epsilon: Real
+    most_delta: Real
+    budget_epsilon: Real
+    budget_delta: Real
+    entry: Text  # the ledger's line of the charge, whose answer_sha256 is that of walr_statement.statement
+    receipt: Octets
+    receipt_signature: Octets
+    ciphertexts: Octets = b""  # the sum under the request's key, where it has one; then `sums` is empty
+    rows_unknown: Integer = (
+        0  # rows that counted as label 0 because the table does not have their ids, if that is public
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RowsKept:
+    bits: Octets
+
+
+_NEW = "a request that was not answered before"
+TABLE = Table(
+    "walr",
+    Arrow("1", ACTIVE, MEASUREMENT, AggregateOpen, ONCE, "what is asked for, and the hash of the rows"),
+    Arrow("2", MEASUREMENT, ACTIVE, Opened, ONCE, "whether the request was answered before"),
+    Arrow("3", ACTIVE, MEASUREMENT, WeightRows, CHUNKS, "rows and their ids", _NEW),
+    Arrow("3", ACTIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
+    Arrow("5", MEASUREMENT, ACTIVE, NoisySum, ONCE, "the noisy sum"),
+    Arrow("5", MEASUREMENT, ACTIVE, RowsKept, CHUNKS, "which rows counted", "rows that did not count"),
+)

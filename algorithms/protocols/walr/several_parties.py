@@ -1,0 +1,467 @@
+"""WALR where several parties hold features of the same people: what this adds to `walr`.
+
+Source: ours.
+Model: the measurement server is trusted with labels and with the rows of every holder, as in `walr`. A holder may do
+    what it likes, also together with others: no more is learnt about a label than (epsilon, delta) label DP allows.
+    A block is what one holder has of the rows: its columns. Blocks stand in the order of the passive parties' names;
+    the active party's comes last, with the constant at its end.
+
+    step  who      does                                                                  sends
+    1     passive  standardises its columns; a norm bound R_p for them, rounded up       BlockColumns
+    2     active   R^2 = sum R_p^2 and a grid for R                                      BlockGrid
+    3     passive  clips its rows to R_p and rounds them toward zero; their salted hash  BlockContent
+    4     active   asks as in walr 1, for all blocks together                            --
+    5     server   admits the request as in walr 2; asks the passive parties             BlockWanted
+    6     passive  its rows, as in walr 3                                                BlockOpen, WeightRows ...
+                                                                                         RowsEnd
+    7     server   joins by id the rows that every holder has; no row of a block is
+                   longer than R_p; goes on as in walr 4 and 5, but of the noisy sum
+                   tells the active party its own block                                  --
+    8     server   fits as in walr 6, once for a release; rounds each weight to a
+                   quarter of its statistical error at least, and how the fit ended      BlockFit
+
+    Scores of new rows are formed by joint prediction (`predict`), from what each holder keeps.
+
+Departures: the server fits, as nobody else sees all rows; one fit for a release, as each fit of the same sum with other
+    settings would give every holder as many equations about the others' columns as it has weights.
+Learns: the server, every holder's rows and ids. A holder, its own weights; how many columns and which norm bound each
+    other one has (the active party) or the grid and so the norm of all within a factor of two (a passive one); how many
+    rows all have in common, not which, but for what weights of columns of few rows tell (docs/walr_holders.md). The
+    active party, the noisy sum of its own columns.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms import fixed_point
+from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import IntegerRows
+from blindfit.algorithms.messages import (
+    Channel,
+    Integer,
+    Octets,
+    Real,
+    RealTensor,
+    Text,
+    canonical_json,
+    parameters_digest,
+)
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, MEASUREMENT, ONCE, PASSIVE, Arrow, Table
+from blindfit.algorithms.protocols.walr.messages import (
+    BATCH_ROWS,
+    MAX_BATCH_ROWS,
+    AggregateOpen,
+    Bits,
+    NoisySum,
+    RowsEnd,
+    WeightRows,
+)
+from blindfit.algorithms.protocols.walr.request import SALT_BYTES, ConsumerRows, ContentDigest
+from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_batch
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+
+MOST_BLOCKS = 15
+LARGEST_WEIGHT = 32.0  # that a holder is told, of a standardised column
+ROWS_FOR_A_BIT = 4  # of what hangs on the rows, told to others than their holder
+BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that hangs on the rows: significant ones, and its power of two
+SMALLEST_NORM, LARGEST_NORM = 2.0**-64, 2.0**63  # of a gradient, as it is told: a power of two
+MOST_ITERATIONS = 2**20  # as they are told
+ENDING_BITS = 7 + 20 + 2 + 1  # of how a fit ended: gradient_norm, iterations, feasible, converged
+
+Floats = npt.NDArray[np.float64]
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BlockColumns:
+    n_columns: Integer
+    norm_bound: Real  # of its standardised rows, as `step_1_bound` rounds it
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGrid:
+    frac_bits: Integer
+    norm_bound: Integer  # grid steps, of this block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockContent:
+    content_sha256: Octets
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWanted:
+    send_rows: Integer  # 0: they were summed and fitted before
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOpen:
+    n_rows: Integer
+    norm_bound: Integer  # grid steps: this and the hash are what the active party was told
+    content_sha256: Octets
+    content_salt: Octets
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BlockFit:
+    weights: RealTensor  # (columns of the block,), of what was sent
+    rows_kept: Integer
+    solver: Text
+    iterations: Integer
+    converged: Integer
+    gradient_norm: Real  # rounded up to a power of two
+    l2: Real
+    feasible: Integer  # 1: yes, 0: no, -1: neither was proved
+
+
+_NEW = "rows that were not fitted before"
+
+TABLE = Table(
+    "walr_blocks",
+    Arrow("1", PASSIVE, ACTIVE, BlockColumns, ONCE, "how many columns, and their norm bound"),
+    Arrow("2", ACTIVE, PASSIVE, BlockGrid, ONCE, "the grid, and the norm bound on it"),
+    Arrow("3", PASSIVE, ACTIVE, BlockContent, ONCE, "nothing: a salted hash"),
+    Arrow("5", MEASUREMENT, PASSIVE, BlockWanted, ONCE, "whether rows were fitted before"),
+    Arrow("6", PASSIVE, MEASUREMENT, BlockOpen, ONCE, "how many rows come", _NEW),
+    Arrow("6", PASSIVE, MEASUREMENT, WeightRows, CHUNKS, "rows and their ids", _NEW),
+    Arrow("6", PASSIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
+    Arrow("8", MEASUREMENT, DATA, BlockFit, ONCE, "weights of the receiver's own columns, and how the fit ended"),
+)
+
+
+# --- blocks, as a request names them -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Of a passive party, as the request describes it.
+
+    Attributes:
+        norm_bound: of its rows, in grid steps.
+        content_sha256: salted, of ids and rows.
+    """
+
+    holder: str
+    n_columns: int
+    norm_bound: int
+    content_sha256: bytes
+
+
+def named(blocks: Sequence[Block]) -> str:
+    """The text that stands for them in a request."""
+    table = [[b.holder, b.n_columns, b.norm_bound, b.content_sha256.hex()] for b in blocks]
+    return canonical_json({"blocks": table}).decode()
+
+
+def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
+    """Of the passive parties; none where one party has all columns.
+
+    Raises:
+        MalformedMessage: the text is not one that `named` makes, or does not go with the other numbers.
+    """
+    if not request.blocks:
+        return ()
+
+    def refuse(reason: str) -> MalformedMessage:
+        return MalformedMessage(culprit=culprit, field="blocks", reason=reason, step="AggregateOpen")
+
+    try:
+        table = json.loads(request.blocks)["blocks"]
+        blocks = tuple(Block(*(str(holder), int(n), int(bound), bytes.fromhex(sha))) for holder, n, bound, sha in table)
+        is_canonical = named(blocks) == request.blocks
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        is_canonical = False
+    if not is_canonical:
+        raise refuse("is not a list of blocks")
+    names = [block.holder for block in blocks]
+    if not 1 <= len(blocks) <= MOST_BLOCKS or names != sorted(set(names)):
+        raise refuse("too many, none, or not in the order of their holders' names")
+    if not all(b.n_columns >= 1 and b.norm_bound >= 1 and len(b.content_sha256) == 32 for b in blocks):
+        raise refuse("a number is out of range")
+    if own_columns(request, blocks) < 1 or own_bound_squared(request, blocks) < 1:
+        raise refuse("leave nothing for the active party")
+    return blocks
+
+
+def own_columns(request: AggregateOpen, blocks: Sequence[Block]) -> int:
+    """The active party's, of all."""
+    return request.n_columns - sum(block.n_columns for block in blocks)
+
+
+def own_bound_squared(request: AggregateOpen, blocks: Sequence[Block]) -> int:
+    return request.norm_bound**2 - sum(block.norm_bound**2 for block in blocks)
+
+
+def own_request(request: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
+    """What the active party's own rows are held against."""
+    bound = math.isqrt(own_bound_squared(request, blocks))
+    return replace(request, n_columns=own_columns(request, blocks), norm_bound=bound)
+
+
+# --- steps of the active party -----------------------------------------------------------------------
+
+
+def step_2_bounds(
+    told: Mapping[str, BlockColumns], own: BlockColumns, norm_bound: float | None
+) -> tuple[dict[str, float], float, float]:
+    """The norm bound of each passive party's block, of the active party's, and of whole rows.
+
+    Args:
+        own: of the active party, the constant included.
+        norm_bound: of whole rows, of which each block gets a part by its number of columns: columns are standardised,
+            so the mean of a row's squared norm is that number. None: each has the one that its holder chose.
+    """
+    everyone = [*told.values(), own]
+    if norm_bound is None:
+        bounds = {name: columns.norm_bound for name, columns in told.items()}
+        return bounds, own.norm_bound, math.sqrt(sum(columns.norm_bound**2 for columns in everyone))
+    total = sum(columns.n_columns for columns in everyone)
+    part = {name: norm_bound * math.sqrt(columns.n_columns / total) for name, columns in told.items()}
+    return part, norm_bound * math.sqrt(own.n_columns / total), norm_bound
+
+
+def step_2_check_columns(told: BlockColumns, *, passive: str) -> None:
+    """Raises MalformedMessage: names the field."""
+    if not 1 <= told.n_columns <= fixed_point.MAX_COLUMNS:
+        raise MalformedMessage(culprit=passive, field="n_columns", reason="is out of range", step="BlockColumns")
+    if not 0 < told.norm_bound < 2.0**25:
+        raise MalformedMessage(culprit=passive, field="norm_bound", reason="is out of range", step="BlockColumns")
+
+
+def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
+    """The request for all blocks.
+
+    Args:
+        own: as `walr.step_1_open` makes it for the active party's rows and bound.
+    """
+    squares = own.norm_bound**2 + sum(block.norm_bound**2 for block in blocks)
+    text = named(blocks)
+    return replace(
+        own,
+        n_columns=own.n_columns + sum(block.n_columns for block in blocks),
+        norm_bound=math.isqrt(squares - 1) + 1,
+        blocks=text,
+        request_id=step_4_name(own.request_id, text),
+    )
+
+
+def step_4_name(own: str, blocks: str) -> str:
+    """What a request for all blocks is called."""
+    return parameters_digest({"own": own, "blocks": blocks}).hex()
+
+
+def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> AggregateOpen:
+    """The active party's own request, of one for all blocks; at an auditor.
+
+    Args:
+        own_bound: what the active party says that its own was: the whole bound, rounded up, leaves two or so.
+
+    Raises:
+        MalformedMessage: the blocks are none, or do not add up to the whole norm bound.
+    """
+    blocks = blocks_of(request, culprit=consumer)
+    own = replace(request, n_columns=own_columns(request, blocks), norm_bound=own_bound, blocks="")
+    if step_4_open(own, blocks).norm_bound != request.norm_bound:
+        reason = "is not that of all blocks"
+        raise MalformedMessage(culprit=consumer, field="norm_bound", reason=reason, step="AggregateOpen")
+    return own
+
+
+# --- the passive party -------------------------------------------------------------------------------
+
+
+def step_1_bound(norm_bound: float) -> float:
+    """Rounded up to BOUND_BITS: a quantile of norms is one row's, and all its bits are not for others."""
+    mantissa, exponent = math.frexp(norm_bound)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, BOUND_BITS)), exponent - BOUND_BITS)
+
+
+def step_3_content(rows: ConsumerRows, salt: bytes) -> BlockContent:
+    content = ContentDigest(salt)
+    for batch in rows.batches():
+        content.update(batch)
+    return BlockContent(content.digest())
+
+
+async def run_passive(
+    rows: ConsumerRows, norm_bound: int, content: BlockContent, salt: bytes, server: str, channel: Channel
+) -> None:
+    """Step 6."""
+    await channel.send(server, BlockOpen(len(rows.ids), norm_bound, content.content_sha256, salt))
+    for batch in rows.batches():
+        await channel.send(server, batch)
+    await channel.send(server, RowsEnd())
+
+
+# --- steps of the measurement server -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class BlockRows:
+    """What a passive party has sent: rows of distinct ids, none longer than its bound."""
+
+    place: Mapping[str, int]
+    rows: IntegerRows
+
+
+async def receive_block(block: Block, active: str, channel: Channel) -> BlockRows:
+    """Step 6, at the server.
+
+    Raises:
+        MalformedMessage: the active party asked for another block than its holder says it has: names both, as either
+            may lie; or the rows are not those of the hash, too long, or an id comes twice: names the holder.
+    """
+    opened = await channel.receive(block.holder, BlockOpen)
+    if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):
+        reason = f"{active} asks for another block than {block.holder} has, and which of the two lies nobody knows here"
+        raise MalformedMessage(
+            culprit=f"{active} or {block.holder}", field="blocks", reason=reason, step="AggregateOpen"
+        )
+    if not 1 <= opened.n_rows <= fixed_point.MAX_ROWS:
+        raise _of_block(block, "BlockOpen", "n_rows", "is out of range")
+    if len(opened.content_salt) != SALT_BYTES:
+        raise _of_block(block, "BlockOpen", "content_salt", f"is not {SALT_BYTES} bytes")
+    content, place, parts, n = ContentDigest(opened.content_salt), dict[str, int](), [], 0
+    while n < opened.n_rows:
+        batch = await channel.receive(block.holder, WeightRows)
+        if not 0 < len(batch.ids) <= min(MAX_BATCH_ROWS, opened.n_rows - n):
+            raise _of_block(block, "WeightRows", "ids", "none, or more than were said to come")
+        if batch.weights.shape != (len(batch.ids), block.n_columns):
+            raise _of_block(block, "WeightRows", "weights", "not one row of n_columns for each id")
+        content.update(batch)
+        rows, scaled = fixed_point.enforce_norm_bound(batch.weights, block.norm_bound)
+        if scaled:
+            raise _of_block(block, "WeightRows", "weights", "a row is longer than the block's norm bound")
+        place.update(zip(batch.ids, range(n, n + len(batch.ids)), strict=True))
+        parts.append(rows)
+        n += len(batch.ids)
+    await channel.receive(block.holder, RowsEnd)
+    if len(place) < n:
+        raise _of_block(block, "WeightRows", "ids", "an id comes twice")
+    if content.digest() != block.content_sha256:
+        raise _of_block(block, "RowsEnd", "content_sha256", "is not the hash of the rows")
+    return BlockRows(place, np.concatenate(parts))
+
+
+def _of_block(block: Block, step: str, name: str, reason: str) -> MalformedMessage:
+    return MalformedMessage(culprit=block.holder, field=name, reason=reason, step=step)
+
+
+@dataclass(repr=False)
+class BlocksTally(Tally):
+    """The active party's rows as they come, and once every block is here the exact sum.
+
+    Attributes:
+        joined: (rows that counted, all columns), what the fit is of.
+    """
+
+    blocks: Sequence[Block] = ()
+    joined: IntegerRows = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    _own: AggregateOpen = field(init=False)
+    _ids: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _parts: list[IntegerRows] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._own = own_request(self.request, self.blocks)
+
+    def add(self, batch: WeightRows, join: Join, *, consumer: str) -> None:  # noqa: ARG002 - others' rows come first
+        """Raises:
+        DuplicateId: names the row among all that the active party sent: found later, among those that all holders
+            have, it would be counted in theirs.
+        """
+        step_4_check_batch(batch, self.rows, self._own, consumer=consumer)
+        for row, name in enumerate(batch.ids, start=self.rows + 1):
+            if name in self._seen:
+                raise DuplicateId(row)
+            self._seen.add(name)
+        self.content.update(batch)
+        rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self._own.norm_bound)
+        self._ids += batch.ids
+        self._parts.append(rows)
+        self.rows += len(batch.ids)
+        self.rows_scaled += scaled
+
+    def join_blocks(self, others: Sequence[BlockRows], join: Join) -> None:
+        """Step 7: takes the blocks in their order. The same work whatever the labels."""
+        places = [np.array([other.place.get(i, -1) for i in self._ids], np.int64) for other in others]
+        common = np.logical_and.reduce([place >= 0 for place in places])
+        own = np.concatenate(self._parts)
+        blocks = [other.rows[place[common]] for other, place in zip(others, places, strict=True)]
+        rows = np.concatenate([*blocks, own[common]], axis=1, dtype=np.int32)
+        ids = [i for i, here in zip(self._ids, common.tolist(), strict=True) if here]
+        kept_parts: list[Bits] = []
+        for start in range(0, len(ids), BATCH_ROWS):
+            labels, kept = join(ids[start : start + BATCH_ROWS])
+            self.add_up(labels, kept, rows[start : start + BATCH_ROWS])
+            kept_parts.append(kept)
+        kept = np.concatenate(kept_parts) if kept_parts else np.zeros(0, np.bool_)
+        self.rows_kept = int(kept.sum())
+        self.joined = rows if kept.all() else rows[kept]
+        self._ids, self._seen, self._parts = [], set(), []
+
+
+def require_tally(tally: Tally) -> BlocksTally:
+    """Raises LocalProtocolError: the tally is of one party's columns."""
+    if not isinstance(tally, BlocksTally):
+        raise LocalProtocolError("a tally of one party's columns has no blocks to join")
+    return tally
+
+
+def told(answer: NoisySum, request: AggregateOpen) -> NoisySum:
+    """What the active party gets of an answer, and what the ledger's entry has the hash of: its own block's sums."""
+    blocks = blocks_of(request, culprit="")
+    return replace(answer, sums=answer.sums[-own_columns(request, blocks) :]) if blocks else answer
+
+
+def bits_told_of(n_columns: Sequence[int], rows_kept: int) -> list[int]:
+    """Of each holder's columns in turn: how many bits others are told that hang on them: their own weights, and how
+    the fit ended.
+    """
+    bits = bits_of_a_weight(rows_kept)
+    return [(sum(n_columns) - columns) * bits + ENDING_BITS for columns in n_columns]
+
+
+def most_bits(rows_kept: int) -> int:
+    """That others may be told which hang on one holder's rows: a quarter of one bit for each row."""
+    return rows_kept // ROWS_FOR_A_BIT
+
+
+def bits_of_a_weight(rows: int) -> int:
+    """That one told weight has at most."""
+    return math.ceil(math.log2(2 * LARGEST_WEIGHT)) + kept_bits_for(rows)
+
+
+def step_8_rounded(weights: Floats, rows: int) -> Floats:
+    """As they are told: a quarter of their statistical error, or more, is rounded away.
+
+    Raises:
+        RangeError: a weight is larger than may be told.
+    """
+    if not (np.abs(weights) <= LARGEST_WEIGHT).all():  # also NaN
+        raise RangeError(
+            f"a weight passes {LARGEST_WEIGHT:g}: the fit has no good end",
+            hint="raise walr.l2 or privacy.epsilon; this release is charged, and another fit needs a new release",
+        )
+    bits = kept_bits_for(rows)
+    return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0  # no zero has a sign
+
+
+def step_8_rounded_norm(gradient_norm: float) -> float:
+    """Up to a power of two: all bits of it would be as many of everybody's rows."""
+    return min(max(2.0 ** math.ceil(math.log2(max(gradient_norm, SMALLEST_NORM))), SMALLEST_NORM), LARGEST_NORM)
+
+
+def step_8_blocks(values: Floats, n_columns: Sequence[int]) -> list[Floats]:
+    """What belongs to each block, in their order."""
+    return np.split(values, np.cumsum(n_columns)[:-1])

@@ -1,0 +1,454 @@
+"""WALR with labels and features in shares between two measurement servers: what this adds to `walr` and `two_servers`.
+
+Source: ours, on the shares of Damgard et al. 2013 (SPDZ) and the dealing of algorithms/sharing; the norm check is that
+    of algorithms/sharing/short_rows.py.
+Model: the active party may do what it likes, together with one of the servers. The servers do not collude with each
+    other, nor with the dealer (the key node), who follows the protocol.
+
+    step  who      does                                                                     sends
+    0     active   says how many rows and columns it has, and their norm bound              Dimensions
+          dealer   repeats it to the servers, who compare                                   Dimensions
+                   masks that the active party knows, in shares with MACs; of the labels'
+                   masks, and of their products with the rows', shares alone                DealtSeed, Correction ...
+    2     server   admits the request and agrees with the other as in `two_servers` 2        --
+    3     active   rows, and six numbers each that fill their squares up, less masks        MaskedRows ...
+    4     server   the rows are the same at both; draws the signs with the other            CheckCommitment, CheckSeed
+                   (no MAC is checked yet, so that residues are of nothing)                 ResidueCommitment, Residue
+                   tells them                                                               Challenge
+    5     active   the bits of its rows' sums with these signs, less masks                  MaskedInput ...
+    6     server   draws coefficients as in 4; opens one number, 0 if no row is too long,
+                   and checks its MAC; both refuse where it is not 0                        OpenedShares
+          server   opens labels less masks, those of rows that count                        OpenedShares ...
+                   its share of X^T y from what is public and dealt                         --
+    7     server   adds a whole noise of its own and answers, as in `two_servers` 4 and 5    --
+    8     active   adds both answers and goes on, as in `two_servers` 6                      MasksUsed
+
+Departures: none from `two_servers` but that rows are hidden; a row that is too long ends the job, where a server that
+    reads it would make it shorter.
+Learns: each server, ids, how many columns and the norm bound; of rows and labels, nothing. The dealer, the same without
+    the ids; with one server it would know every row and label. The active party, one noisy sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import MAX_COLUMNS, MAX_NORM_BOUND, MAX_ROWS, IntegerRows
+from blindfit.algorithms.messages import Channel, Integer, Octets, ShareVector, Texts, parameters_digest
+from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
+from blindfit.algorithms.protocols.falcon.messages import (
+    CheckCommitment,
+    CheckSeed,
+    Correction,
+    DealtSeed,
+    MaskedInput,
+    OpenedShares,
+    Residue,
+    ResidueCommitment,
+)
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, KEY, MEASUREMENT, ONCE, ROUNDS, Arrow, Table
+from blindfit.algorithms.protocols.walr.messages import AggregateOpen
+from blindfit.algorithms.protocols.walr.request import ConsumerRows
+from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_ids
+from blindfit.algorithms.protocols.walr.two_servers import ShareTally
+from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing import short_rows
+from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Expander, Item
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.mac_check import Opened
+from blindfit.algorithms.sharing.prg import SEED_BYTES, Seed
+from blindfit.algorithms.sharing.shares import Share
+from blindfit.algorithms.sharing.short_rows import Plan, Verifier
+
+PIECE = 2**18  # elements of one message: 2 MiB
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    n_rows: Integer
+    n_columns: Integer
+    norm_bound: Integer  # grid steps
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MaskedRows:
+    ids: Texts
+    values: ShareVector  # for each id its numbers, less masks that the sender knows
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Challenge:
+    seed: Octets  # of the signs
+
+
+@dataclass(frozen=True, slots=True)
+class MasksUsed:
+    """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""
+
+
+_BOTH = (MEASUREMENT, MEASUREMENT)
+TABLE = Table(
+    "walr-shares",
+    Arrow("0", ACTIVE, KEY + MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
+    Arrow("0", KEY, MEASUREMENT, Dimensions, ONCE, "how many rows and columns, and the norm bound"),
+    Arrow("0", KEY, ACTIVE + MEASUREMENT, DealtSeed, ONCE, "masks, or shares of masks"),
+    Arrow("0", KEY, MEASUREMENT, Correction, CHUNKS, "nothing: shares of masks, at the first server alone"),
+    Arrow("3", ACTIVE, MEASUREMENT, MaskedRows, CHUNKS, "ids, and uniform numbers"),
+    Arrow("4", *_BOTH, CheckCommitment, ROUNDS, "whether it was sent the same"),
+    Arrow("4", *_BOTH, CheckSeed, ROUNDS, "a part of a public draw"),
+    Arrow("4", *_BOTH, ResidueCommitment, ROUNDS, "nothing: a commitment"),
+    Arrow("4", *_BOTH, Residue, ROUNDS, "whether what was opened fits its MAC"),
+    Arrow("4", MEASUREMENT, ACTIVE, Challenge, ONCE, "public signs"),
+    Arrow("5", ACTIVE, MEASUREMENT, MaskedInput, CHUNKS, "uniform numbers"),
+    Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; else uniform numbers"),
+    Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "that both have answered"),
+)
+
+
+# --- what is dealt ----------------------------------------------------------------------------------
+
+
+def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
+    """Raises:
+    MalformedMessage: `culprit` said what is out of range.
+    RangeError: likewise, where it is our own.
+    """
+    step = type(said).__name__
+    for name, most in (("n_rows", MAX_ROWS), ("n_columns", MAX_COLUMNS), ("norm_bound", MAX_NORM_BOUND)):
+        if not 1 <= getattr(said, name) <= most:
+            raise MalformedMessage(culprit=culprit, field=name, reason="is out of range", step=step)
+    try:
+        return Plan(said.n_rows, said.n_columns, said.norm_bound)
+    except RangeError as error:
+        if not culprit:
+            raise
+        raise MalformedMessage(culprit=culprit, field="norm_bound", reason=error.message, step=step) from None
+
+
+def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
+    """Masks of a block's labels, and their products with the masks of its rows."""
+    rows = plan.blocks[block]
+
+    def derive(drawn: Arrays) -> Arrays:
+        masks = f.contiguous(short_rows.row_masks(plan, block, prover)[:, : plan.n_columns])
+        return {"product": f.transposed_times(masks, drawn["mask"])}
+
+    random, derived = {"mask": (rows.stop - rows.start,)}, {"product": (plan.n_columns,)}
+    return Item(f"labels/{block}", random=random, derived=derived, derive=derive)
+
+
+async def ask_for_masks(plan: Plan, others: Sequence[str], channel: Channel) -> None:
+    """Step 0, at the active party; takes the dealer and the servers."""
+    await _tell_dimensions(plan, others, channel)
+
+
+async def _tell_dimensions(plan: Plan, others: Sequence[str], channel: Channel) -> None:
+    for other in others:
+        await channel.send(other, Dimensions(plan.n_rows, plan.n_columns, plan.norm_bound))
+
+
+async def receive_plan(active: str, channel: Channel) -> Plan:
+    """Step 0, at all others."""
+    return plan_of(await channel.receive(active, Dimensions), culprit=active)
+
+
+async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel: Channel) -> None:
+    """Step 0, at the dealer; it forgets the seeds when it returns."""
+    await _tell_dimensions(plan, servers, channel)
+    prover, seeds = Seed.random(), [Seed.random() for _ in servers]
+    for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
+        await channel.send(party, DealtSeed(seed.octets))
+    checked, plain = Dealer(seeds), Dealer(seeds, macs=False)
+    for block in range(len(plan.blocks)):
+        for dealer, item_of in ((checked, short_rows.rows_item), (checked, short_rows.bits_item), (plain, labels_item)):
+            await _send_pieces(servers[0], Correction, dealer.deal(item_of(plan, block, prover))[1], channel)
+
+
+async def _send_pieces(
+    to: str, kind: type[Correction | MaskedInput | OpenedShares], values: Elements, channel: Channel
+) -> None:
+    for start in range(0, len(values), PIECE):
+        await channel.send(to, kind(values[start : start + PIECE]))
+
+
+async def _receive_pieces(
+    sender: str, kind: type[Correction | OpenedShares], length: int, channel: Channel
+) -> Elements:
+    pieces: list[Elements] = []
+    for start in range(0, length, PIECE):
+        piece = (await channel.receive(sender, kind)).values
+        if piece.shape != (min(PIECE, length - start),):
+            raise MalformedMessage(culprit=sender, field="values", reason="have a wrong length", step=kind.__name__)
+        pieces.append(piece)
+    return np.concatenate(pieces)
+
+
+async def receive_seed(key_node: str, channel: Channel) -> Seed:
+    octets = (await channel.receive(key_node, DealtSeed)).seed
+    if len(octets) != SEED_BYTES:
+        raise MalformedMessage(culprit=key_node, field="seed", reason="has the wrong length", step="DealtSeed")
+    return Seed(octets)
+
+
+@dataclass(frozen=True, repr=False)
+class Dealt:
+    """What a server has of the dealing.
+
+    Attributes:
+        place: 0 is the server that gets corrections.
+        corrections: of each block's items, in their order; None at the other server.
+    """
+
+    plan: Plan
+    seed: Seed
+    place: int
+    corrections: Sequence[tuple[Elements, Elements, Elements]] | None
+
+    @property
+    def verifier(self) -> Verifier:
+        return Verifier(self.plan, Expander(self.seed, self.place).holder)
+
+    def rows(self, block: int) -> dict[str, Share]:
+        return self._shares(short_rows.rows_item(self.plan, block, None), block, 0)
+
+    def bits(self, block: int) -> dict[str, Share]:
+        return self._shares(short_rows.bits_item(self.plan, block, None), block, 1)
+
+    def labels(self, block: int) -> dict[str, Share]:
+        return self._shares(labels_item(self.plan, block, None), block, 2, macs=False)
+
+    def _shares(self, item: Item, block: int, which: int, *, macs: bool = True) -> dict[str, Share]:
+        correction = None if self.corrections is None else self.corrections[block][which]
+        return Expander(self.seed, self.place, macs).shares(item, correction)
+
+
+async def receive_dealt(plan: Plan, place: int, active: str, key_node: str, channel: Channel) -> Dealt:
+    """Step 0, at a server.
+
+    Args:
+        plan: as the active party told it.
+
+    Raises:
+        MalformedMessage: the key node deals for other rows, whichever of the two lies: names both. Or what it deals is
+            not as it should be.
+    """
+    if plan_of(await channel.receive(key_node, Dimensions), culprit=key_node) != plan:
+        reason = f"{active} told other ones here than {key_node} deals for, and which of the two lies nobody knows here"
+        raise MalformedMessage(culprit=f"{active} or {key_node}", field="dimensions", reason=reason, step="Dimensions")
+    seed = await receive_seed(key_node, channel)
+    if place:
+        return Dealt(plan, seed, place, None)
+    corrections = []
+    for block in range(len(plan.blocks)):
+        items = [item_of(plan, block, None) for item_of in (short_rows.rows_item, short_rows.bits_item)]
+        lengths = [item.correction_length(macs=True) for item in items] + [plan.n_columns]
+        rows, bits, labels = [await _receive_pieces(key_node, Correction, length, channel) for length in lengths]
+        corrections.append((rows, bits, labels))
+    return Dealt(plan, seed, place, corrections)
+
+
+def step_1_open(request: AggregateOpen) -> AggregateOpen:
+    """The request, for rows in shares: its name is another, and the salt of the rows' hash stays here."""
+    return replace(request, in_shares=1, content_salt=b"", request_id=step_1_name(request.request_id))
+
+
+def step_1_name(in_the_clear: str) -> str:
+    """Takes what the same request is called where servers read its rows."""
+    return parameters_digest({"in shares": in_the_clear}).hex()
+
+
+# --- the active party --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SharedRows:
+    """`rows`, as they are sent: less the masks of a seed, which serve one session."""
+
+    rows: ConsumerRows
+    plan: Plan
+    seed: Seed
+
+    def batches(self) -> Iterator[MaskedRows]:
+        step = self.rows.rows_that_fit(8 * self.plan.width)
+        for block, whole in enumerate(self.plan.blocks):
+            ids = tuple(self.rows.ids[whole])
+            masked = f.subtract(f.elements(self.filled(whole)), short_rows.row_masks(self.plan, block, self.seed))
+            for start in range(0, len(ids), step):
+                yield MaskedRows(ids[start : start + step], masked[start : start + step].reshape(-1))
+
+    def filled(self, rows: slice) -> npt.NDArray[np.int64]:
+        weights: IntegerRows = self.rows.weights[rows]
+        return short_rows.filled(weights, self.plan)
+
+
+async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel) -> None:
+    """Step 5. Raises MalformedMessage: the servers do not draw the same."""
+    seeds = [(await channel.receive(server, Challenge)).seed for server in servers]
+    for server, seed in zip(servers, seeds, strict=True):
+        if len(seed) != SEED_BYTES or seed != seeds[0]:
+            raise MalformedMessage(culprit=server, field="seed", reason="is not what both drew", step="Challenge")
+    for block, whole in enumerate(rows.plan.blocks):
+        signs = short_rows.signs_of(Seed(seeds[0]), rows.plan, block)
+        bits = short_rows.bits_of(short_rows.projected(signs, rows.filled(whole), rows.plan), rows.plan)
+        masked = f.subtract(f.elements(bits), short_rows.bit_masks(rows.plan, block, rows.seed))
+        for server in servers:
+            await channel.send(server, MaskedInput(masked.reshape(-1)))
+
+
+# --- a server ----------------------------------------------------------------------------------------
+
+
+@dataclass(repr=False)
+class SharedRowsTally(ShareTally):
+    """Masked rows and shares of labels as they come; their sum is computed when all have."""
+
+    plan: Plan = field(init=False)
+    batch_kind = MaskedRows
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.plan = plan_of(self.request)
+        self._masked: list[Elements] = []
+        self._labels: list[Elements] = []
+
+    def add(self, batch: MaskedRows, join: Join, *, consumer: str) -> None:  # type: ignore[override]
+        step_4_check_ids(batch.ids, self.rows, self.request, consumer=consumer)
+        if batch.values.shape != (len(batch.ids) * self.plan.width,):
+            reason = "are not one row of numbers for each id"
+            raise MalformedMessage(culprit=consumer, field="values", reason=reason, step="MaskedRows")
+        labels, kept = join(batch.ids)
+        self._masked.append(batch.values.reshape(-1, self.plan.width))
+        self._labels.append(labels.astype(np.uint64) * kept)  # 0 where a row does not count: public to both servers
+        self.count(kept)
+
+    def check_content(self, *, consumer: str) -> None:
+        """The hash is of what no server reads: it is the consumer's word."""
+
+    def blocks(self) -> Iterator[tuple[Elements, Elements]]:
+        """Masked rows, and this server's shares of their labels."""
+        masked, labels = np.concatenate(self._masked), np.concatenate(self._labels)
+        for rows in self.plan.blocks:
+            yield f.contiguous(masked[rows]), labels[rows]
+
+    def summed(self, share: Elements) -> None:
+        """Takes this server's share of X^T y; of the rows nothing is kept."""
+        self.sums = f.integers(share)
+        self._masked, self._labels = [], []
+
+
+@dataclass(frozen=True, repr=False)
+class Server:
+    """Steps 4 to 6, at one of the servers.
+
+    Attributes:
+        run: a name that no session had before.
+    """
+
+    me: str
+    other: str
+    active: str
+    dealt: Dealt
+    run: str
+    channel: Channel
+    uniform: UniformInt = system_uniform
+    opened: Opened = field(default_factory=Opened)
+
+    async def sum_of(self, tally: SharedRowsTally) -> Elements:
+        """This server's share of X^T y, (n_columns,).
+
+        Raises:
+            MalformedMessage: a row is longer than the norm bound, or the other server does not do what it should.
+            MacCheckFailed: a number was opened otherwise than it was dealt.
+        """
+        if tally.plan != self.dealt.plan:
+            raise MalformedMessage(
+                culprit=self.active, field="n_rows", reason="masks were dealt for other rows", step="AggregateOpen"
+            )
+        blocks = list(tally.blocks())
+        await self._check_lengths([masked for masked, _ in blocks])
+        return await self._sum(blocks)
+
+    async def _check_lengths(self, masked: list[Elements]) -> None:
+        verifier, plan = self.dealt.verifier, self.dealt.plan
+        for rows in masked:
+            self.opened.hear(rows)
+        signs = await self._draw("signs")
+        await self.channel.send(self.active, Challenge(signs.octets))
+        bits = [await self._masked_bits() for _ in masked]
+        coefficients = await self._draw("coefficients")
+        parts = []
+        for block, rows in enumerate(masked):
+            dealt = self.dealt.rows(block)
+            each = coefficients.elements(f"rows/{block}", (len(rows),))
+            parts.append(verifier.of_rows(each, rows, dealt["mask"], dealt["square"]))
+            sums = verifier.projections(short_rows.signs_of(signs, plan, block), rows, dealt["mask"])
+            given = self.dealt.bits(block)
+            parts.append(verifier.of_bits(coefficients, f"block {block}", sums, bits[block], given))
+        await self._require_zero(parts)
+
+    async def _masked_bits(self) -> Elements:
+        shape = (short_rows.PROJECTIONS, self.dealt.plan.bits + 1)
+        bits = (await self.channel.receive(self.active, MaskedInput)).values
+        if bits.shape != (shape[0] * shape[1],):
+            raise MalformedMessage(
+                culprit=self.active, field="values", reason="have a wrong length", step="MaskedInput"
+            )
+        self.opened.hear(bits)
+        return bits.reshape(shape)
+
+    async def _draw(self, what: str) -> Seed:
+        """That neither chose, once both have heard the same."""
+        context, holder = f"{self.run}/{what}".encode(), self.dealt.verifier.holder
+        others = [self.other]
+        return await run_check(
+            self.opened, holder, self.me, others, context, self.channel, self.uniform, lambda _begun: None
+        )
+
+    async def _require_zero(self, parts: Sequence[Share]) -> None:
+        total, *rest = parts
+        for part in rest:
+            total = total + part
+        told = await told_by_all(OpenedShares(total.value), [self.other], OpenedShares, self.channel)
+        theirs = told[self.other].values
+        if theirs.shape != (1,):
+            raise MalformedMessage(culprit=self.other, field="values", reason="is not one element", step="OpenedShares")
+        value = f.add(total.value, theirs)
+        self.opened.add(value, total)
+        await self._draw("zero")
+        if value.any():
+            raise MalformedMessage(
+                culprit=self.active, field="rows", reason="are longer than the norm bound", step="MaskedRows"
+            )
+
+    async def _sum(self, blocks: list[tuple[Elements, Elements]]) -> Elements:
+        """X^T y = D^T e + R^T e + D^T s + R^T s, with D, e public and R, s, R^T s in shares."""
+        dealt = [self.dealt.labels(block) for block in range(len(blocks))]
+        mine = [f.subtract(labels, own["mask"].value) for (_, labels), own in zip(blocks, dealt, strict=True)]
+        whole = np.concatenate(mine)
+        await _send_pieces(self.other, OpenedShares, whole, self.channel)
+        masked_labels = f.add(whole, await _receive_pieces(self.other, OpenedShares, len(whole), self.channel))
+        columns, first = slice(0, self.dealt.plan.n_columns), self.dealt.place == 0
+        total = f.elements(np.zeros(self.dealt.plan.n_columns, np.int64))
+        for block, ((rows, _), rows_of_block) in enumerate(zip(blocks, self.dealt.plan.blocks, strict=True)):
+            e, d = masked_labels[rows_of_block], f.contiguous(rows[:, columns])
+            masks = self.dealt.rows(block)["mask"].columns(columns).value
+            parts = [total, f.transposed_times(masks, e), f.transposed_times(d, dealt[block]["mask"].value)]
+            parts += [dealt[block]["product"].value, *([f.transposed_times(d, e)] if first else [])]
+            total = f.total(parts)
+        return total
+
+
+def require_tally(tally: Tally) -> SharedRowsTally:
+    """Raises LocalProtocolError: it is of rows that are not hidden in shares."""
+    if not isinstance(tally, SharedRowsTally):
+        raise LocalProtocolError("these rows are not in shares")
+    return tally

@@ -1,0 +1,186 @@
+"""A regression fitted to released labels: standardise, then weights, trees or layers. A readable JSON file, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.label_dp.options import OptionValue, check_options
+from blindfit.algorithms.statistics.label_dp.trees import Layer, Tree, predict_layers
+from blindfit.algorithms.statistics.linear import fields
+from blindfit.algorithms.statistics.linear.fitted_model import LinearModel
+from blindfit.algorithms.statistics.linear.logistic import Floats
+from blindfit.algorithms.statistics.linear.named_columns import Features, check_finite
+from blindfit.algorithms.statistics.linear.scaling import Standardiser
+
+FORMAT = "blindfit label regression v1"
+FORMS = {
+    "linear": "weights",
+    "ridge": "weights",
+    "lasso": "weights",
+    "elastic-net": "weights",
+    "decision-tree": "trees",
+    "random-forest": "trees",
+    "gradient-boosting": "trees",
+    "mlp": "layers",
+}
+
+
+class Form(Protocol):
+    """What is done with standardised rows."""
+
+    def predict(self, rows: Floats) -> Floats: ...
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Weights:
+    weights: Floats
+    intercept: float
+
+    def predict(self, rows: Floats) -> Floats:
+        return rows @ self.weights + self.intercept
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {
+            "weights": dict(zip(columns, self.weights.tolist(), strict=True)),
+            "intercept": self.intercept,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Weights:
+        weights = np.array(fields.weights_by_name(stored, columns))
+        return cls(weights, fields.number(stored, "intercept"))
+
+
+@dataclass(frozen=True, repr=False)
+class Trees:
+    """base + scale * (the sum of what the trees say)."""
+
+    trees: tuple[Tree, ...]
+    base: float
+    scale: float
+
+    def predict(self, rows: Floats) -> Floats:
+        single = rows.astype(np.float32)
+        total = np.zeros(len(rows))
+        for tree in self.trees:
+            total += tree.predict(single)
+        return self.base + self.scale * total
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {"base": self.base, "scale": self.scale, "trees": [tree.to_dict(columns) for tree in self.trees]}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Trees:
+        trees = tuple(Tree.from_dict(tree, columns) for tree in _tables(stored, "trees"))
+        return cls(trees, fields.number(stored, "base"), fields.number(stored, "scale"))
+
+
+@dataclass(frozen=True, repr=False)
+class Layers:
+    layers: tuple[Layer, ...]
+
+    def predict(self, rows: Floats) -> Floats:
+        return predict_layers(self.layers, rows)
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002 - inputs are in the columns' order
+        return {"layers": [layer.to_dict() for layer in self.layers]}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Layers:
+        layers: list[Layer] = []
+        for table in _tables(stored, "layers"):
+            layers.append(Layer.from_dict(table, len(layers[-1].bias) if layers else len(columns)))
+        if len(layers[-1].bias) != 1:
+            raise DataError("layers: the last one has more than one output")
+        return cls(tuple(layers))
+
+
+def _tables(stored: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = stored.get(name)
+    if not isinstance(found, list) or not found or not all(isinstance(table, Mapping) for table in found):
+        raise DataError(f"{name}: missing or not a list of tables")
+    return found
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], Form]] = {
+    "weights": Weights.from_dict,
+    "trees": Trees.from_dict,
+    "layers": Layers.from_dict,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class LabelRegressionModel(LinearModel):
+    """Args:
+    standardiser: of the raw features.
+    regressor, options: what was fitted, with every option.
+    debiased: the labels that it was fitted to had the mechanism's bias removed.
+    privacy: what its file says of it.
+    """
+
+    standardiser: Standardiser
+    regressor: str
+    options: Mapping[str, OptionValue]
+    debiased: bool
+    form: Form
+    privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def standardised_weights(self) -> tuple[Floats, float]:
+        """Raises AttributeError: of trees, as scikit-learn's have no coef_."""
+        if not isinstance(self.form, Weights):
+            raise AttributeError(f"a {self.regressor} has no coef_: it is no linear model")
+        return self.form.weights, self.form.intercept
+
+    def predict(self, features: Features) -> Floats:
+        """(n, columns) raw features -> (n,) labels.
+
+        Args:
+            features: a table, of which other columns are ignored, or an array in the order of the model's columns.
+
+        Raises:
+            DataError: a column is missing or comes twice, or a feature is not finite.
+        """
+        rows = self.standardiser.transform(features)
+        check_finite(rows, columns=self.standardiser.kept_columns)
+        return self.form.predict(rows)
+
+    @property
+    def feature_weights(self) -> dict[str, float] | None:
+        """By name, for standardised features; None where there are none."""
+        if not isinstance(self.form, Weights):
+            return None
+        return dict(zip(self.standardiser.kept_columns, self.form.weights.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "regressor": self.regressor,
+            "options": dict(self.options),
+            "debiased": self.debiased,
+            "standardiser": self.standardiser.to_dict(),
+            **self.form.to_dict(self.standardiser.kept_columns),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> LabelRegressionModel:
+        """Raises:
+        DataError: names the field that is missing or not what it must be.
+        """
+        fields.check_format(stored, FORMAT)
+        regressor = fields.text(stored, "regressor")
+        try:
+            options = check_options(regressor, fields.table(stored, "options"))
+        except ConfigError as error:
+            raise DataError(error.message, hint=error.hint) from None
+        if type(stored.get("debiased")) is not bool:
+            raise DataError("debiased: neither true nor false")
+        standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
+        form = _READERS[FORMS[regressor]](stored, standardiser.kept_columns)
+        return cls(standardiser, regressor, options, stored["debiased"], form, fields.optional_table(stored, "privacy"))

@@ -1,0 +1,183 @@
+"""A logistic model fitted to public rows, as the start of a private fit, or what it shrinks towards.
+
+For a convex fit that runs to its optimum a warm start changes nothing: there pre-training acts as shrinkage towards the
+public weights. Noisy gradient descent does not run to its optimum, so there the start counts.
+
+The file (`to_json`, `from_json`) holds names, means, standard deviations and weights; no row of the public data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blindfit.algorithms.columns.record import TableRecord
+from blindfit.algorithms.digest_format import DigestFormat
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.statistics.linear import fields, solvers
+from blindfit.algorithms.statistics.linear.logistic import Floats, RealRows, weighted_aggregate
+from blindfit.algorithms.statistics.linear.named_columns import Features, in_order, names_in, record_of
+from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
+from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.standardised_logistic import StandardisedLogistic
+
+FORMAT = "blindfit-pretrained-1"
+DIGEST = DigestFormat()
+"""How fields of a model are written in its identity."""
+
+
+class Pretrained(StandardisedLogistic):
+    """Its standardiser is of the public rows."""
+
+    def raw_weights(self) -> tuple[dict[str, float], float]:
+        """By name, and the intercept, for features as they were read."""
+        return self.standardiser.raw_weights(self.weights, self.intercept)
+
+    def weights_for(self, standardiser: Standardiser, *, intercept: bool = True) -> Floats:
+        """The same model for rows of another standardiser: its kept columns in their order, then the intercept.
+
+        Raises:
+            DataError: the features are not the same, or a weight overflows.
+        """
+        self.check_columns(standardiser.columns, standardiser.table)
+        raw, constant = self.raw_weights()
+        names = standardiser.kept_columns
+        weights = [raw[name] * std for name, std in zip(names, standardiser.std, strict=True)]
+        constant += sum(raw[name] * mean for name, mean in zip(names, standardiser.mean, strict=True))
+        converted = np.array([*weights, constant] if intercept else weights)
+        if not np.isfinite(converted).all():
+            raise DataError("the pre-trained model's weights overflow in the scale of these rows")
+        return converted
+
+    def in_order(self, columns: Sequence[str]) -> Pretrained:
+        """The same model for the same features in another order.
+
+        Raises:
+            DataError: the features are not the same.
+        """
+        self.check_columns(columns)
+        scaler = self.standardiser
+        by_name = dict(zip(scaler.kept_columns, zip(scaler.mean, scaler.std, self.weights, strict=True), strict=True))
+        kept = tuple(j for j, name in enumerate(columns) if name in by_name)
+        mean, std, weights = zip(*(by_name[columns[j]] for j in kept), strict=True)
+        return Pretrained(Standardiser(tuple(columns), kept, mean, std, scaler.table), weights, self.intercept)
+
+    def check_columns(self, columns: Sequence[str], table: TableRecord | None = None) -> None:
+        """Check that these are the model's features, in whatever order.
+
+        Args:
+            table: what they are made of, where that is known.
+
+        Raises:
+            DataError: there are others, or they are of another kind.
+        """
+        missing, foreign = sorted(set(columns) - set(self.columns)), sorted(set(self.columns) - set(columns))
+        if missing or foreign:
+            said = [f"{text} {', '.join(names)}" for text, names in (("it lacks", missing), ("only it has", foreign))
+                    if names]  # fmt: skip
+            raise DataError(
+                f"the pre-trained model has other features than the data: {'; '.join(said)}",
+                hint="fit it to the same columns, under the same names",
+            )
+        if table is None or self.standardiser.table is None:
+            return
+        for name in columns:
+            mine, theirs = self.standardiser.table.behind[name].kind, table.behind[name].kind
+            if mine != theirs and {mine, theirs} != {"number", "boolean"}:
+                raise DataError(
+                    f"the pre-trained model reads {name} as a {mine}, and the data have a {theirs}",
+                    hint="fit it to the same columns, described in the same way",
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "standardiser": self.standardiser.to_dict(),
+            "weights": dict(zip(self.standardiser.kept_columns, self.weights, strict=True)),
+            "intercept": self.intercept,
+        }
+
+    def to_json(self) -> str:
+        return _encoded(self.to_dict())
+
+    def identity(self) -> str:
+        """Return the text that tells one model from another in a digest."""
+        return _encoded(DIGEST.fields(self.to_dict()))
+
+    @classmethod
+    def from_json(cls, content: str | bytes) -> Pretrained:
+        """Raises DataError: what the first wrong field is."""
+        try:
+            stored = json.loads(content)
+        except (ValueError, RecursionError):
+            raise DataError("not JSON") from None
+        return cls.from_dict(stored)
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Pretrained:
+        """Raises DataError: what the first wrong field is."""
+        fields.check_format(stored, FORMAT)
+        unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept"})
+        if unknown:
+            raise DataError(f"unknown: {', '.join(unknown)}")
+        standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
+        weights = fields.weights(stored, standardiser.kept_columns)
+        return cls(standardiser, weights, fields.number(stored, "intercept"))
+
+
+def _encoded(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def pretrain(
+    features: Features,
+    labels: ArrayLike,
+    *,
+    columns: Sequence[str] | None = None,
+    table: TableRecord | None = None,
+    l2: float | None = None,
+) -> Pretrained:
+    """Fit public rows to their optimum; they have no privacy afterwards.
+
+    Args:
+        labels: 0 or 1.
+        features: a table of numbers, booleans and dates, or an array of numbers.
+        columns: of a table, which are taken and in which order, all by default; the names of an array's, x0, x1, ... by
+            default.
+        table: of an array, what its columns were made of; None: of numbers. A table's types say it.
+        l2: of standardised features, the intercept left alone; 1 / (number of rows) by default.
+
+    Raises:
+        DataError: a column is missing; rows that cannot be fitted: a value that is not finite, a label that is neither
+            0 nor 1, one class.
+    """
+    if (own := names_in(features)) is not None:
+        columns = own if columns is None else columns
+        table = record_of(features, columns)
+        features = in_order(features, columns, table)
+    standardiser = Standardiser.fit([features], columns, table=table).require_columns()
+    rows = RealRows(append_constant(standardiser.transform(features)))
+    happened = _checked_labels(labels, rows.n_rows)
+    found = solvers.fit(
+        rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)
+    )
+    if not found.converged:
+        raise DataError(f"the public rows have no finite fit: {found.reason}", hint="set l2 above 0")
+    *weights, intercept = map(float, found.weights)
+    return Pretrained(standardiser, tuple(weights), intercept)
+
+
+def _checked_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
+    given = np.asarray(labels)
+    if given.shape != (n_rows,):
+        raise DataError(f"{n_rows} public rows need as many labels, not shape {given.shape}")
+    if not np.isin(given, (0, 1)).all():
+        raise DataError(f"public row {int(np.argmin(np.isin(given, (0, 1))))}: the label is neither 0 nor 1")
+    happened = given.astype(bool)
+    if happened.all() or not happened.any():
+        raise DataError("the public rows have one class only: there is nothing to learn from them")
+    return happened

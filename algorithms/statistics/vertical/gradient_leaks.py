@@ -1,0 +1,387 @@
+"""What gradients would give away: each party shortens rows of its own that stand out, and the rest is checked before a
+training, on what is public, as a refusal that hangs on rows would tell of them.
+
+A party sees X_S^T w of each batch S: k numbers about s residuals, -b y + n + 2 a z of others. Every rule keeps k small
+beside s, as a whole or row by row, or keeps what is seen from being exact. docs/gradients.md has the attacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, least_batch_rows, rows_of_batches
+from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+Flag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
+
+# At leverage h and jitter .25 an otherwise unknown label is guessed right with probability
+# Phi(h / sqrt(h (1 - h) + h / 4)): .69 at .25, .79 at .5, .89 at .75, .98 at 1.
+MOST_LEVERAGE = 0.5
+# Lattices need nearly as many bits of equations as there are labels; a quarter leaves them none to find.
+MOST_BITS_PER_ROW = 1 / 4
+# k columns show k / s of the residuals' variance: a quarter is AUC .76 on labels that nothing else tells, and 4 k
+# rows are what label bits ask for as well (4.6 k at jitter .25).
+LEAST_ROWS_PER_COLUMN = 4
+# Of slots that match: a party's rows and labels are hidden by so many of a batch, unless a flag says more.
+MOST_MATCH_RATE = 0.5
+# In units of the features, on a batch's sum. After 50 epochs a partner of 20 columns has 20 bits, at worst of 20 data
+# sets 27, about a binary column of 128 rows that tells the label in 19 of 20; with a tenth of it 74, at worst 86.
+LEAST_NOISE = 1.0
+# Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node, and so
+# is whether it has fallen, told to all who train in shares.
+LEAST_HOLD_OUT_ROWS = 11
+# Two rows that are alone in a direction have leverage .5 each, however short they are, and a little more from the
+# others: without slack they would be shortened to nothing. (.80 in place of .79.)
+SLACK = 0.02
+ALONE = 1e-9  # 1 - leverage below this is float error
+MOST_ROUNDS = 1000
+LABEL_BITS = "label bits"
+MOST_JITTER = 2.0  # that a job may ask for
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Something unsafe that follows from public facts.
+
+    Attributes:
+        rule: the check that found it.
+        text: one line: what is unsafe. No id, no value of a column.
+        advice: one line: what to change.
+        flag: the value of taylor.unsafe that allows it.
+        party: the party whose columns it concerns; empty if it concerns the whole job.
+    """
+
+    rule: str
+    text: str
+    advice: str
+    flag: Flag
+    party: str = ""
+
+    def __str__(self) -> str:
+        return f'{self.text}: {self.advice}; taylor.unsafe = ["{self.flag}"] allows it'
+
+
+# --- a party's own rows -------------------------------------------------------------------------------------
+
+
+def _effective(found: Floats, match_rate: float) -> Floats:
+    """Leverage when the other rows' x x^T counts only in part: q / (q + rate), q = h / (1 - h)."""
+    if not 0 < match_rate <= 1:
+        raise RangeError(f"match_rate must be above 0 and at most 1, not {match_rate}")
+    return np.asarray(found / (found + match_rate * np.maximum(1 - found, 0.0) + (found == 0)))
+
+
+def shorten_rows(
+    columns: Floats, batches: Sequence[Rows], *, most: float = MOST_LEVERAGE, match_rate: float = 1.0
+) -> tuple[Floats, int]:
+    """The columns with every row that stands out in its batch shortened until it no longer does; how many were.
+
+    Such a row keeps its direction; one that is alone in a direction becomes 0, and so does a whole batch of which all
+    rows stand out, which `check_rows_against_features` refuses beforehand. It looks at this party's columns alone, so
+    it tells nothing of labels.
+
+    Args:
+        columns: (n, k) of this party, as it trains on them.
+        match_rate: the share of rows that count (a mask hides which): the others do not hide a row.
+
+    Source: Cohen, Lee, Musco, Musco, Peng, Sidford 2015 (arXiv 1408.5099), Theorem 2: at most k / most rows need it.
+        Bounded influence, as in Mallows' regression.
+    """
+    short = columns.copy()
+    for batch in batches:
+        short[batch] *= _factors(columns[batch], most, match_rate)[:, None]
+    return short, int((short != columns).any(axis=1).sum())
+
+
+def _limit(most: float, match_rate: float) -> float:
+    """Of q = h / (1 - h)."""
+    return most * match_rate / (1 - most)
+
+
+def _factors(columns: Floats, most: float, match_rate: float) -> Floats:
+    """(rows,) from 0 to 1; all 0 where others would be nearly 0.
+
+    A row of q = h / (1 - h) that is made c times as long has c^2 q. Each that stands out goes to the limit, again and
+    again, because shortening one makes others stand out.
+    """
+    limit = _limit(most, match_rate)
+    factors = np.ones(len(columns))
+    for _ in range(MOST_ROUNDS):
+        found = leverages(columns * factors[:, None])
+        out = _effective(found, match_rate) > most + SLACK
+        if not out.any():
+            return factors
+        rest = 1 - found[out]
+        alone = rest < ALONE
+        if not alone.any() and found.sum() > len(columns) * limit / (1 + limit):  # their sum is the rank
+            break
+        factors[out] *= np.where(alone, 0.0, np.sqrt(limit * np.maximum(rest, 0.0) / np.maximum(found[out], ALONE)))
+    return np.zeros(len(columns))
+
+
+# --- what is public -----------------------------------------------------------------------------------------
+
+
+def check_noise(noise_std: float, *, least: float = LEAST_NOISE) -> list[Leak]:
+    """Check the key node's noise on each coordinate of a batch's sum.
+
+    Whether a party has a column of few values, which little noise would reveal, is not asked: the answer would reveal
+    something about the column.
+    """
+    if noise_std >= least:
+        return []
+    return [
+        Leak(
+            "gradient noise",
+            f"with noise of {noise_std:g} a partner could read a column of few values from differences of gradients",
+            f"set taylor.gradient_noise = {least:g}, or more",
+            "no-gradient-noise",
+        )
+    ]
+
+
+def check_jitter(jitter: float) -> list[Leak]:
+    """Check that labels have jitter."""
+    if jitter > 0:
+        return []
+    text = "without jitter the first gradients give away every label of a batch"
+    return [Leak(LABEL_BITS, text, "set taylor.jitter = 0.25", "no-jitter")]
+
+
+def rows_that_count(batch_rows: int, match_rate: float) -> int:
+    """Return how many rows of a batch match at least, as far as anybody but the key node knows."""
+    return max(1, int(batch_rows * match_rate))
+
+
+def rows_for_features(n_columns: int, match_rate: float = 1.0) -> int:
+    """Return how many rows each batch needs beside the columns of one party.
+
+    With nearly as many columns as rows its gradient is the residuals themselves. Leverages add up to the rank: so many
+    rows can have one at the limit each, where only a share of them counts.
+    """
+    at_limit = _limit(MOST_LEVERAGE, match_rate)
+    return math.ceil(max(LEAST_ROWS_PER_COLUMN, (1 + at_limit) / at_limit) * n_columns)
+
+
+def rows_for_labels(n_columns: int, jitter: float, match_rate: float = 1.0) -> int:
+    """Return how many rows each batch needs beside the columns of all passive parties, who may put together what they
+    see. Only the share `match_rate` of the rows has labels that count.
+    """
+    counted = math.ceil(label_bits(n_columns, jitter) / MOST_BITS_PER_ROW)
+    rows = max(1, int(counted / match_rate) - 1)
+    while rows_that_count(rows, match_rate) < counted:
+        rows += 1
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """The rules about the rows of a batch that a job must pass, all at once.
+
+    Attributes:
+        match_rate: the share of rows that count.
+        jitter: the standard deviation of the labels' jitter.
+        features: whether the columns of each party are checked. A flag of the job may allow any number.
+        labels: whether the columns of all passive parties are checked. A flag, or label DP, takes the rule's place.
+    """
+
+    match_rate: float
+    jitter: float
+    features: bool = True
+    labels: bool = True
+
+    def needed(self, columns: Sequence[int]) -> int:
+        """Return how many rows each batch needs.
+
+        Args:
+            columns: the number of columns of each party, the active party first.
+        """
+        needed = [rows_for_features(own, self.match_rate) for own in columns] if self.features else []
+        if self.labels and self.jitter > 0:
+            needed.append(rows_for_labels(sum(columns[1:]), self.jitter, self.match_rate))
+        return max(needed, default=1)
+
+
+def check_batches(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
+    """Check the smallest batch against the columns of each party, and against those of all passive parties together.
+
+    Args:
+        columns: the number of columns of each party, the active party first.
+    """
+    return [*_check_features(columns, plan, rules), *_check_labels(columns, plan, rules)]
+
+
+def _check_features(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
+    leaks, smallest = [], min(map(len, plan.batches))
+
+    def needed_with(party: str, own: int) -> int:
+        return rules.needed([own if name == party else count for name, count in columns.items()])
+
+    for party, own in columns.items():
+        if smallest >= rows_for_features(own, rules.match_rate):
+            continue
+        fewer = _fewer_columns(own, plan, partial(needed_with, party))
+        advice = _larger_batches(plan, needed_with(party, own), fewer)
+        text = f"{party} has {own} columns, which are too many for a batch of {smallest} rows"
+        leaks.append(Leak("rows against features", text, advice, "leverage", party))
+    return leaks
+
+
+def _check_labels(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
+    passive, jitter, rate = sum(list(columns.values())[1:]), rules.jitter, rules.match_rate
+    rows = rows_that_count(min(map(len, plan.batches)), rate)
+    bits, most = label_bits(passive, jitter), rows * MOST_BITS_PER_ROW
+    if jitter <= 0 or bits <= most:
+        return []
+    more = _more_jitter(passive, rows_that_count(_one_batch(plan), rate), jitter)
+    fewer = _fewer_columns(passive, plan, lambda count: rows_for_labels(count, jitter, rate))
+    needed = rules.needed(list(columns.values()))
+    advice = _larger_batches(plan, needed, more + fewer, _more_jitter(passive, rows, jitter))
+    text = (
+        f"the {passive} columns of all passive parties could give away {bits:.0f} bits about the {rows} labels of a "
+        f"batch (at most {most:.0f})"
+    )
+    return [Leak(LABEL_BITS, text, advice, "label-bits")]
+
+
+def _larger_batches(plan: RowPlan, needed: int, with_one: Sequence[str], instead: Sequence[str] = ()) -> str:
+    """Return what to change so that every batch has `needed` rows.
+
+    Args:
+        with_one: what to change besides, where no batch size is enough, but one batch of all rows would be.
+        instead: what to change instead, where a batch size is enough.
+    """
+    train = len(plan.train)
+    if batch_rows := least_batch_rows(train, needed):
+        return " or ".join([f"set taylor.batch_rows = {batch_rows}", *instead])
+    largest = max(2, min(train, MOST_BATCH_ROWS))
+    ways = [f"set taylor.batch_rows = {largest} and {change}" for change in with_one]
+    ways += [f"set {change}" for change in _fewer_test_rows(plan, needed)]
+    return "; or ".join([f"no taylor.batch_rows is enough for {train} training rows", *ways, "use more rows"])
+
+
+def _one_batch(plan: RowPlan) -> int:
+    """Return the rows of the smallest batch if a job asks for the largest batches."""
+    return min(rows_of_batches(len(plan.train), min(len(plan.train), MOST_BATCH_ROWS)))
+
+
+def _fewer_columns(n_columns: int, plan: RowPlan, needed: Callable[[int], int]) -> list[str]:
+    """Return with how many columns the largest batches would pass; nothing if that is with none or with all."""
+    room = _one_batch(plan)
+    most = next((fewer for fewer in range(n_columns, 0, -1) if needed(fewer) <= room), 0)
+    return [f"use at most {most} of these columns"] if 0 < most < n_columns else []
+
+
+def _more_jitter(n_columns: int, rows: int, jitter: float) -> list[str]:
+    """Return with which jitter a batch of so many rows would pass, in steps of 0.01; nothing if that is with none."""
+    squeezed = 2.0 ** min(2 * MOST_BITS_PER_ROW * rows / n_columns, 1000.0) - 1
+    more = math.ceil(50 / math.sqrt(squeezed)) / 100 if squeezed > 0 else math.inf
+    while more <= MOST_JITTER and label_bits(n_columns, more) > rows * MOST_BITS_PER_ROW:
+        more = round(more + 0.01, 2)
+    return [f"taylor.jitter = {more:g}"] if jitter < more <= MOST_JITTER else []
+
+
+def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
+    """Return with which fraction of test rows, and which batch size, enough rows would be trained on, if with any."""
+    rows = len(plan.train) + len(plan.validation) + len(plan.test)
+    to_spare = rows - len(plan.validation) - needed
+    if not len(plan.test) or to_spare < 0:
+        return []
+    fraction = to_spare * 100 // rows / 100
+    fraction = fraction if round(rows * fraction) >= LEAST_HOLD_OUT_ROWS else 0.0
+    batch_rows = least_batch_rows(rows - len(plan.validation) - round(rows * fraction), needed)
+    return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
+
+
+def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
+    """Return how many bits of a label a layout of batches gives away at most: one without jitter."""
+    return min(1.0, label_bits(n_columns, jitter) / batch_rows) if jitter > 0 else 1.0
+
+
+def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
+    """Check all layouts of batches in which the same labels are trained on.
+
+    The text is the same whatever was before: other parties read it, and need not have been there.
+    """
+    if sum(before) + share <= MOST_BITS_PER_ROW:
+        return []
+    return [
+        Leak(
+            LABEL_BITS,
+            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
+            "each label",
+            "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
+            "label-bits",
+        )
+    ]
+
+
+def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
+    """AUC of the best linear guess, from one kept batch, at labels that nothing else tells; .5 is a coin.
+
+    Label and noise project on n_columns of batch_rows dimensions: the guess of row i has mean h y_i and variance
+    h (1 - h) + 4 jitter^2 h, with h = n_columns / batch_rows.
+    """
+    from scipy.special import ndtr
+
+    h = min(1.0, n_columns / batch_rows)
+    variance = h * (1 - h) + 4 * jitter**2 * h
+    return float(ndtr(math.sqrt(2) * h / math.sqrt(variance))) if variance else 1.0 if h else 0.5
+
+
+def check_match_rate(match_rate: float, *, linked: bool) -> list[Leak]:
+    """Check the match rate of a job, which its proposer chooses. Only the key node knows whether it is so."""
+    if not linked or match_rate <= MOST_MATCH_RATE:
+        return []
+    text = f"nobody knows align.match_rate = {match_rate:g} beforehand, and where fewer slots match rows stand out"
+    return [Leak("match rate", text, f"set align.match_rate = {MOST_MATCH_RATE:g}, or less", "leverage")]
+
+
+def check_hold_out(rows: int, of: int) -> list[Leak]:
+    """Check the number of hold-out rows, whose loss the key node reads in every epoch; 0 rows have none.
+
+    Args:
+        of: the number of all rows.
+    """
+    return _few(rows, of, "hold-out", "the key node would see the loss", "taylor.validation_fraction")
+
+
+def check_test(rows: int, of: int) -> list[Leak]:
+    """Check the number of test rows, whose figures are in the coordinator's report; 0 rows have none.
+
+    Args:
+        of: the number of all rows.
+    """
+    return _few(rows, of, "test rows", "the coordinator would see the figures", "split.test_fraction")
+
+
+def _few(rows: int, of: int, rule: str, who: str, option: str) -> list[Leak]:
+    if rows == 0 or rows >= LEAST_HOLD_OUT_ROWS:
+        return []
+    enough = math.ceil(100 * LEAST_HOLD_OUT_ROWS / of) / 100
+    text = f"{who} of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS})"
+    return [Leak(rule, text, f"set {option} = {enough:g}, or more, or {option} = 0", "small-hold-out")]
+
+
+def check_class_weights(weighted: bool) -> list[Leak]:
+    """Check that no class weights are asked for.
+
+    A residual is c (z/4 - y/2 + jitter): its weight c follows from the label, and multiplies the score, which moves.
+    In differences of gradients jitter cancels, and labels stay.
+    """
+    if not weighted:
+        return []
+    text = "with class weights differences of gradients show labels, whatever jitter is"
+    advice = 'set taylor.class_weights = "none", and lower taylor.threshold'
+    return [Leak("class weights", text, advice, "class-weights")]

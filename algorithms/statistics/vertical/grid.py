@@ -1,0 +1,213 @@
+"""What every party of a Taylor training agrees on beforehand: which rows are for what, and on which grids numbers lie.
+
+All of it follows from public parameters alone, so that every party derives the same and every bound is known before
+the first ciphertext.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.fixed_point import MAX_BITS
+from blindfit.algorithms.statistics.vertical.loss import LOSSES, TaylorLoss
+from blindfit.algorithms.statistics.vertical.row_plan import Rows
+
+HIDING_BITS = 40
+SCORE_TERM_BOUND = 64  # of one party's 2 a z: beyond it a model has long diverged
+LABEL_TERM_BOUND = 16  # of b y and its jitter
+LABEL_BOUND = 8.0  # of y; numbers further out, in standard deviations, are clipped
+MOST_ROWS = 2**26
+MOST_BATCH_ROWS = 2**20  # that a job may ask for
+
+
+def rows_of_batches(n_train: int, batch_rows: int) -> list[int]:
+    """Return the rows of each batch, when a job asks for batches of `batch_rows` and trains on `n_train` rows.
+
+    A small batch reveals more about each row. So the rows that are left over join the last batch. If they are half a
+    batch or more, they make one more batch, and all batches get nearly equal sizes.
+    """
+    whole, left = divmod(n_train, batch_rows)
+    if whole and left < batch_rows / 2:
+        return [batch_rows] * (whole - 1) + [batch_rows + left]
+    each, larger = divmod(n_train, whole + 1)
+    return [each + 1] * larger + [each] * (whole + 1 - larger)
+
+
+def least_batch_rows(n_train: int, needed: int) -> int | None:
+    """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if there is none.
+
+    At most m = n_train // needed batches fit, and there are no more than m if n_train / batch_rows < m + 1/2. Then the
+    smallest batch has n_train // m rows or more, or `batch_rows` rows beside others. Any larger `batch_rows` serves as
+    well.
+    """
+    most_batches = n_train // needed
+    if not most_batches:
+        return None
+    batch_rows = max(2 * n_train // (2 * most_batches + 1) + 1, 2 if most_batches == 1 else needed)
+    return batch_rows if batch_rows <= MOST_BATCH_ROWS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Scales in bits and bounds in steps; every plaintext of the protocol lies on one of these.
+
+    Attributes:
+        feature_bits: fraction bits of features, which are clipped to feature_bound.
+        residual_bits: of residuals 2 a z - b y.
+        score_bits, label_bits: of scores and labels in the hold-out loss.
+        factor_bits: of what multiplies a row: 0 for a mask of 0 and 1, 8 for class weights.
+    """
+
+    model: str
+    data_parties: int
+    feature_bits: int = 12
+    feature_bound: float = 8.0
+    residual_bits: int = 20
+    score_bits: int = 24
+    label_bits: int = 16
+    factor_bits: int = 0
+    factor_bound: int = 1  # steps
+
+    @property
+    def loss(self) -> TaylorLoss:
+        return LOSSES[self.model]
+
+    # --- features
+
+    def features(self, reals: npt.ArrayLike) -> Rows:
+        """(n, k) reals -> integers in steps of 2^-feature_bits, clipped."""
+        values = np.asarray(reals, dtype=np.float64)
+        if np.isnan(values).any():
+            raise DataError("a feature is not a number")
+        clipped = np.clip(values, -self.feature_bound, self.feature_bound)
+        return np.rint(np.ldexp(clipped, self.feature_bits)).astype(np.int64)
+
+    @property
+    def feature_steps(self) -> int:
+        """The largest feature, in steps."""
+        return round(math.ldexp(self.feature_bound, self.feature_bits))
+
+    def reals(self, features: Rows) -> npt.NDArray[np.float64]:
+        """What the integers stand for."""
+        return np.ldexp(features.astype(np.float64), -self.feature_bits)
+
+    def scores(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """z of one party's columns."""
+        return self.reals(features) @ weights
+
+    def held_back(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """One party's weights, shrunk where a score of these rows would else pass its bound: where a training diverges
+        the loss is that of weights which the protocol's numbers hold.
+        """
+        largest = float(np.abs(self.scores(features, weights)).max(initial=0.0))
+        return weights * (self.largest_score / max(largest, self.largest_score))
+
+    # --- residuals
+
+    def score_terms(self, scores: npt.NDArray[np.float64]) -> Rows:
+        """2 a z in steps of 2^-residual_bits. What passes the bound is cut: a job that ended there would tell of a row
+        by where it ends.
+        """
+        terms = np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)
+        return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
+
+    def label_terms(self, y: npt.NDArray[np.float64], jitter: npt.NDArray[np.float64]) -> Rows:
+        """-b y + jitter in the same steps; drawn once for each row, and the same in every epoch. What a large jitter
+        takes past the bound is cut: a job does not end by a number that a row happened to draw.
+
+        Raises:
+            RangeError: a label is too large.
+        """
+        if y.size and not float(np.abs(y).max()) <= LABEL_BOUND:
+            raise RangeError(f"a label passes {LABEL_BOUND:g}: labels are standardised and clipped before training")
+        terms = np.clip(-self.loss.cross * y + jitter, -LABEL_TERM_BOUND, LABEL_TERM_BOUND)
+        return np.rint(np.ldexp(terms, self.residual_bits)).astype(np.int64)
+
+    @property
+    def residual_bound(self) -> int:
+        """Of a residual before its factor, in steps."""
+        return self.residual_bound_after(self.data_parties)
+
+    def residual_bound_after(self, parties: int) -> int:
+        """The same once so many parties of the chain have added their terms."""
+        return (parties * SCORE_TERM_BOUND + LABEL_TERM_BOUND) << self.residual_bits
+
+    @property
+    def weighted_residual_bits(self) -> int:
+        return self.residual_bits + self.factor_bits
+
+    # --- gradients
+
+    @property
+    def gradient_bits(self) -> int:
+        """Fraction bits of a sum of features times residuals."""
+        return self.feature_bits + self.weighted_residual_bits
+
+    def gradient_bound(self, batch_rows: int) -> int:
+        return batch_rows * self.feature_steps * self.residual_bound * self.factor_bound
+
+    def hiding_bound(self, batch_rows: int) -> int:
+        """rho is uniform below this: a gradient is hidden up to 2^-40."""
+        return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS)
+
+    def slot_bits(self, batch_rows: int) -> int:
+        """Of a packed gradient with its mask."""
+        return (self.gradient_bound(batch_rows) + self.hiding_bound(batch_rows)).bit_length() + 1
+
+    # --- the hold-out loss
+
+    @property
+    def largest_score(self) -> float:
+        """Of one party."""
+        return SCORE_TERM_BOUND / (2 * self.loss.square)
+
+    @property
+    def score_bound(self) -> int:
+        """The same in steps of 2^-score_bits."""
+        return int(self.largest_score) << self.score_bits
+
+    @property
+    def loss_bits(self) -> int:
+        return 2 * self.score_bits + self.factor_bits
+
+    @property
+    def weight_bits(self) -> int:
+        """Of weights where they multiply encrypted labels."""
+        return 2 * self.score_bits - self.label_bits - self.feature_bits
+
+    def loss_bound(self, rows: int) -> int:
+        """Of the summed loss after any party of the chain, in steps.
+
+        c + b |y z| + a z^2 <= y^2 + y z + z^2 at the bounds, as a, b <= 1; what rounding adds is far below the half of
+        z^2 that a <= 1/2 leaves.
+        """
+        z = self.data_parties * self.score_bound
+        y = LABEL_TERM_BOUND << self.score_bits
+        return rows * self.factor_bound * (z * z + y * z + y * y)
+
+    def partial_loss_bound(self, rows: int, columns: int) -> int:
+        """The same by the operations that make it: what a key must hold."""
+        before = rows * self.factor_bound * self.data_parties * self.score_bound
+        labels = rows * self.feature_steps * self.factor_bound * (LABEL_TERM_BOUND << self.label_bits)
+        return (
+            2 * self.loss_bound(rows) + (SCORE_TERM_BOUND << self.score_bits) * before + (columns << MAX_BITS) * labels
+        )
+
+    def check(self) -> None:
+        """That every number before it is encrypted fits in 62 bits.
+
+        Raises:
+            RangeError: one may not.
+        """
+        z, y = self.largest_score, LABEL_TERM_BOUND
+        loss = math.ceil(self.loss.square * z * z + self.loss.cross * y * z + y * y) << 2 * self.score_bits
+        own = max(self.residual_bound_after(1), self.score_bound, LABEL_TERM_BOUND << self.label_bits)
+        if max(own * self.factor_bound, loss, self.feature_steps << 9) >= 1 << MAX_BITS:
+            raise RangeError(f"a number of the grid needs more than {MAX_BITS} bits", hint="use fewer fraction bits")
+        if self.weight_bits < 1 or self.feature_steps < 1 or self.factor_bound < 1:
+            raise RangeError("the grid leaves no bit for a weight, a feature or a factor")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.protocols.falcon import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from tests.attacks.opened_weights import candidates
 from tests.falcon.project import REPEATABLE, make, table, weights
 from tests.nodes import Nodes

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_squared_error, r2_score
 
 from blindfit.algorithms.protocols.falcon import TestErrors as Errors
-from blindfit.algorithms.protocols.falcon import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.data_party import evaluation_of, held_of
 from blindfit.parties.falcon.settings import FalconJob

@@ -16,10 +16,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOfRange
 from blindfit.algorithms.protocols import falcon
-from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, kept_bits_for, opened_bits
+from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, opened_bits
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train

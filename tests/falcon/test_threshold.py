@@ -40,10 +40,11 @@ from blindfit.algorithms.protocols.falcon.encrypted_descent import (
     OwnRows,
 )
 from blindfit.algorithms.protocols.falcon.messages import DealtKeyShare
-from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, MOST_ROWS, WEIGHT_BITS, kept_bits_for
+from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, MOST_ROWS, WEIGHT_BITS
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.kept import from_state, to_state

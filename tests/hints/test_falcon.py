@@ -10,8 +10,8 @@ from typing import Any
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.protocols.falcon import EncryptedScales, FalconParameters, Noise, check_parameters
 from blindfit.algorithms.sharing.descent_scales import Scales
-from blindfit.algorithms.statistics.vertical.grid import rows_of_batches
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 from tests.each_case import each_case
 from tests.falcon.local import Case, train
 from tests.hints.conftest import vertical, with_columns

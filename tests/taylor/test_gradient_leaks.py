@@ -31,9 +31,9 @@ from blindfit.algorithms.statistics.vertical.gradient_leaks import (
     rows_for_labels,
     shorten_rows,
 )
-from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, Grid, rows_of_batches
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, Grid
 from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
-from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.taylor.leaks import leaks_of
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings, UnsafeFlag

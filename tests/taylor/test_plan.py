@@ -36,9 +36,8 @@ from blindfit.algorithms.statistics.vertical.grid import (
     SCORE_TERM_BOUND,
     Grid,
     least_batch_rows,
-    rows_of_batches,
 )
-from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, suitable_batch_rows
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches, suitable_batch_rows
 from tests.each_case import each_case
 from tests.paillier.tools import LAW, seeded
 from tests.taylor.seats import Case, case_of, held_out_locally, randomisers

@@ -20,7 +20,7 @@ from blindfit.algorithms.protocols.falcon.threshold_seats import ThresholdDataSe
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing.descent_scales import BatchesTooLarge
 from blindfit.algorithms.sharing.prg import SEED_BYTES, Seed
-from blindfit.algorithms.statistics.vertical.grid import rows_of_batches
+from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 
 
 async def deal_seeds(seeds: Sequence[Seed], data_parties: Sequence[str], channel: Channel) -> None:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, least_batch_rows, rows_of_batches
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, least_batch_rows
 from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
-from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

@@ -25,19 +25,6 @@ MOST_ROWS = 2**26
 MOST_BATCH_ROWS = 2**20  # that a job may ask for
 
 
-def rows_of_batches(n_train: int, batch_rows: int) -> list[int]:
-    """Return the rows of each batch, when a job asks for batches of `batch_rows` and trains on `n_train` rows.
-
-    A small batch reveals more about each row. So the rows that are left over join the last batch. If they are half a
-    batch or more, they make one more batch, and all batches get nearly equal sizes.
-    """
-    whole, left = divmod(n_train, batch_rows)
-    if whole and left < batch_rows / 2:
-        return [batch_rows] * (whole - 1) + [batch_rows + left]
-    each, larger = divmod(n_train, whole + 1)
-    return [each + 1] * larger + [each] * (whole + 1 - larger)
-
-
 def least_batch_rows(n_train: int, needed: int) -> int | None:
     """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if there is none.
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.vertical.grid import rows_of_batches
 
 Rows = npt.NDArray[np.int64]
 BATCH_SIZES, LEAST_BATCHES = (512, 256, 128), 4  # the first of which there are so many in an epoch
@@ -79,3 +78,16 @@ class RowPlan:
     @property
     def train(self) -> Rows:
         return np.concatenate(self.batches)
+
+
+def rows_of_batches(n_train: int, batch_rows: int) -> list[int]:
+    """Return the rows of each batch, when a job asks for batches of `batch_rows` and trains on `n_train` rows.
+
+    A small batch reveals more about each row. So the rows that are left over join the last batch. If they are half a
+    batch or more, they make one more batch, and all batches get nearly equal sizes.
+    """
+    whole, left = divmod(n_train, batch_rows)
+    if whole and left < batch_rows / 2:
+        return [batch_rows] * (whole - 1) + [batch_rows + left]
+    each, larger = divmod(n_train, whole + 1)
+    return [each + 1] * larger + [each] * (whole + 1 - larger)

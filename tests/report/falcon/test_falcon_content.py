@@ -11,7 +11,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.protocols.falcon import TestFigures as OpenedFigures
-from blindfit.algorithms.protocols.falcon import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.coordinator.report import write
 from blindfit.coordinator.report.falcon.cautions import cautions_of
 from blindfit.coordinator.report.falcon.figures import Figures, figures_of

@@ -79,7 +79,7 @@ protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
 	@$(BIN)/python docs/protocols_page.py
 
 options-page: $(VENV)/.dev  ## regenerate docs/options.md
-	@$(BIN)/python -m blindfit.coordinator.explain > docs/options.md.new && mv docs/options.md.new docs/options.md
+	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/options.md.new && mv docs/options.md.new docs/options.md
 
 clean:  ## everything that can be made again
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

@@ -48,9 +48,9 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Dealer, Expander
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import launch
 
 REPETITIONS = 3
 BASE = {"rows": 65_536, "features": 100, "parties": 2}

@@ -10,10 +10,10 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.gradients_effort import Effort, mean
+from benchmarks.taylor_epsilons import AS_IT_IS, Pooled, test_figure
 from benchmarks.taylor_privacy import bank, breast
 from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc
 from blindfit.parties.taylor.settings import TaylorJob
-from examples.taylor.epsilons import AS_IT_IS, Pooled, test_figure
 from tests.attacks import least_squares_labels
 from tests.attacks.least_squares_labels import COLUMNS, NONE, STRONG, WEAK
 from tests.attacks.views import DEFAULTS, Setting

@@ -40,9 +40,7 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
 from blindfit.algorithms.randomness import keyed_normals, system_uniform
-from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
-from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, Patience
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
@@ -51,6 +49,8 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import FEATURE_BOUND, Prepared, prepare
 from blindfit.parties.vertical.seats import Seats
+from tests.oracles import taylor as taylor_oracle
+from tests.oracles.taylor import PlainTable, Trained
 
 FILE = Path("housing") / "cal_housing.data"
 ACTIVE, PASSIVE = "bank", "land-office"

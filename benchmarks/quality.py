@@ -39,16 +39,16 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor.calibration import Moments, fit_moments
 from blindfit.algorithms.randomness import keyed_normals
-from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.linear.platt import IDENTITY, fit_platt, out_of_fold
 from blindfit.algorithms.statistics.quality import metrics
-from blindfit.algorithms.statistics.taylor_oracle import PlainTable
-from blindfit.coordinator.whole_table import print_whole
+from blindfit.coordinator.terminal.whole_table import print_whole
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import Prepared, prepare
 from blindfit.parties.vertical.seats import Seats
+from tests.oracles import taylor as taylor_oracle
+from tests.oracles.taylor import PlainTable
 
 PARTIES = ("active", "second", "third")
 SEATS = Seats(PARTIES[0], PARTIES, "notary")

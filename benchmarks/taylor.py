@@ -36,11 +36,11 @@ from benchmarks import growth_plot, machine
 from benchmarks.in_turn import in_turn, median_ratio
 from benchmarks.products import GMP, VECTOR_UNIT, Products, in_microseconds
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
+from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.preflight.taylor.checks import forecast_s
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import launch
+from blindfit.coordinator.taylor.preflight import forecast_s
 
 REPETITIONS = 3
 PRODUCT_GROUPS = 320  # a tenth of a second by GMP: short beside a job, long beside what disturbs it

@@ -2,7 +2,7 @@
 
     python -m benchmarks.taylor_privacy [--data DIR] [--json FILE] [--quick]
 
-1. The figure, simulated on plain numbers (examples/taylor/epsilons.py), medians over orders of the rows and draws of
+1. The figure, simulated on plain numbers (benchmarks/taylor_epsilons.py), medians over orders of the rows and draws of
    the noise, at the defaults: with fresh noise on top of what is kept for each batch, as Blindfit does, and without it
    (taylor.unsafe = ["no-gradient-noise"]), which a partner reads a binary column through; and with noise that is drawn
    in every epoch and composes to the same epsilon, which Blindfit does not do. AUC on DIR/breast (10 + 20 columns, 569
@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import housing, machine, taylor
+from benchmarks.taylor_epsilons import AS_IT_IS, EPSILONS, KEPT_ALONE, WAYS, Pooled, simulate
 from blindfit.parties.taylor.settings import TaylorJob
-from examples.taylor.epsilons import AS_IT_IS, EPSILONS, KEPT_ALONE, WAYS, Pooled, simulate
 
 SMALL_DRAWS, LARGE_DRAWS = 61, 9
 PRIVATE = "[privacy]\nepsilon = 1.0\n"

@@ -44,9 +44,9 @@ from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.fit import fit_released
 from blindfit.algorithms.statistics.walr.model import WALRModel
-from blindfit.coordinator.job import Job, load_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
+from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import launch
 from blindfit.parties.data.source import open_source
 from blindfit.parties.systems import load_party
 from blindfit.parties.walr.reading import prepare_rows

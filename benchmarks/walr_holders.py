@@ -31,10 +31,10 @@ from benchmarks.walr_trust import Floats, generated
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.algorithms.statistics.walr.model import WALRModel
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import launch
+from blindfit.coordinator.running.session import JobSession
 
 HOLDERS = {"one": 1, "two": 2, "four": 4}
 PARTY = """

@@ -39,10 +39,10 @@ from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.walr.model import WALRModel
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import launch
-from blindfit.coordinator.split_labels import split_labels
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.operator.split_labels import split_labels
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import launch
 from blindfit.parties.systems import load_party
 
 ROLES = {"active": "active", "one": "measurement", "east": "measurement", "west": "measurement", "notary": "key-node"}

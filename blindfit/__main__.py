@@ -13,7 +13,7 @@ if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):
 
 
 def main() -> None:
-    from blindfit.coordinator.cli import main as run
+    from blindfit.coordinator.cli.main import main as run
 
     run()
 

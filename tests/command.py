@@ -24,7 +24,8 @@ from unittest import mock
 
 import typer.main
 
-from blindfit.coordinator import cli, launcher
+from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.running import launcher
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
 from tests.fork_server import FULL_SIZE_KEYS, PRELOADED, forks

@@ -16,7 +16,7 @@ from unittest import mock
 PRELOADED = [
     "tests.no_collector",
     "blindfit.parties.measurement.fitting",
-    "blindfit.coordinator.cli",
+    "blindfit.coordinator.cli.main",
     "blindfit.parties.node",
     *(f"blindfit.parties.{seat}" for seat in ("walr.consumer", "label_dp.consumer", "dp_lr.trainer")),
     *(f"blindfit.parties.{seat}" for seat in ("taylor.data_party", "taylor.key_node", "measurement.seat")),

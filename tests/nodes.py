@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blindfit.coordinator.job import Job, load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity import authority
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party

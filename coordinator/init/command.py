@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import json_output
 from blindfit.coordinator.init import files, guess
 from blindfit.coordinator.init.files import EPSILON, KEY_NODE, Seat
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.report.wording import counted
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.systems import load_party
 
 Kind = Literal["vertical", "walr"]

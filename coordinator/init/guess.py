@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from blindfit.algorithms.columns import values as conversions
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.report.wording import counted
+from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import CsvFile, MissingWords, open_file

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.report.wording import duration
+from blindfit.coordinator.terminal.wording import duration
 
 Level = Literal["ok", "note", "warning", "refuses"]
 SLOW_LINK_BYTES_PER_S = 100e6 / 8

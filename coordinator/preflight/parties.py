@@ -16,12 +16,12 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
-from blindfit.coordinator.job import Job
-from blindfit.coordinator.jobs import addresses_of, coordinator_identity
-from blindfit.coordinator.launcher import party_settings
+from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
-from blindfit.coordinator.report.reading import plain
-from blindfit.coordinator.snapshots import changed, datasets_of, unpublished
+from blindfit.coordinator.running.launcher import party_settings
+from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
+from blindfit.coordinator.running.snapshots import changed, datasets_of, unpublished
+from blindfit.coordinator.terminal.wording import plain
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
 from blindfit.parties.data.urls import without_password

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +12,13 @@ from typing import Any
 from blindfit import __version__
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.kind import Kind
-from blindfit.coordinator.report.kinds import kind_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import read_json
 
 
-def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:
+def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:
     """Args:
     parties_here: whose own report and model are in `out/<name>/`; of the others only their summary is known.
 
@@ -32,9 +31,9 @@ def content_of(session: JobSession, out: Path, parties_here: list[str]) -> dict[
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
         "parties_here": list(parties_here),
-        **_files_here(session.id, out, parties_here, kind_of(session.job.protocol)),
+        **_files_here(session.id, out, parties_here, kind),
     }
-    return _complete(content)
+    return _complete(kind, content)
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
@@ -42,8 +41,11 @@ def _job(job: Job[Any]) -> dict[str, Any]:
     return job.to_dict()
 
 
-def content_of_party(directory: Path) -> dict[str, Any]:
+def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> dict[str, Any]:
     """The same, from what one party wrote into its own directory.
+
+    Args:
+        kind_of: finds the kind of report by the name of its system.
 
     Raises:
         DataError: names the file and what is wrong with it.
@@ -72,7 +74,7 @@ def content_of_party(directory: Path) -> dict[str, Any]:
         }
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DataError(f"{path} is not the report of an active party, nor of a passive one") from None
-    return _complete(content)
+    return _complete(kind, content)
 
 
 def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any]:
@@ -86,9 +88,9 @@ def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any
     }
 
 
-def _complete(content: dict[str, Any]) -> dict[str, Any]:
+def _complete(kind: Kind[Any], content: dict[str, Any]) -> dict[str, Any]:
     check_finite(content, "the report")
-    statement = [asdict(section) for section in kind_of(content["protocol"]).privacy_statement(content)]
+    statement = [asdict(section) for section in kind.privacy_statement(content)]
     return {**content, "privacy_statement": statement}
 
 

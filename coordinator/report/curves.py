@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.quality.intervals import share_interval
 from blindfit.coordinator.report.plots import LINE, MUTED, NEGATIVE, POSITIVE, Plot, figure_of, svg_of
 from blindfit.coordinator.report.reading import read
-from blindfit.coordinator.report.wording import count, percent
+from blindfit.coordinator.terminal.wording import count, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blindfit.coordinator.report.page import Card
-from blindfit.coordinator.report.wording import count
+from blindfit.coordinator.terminal.wording import count
 
 
 @dataclass(frozen=True, kw_only=True)

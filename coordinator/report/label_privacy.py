@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.reading import in_range
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.report.wording import count, counted, figure
+from blindfit.coordinator.terminal.wording import count, counted, figure
 
 MOST_EPSILON = 700.0  # e^epsilon is a number still; a population has 100 at most
 LEAST_BUDGET = 1e-300  # above 0, and what is spent of it is a number

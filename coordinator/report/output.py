@@ -12,9 +12,8 @@ from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
-from blindfit.coordinator.report.kinds import kind_of
-from blindfit.coordinator.report.summary import summary_table
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.terminal.summary_table import summary_table
 from blindfit.parties.files.written import write_file, write_json
 
 
@@ -22,26 +21,27 @@ from blindfit.parties.files.written import write_file, write_json
 class Written:
     """A report that is on the disk."""
 
+    kind: Kind[Any] = field(repr=False)
     json_path: Path
     html_path: Path
     content: Mapping[str, Any] = field(repr=False)
 
     def show(self, console: Console) -> None:
         """The report in short."""
-        kind = kind_of(self.content["protocol"])
+        kind = self.kind
         console.print(summary_table(kind.summary(self.content)))
         for caution in kind.cautions(self.content):
             console.print(Text.assemble(("! ", "bold yellow"), caution))
         console.print(Text(kind.in_short(self.content), style="dim"))
         # A path is for copying: it is neither wrapped nor read as markup.
-        for label, path in self._paths(kind):
+        for label, path in self._paths():
             console.print(Text.assemble((f"{label:<8}", "bold"), str(path)), soft_wrap=True)
 
-    def _paths(self, kind: Kind[Any]) -> Iterator[tuple[str, object]]:
+    def _paths(self) -> Iterator[tuple[str, object]]:
         yield "report", self.html_path
         yield "", self.json_path
-        yield from kind.places(self.content)
-        for place, owner in enumerate(kind.owners(self.content)):
+        yield from self.kind.places(self.content)
+        for place, owner in enumerate(self.kind.owners(self.content)):
             label = "" if place else "model"
             if owner in self.content["models"]:
                 yield label, self.json_path.parent / owner / "model.json"
@@ -49,7 +49,7 @@ class Written:
                 yield label, f"kept by {owner}, with its own report"
 
 
-def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
+def write(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> Written:
     """Writes `out/report.json` and `out/report.html`.
 
     Args:
@@ -59,9 +59,9 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
     Raises:
         MalformedMessage, DataError: a party's summary or file is not what a report can be made of; nothing is written.
     """
-    content = content_of(session, out, parties_here)
-    page = kind_of(session.job.protocol).render(content)
-    written = Written(out / "report.json", out / "report.html", content)
+    content = content_of(kind, session, out, parties_here)
+    page = kind.render(content)
+    written = Written(kind, out / "report.json", out / "report.html", content)
     write_json(written.json_path, content)
     write_file(written.html_path, page.encode())
     return written

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from blindfit import __version__
 from blindfit.coordinator.report.reading import process_of
-from blindfit.coordinator.report.wording import count, duration, size
-
-if TYPE_CHECKING:
-    from blindfit.coordinator.plan.asked import Plan
+from blindfit.coordinator.terminal.wording import count, duration, size
 
 UNKNOWN = "\N{EN DASH}"
 STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}
@@ -55,10 +51,10 @@ class PartyRow:
 
 def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
     """Args:
-    template: one that extends base.html.j2, in this package.
+    template: the path, from the coordinator's folder, of a template that extends report/base.html.j2.
     parts: what the template and its base need.
     """
-    return _rendered(
+    return render_template(
         template,
         title=report["name"],
         report=report,
@@ -68,22 +64,8 @@ def render(template: str, report: Mapping[str, Any], **parts: Any) -> str:
     )
 
 
-def render_plan(name: str, protocol: str, plan: Plan) -> str:
-    return _rendered("plan.html.j2", title=name, protocol=protocol, version=__version__, plan=plan)
-
-
-def render_evaluation(
-    report: Mapping[str, Any], facts: Sequence[tuple[str, str]], figures: Sequence[tuple[str, str]]
-) -> str:
-    """Args:
-    facts, figures: names and values.
-    """
-    parts = {"report": report, "facts": facts, "figures": figures}
-    return _rendered("released.html.j2", title=report["name"], version=__version__, **parts)
-
-
-def _rendered(template: str, **parts: Any) -> str:
-    style = Markup(_resource("style.css"))  # noqa: S704 - our own file
+def render_template(template: str, **parts: Any) -> str:
+    style = Markup(_resource("report/style.css"))  # noqa: S704 - our own file
     return _environment().get_template(template).render(style=style, **parts)
 
 
@@ -99,7 +81,7 @@ def _environment() -> Environment:
 
 
 def _resource(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return resources.files("blindfit.coordinator").joinpath(name).read_text("utf-8")
 
 
 def party_row(report: Mapping[str, Any], name: str, *, rows: int | None, has_model: bool) -> PartyRow:

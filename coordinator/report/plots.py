@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from blindfit.coordinator.report.reading import plain
+from blindfit.coordinator.terminal.wording import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

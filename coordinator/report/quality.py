@@ -10,7 +10,7 @@ from blindfit.algorithms.statistics.quality.intervals import Range, auc_interval
 from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
-from blindfit.coordinator.report.wording import count, counted, figure, percent
+from blindfit.coordinator.terminal.wording import count, counted, figure, percent
 
 CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
 OUT_OF_FOLD = "out of fold"

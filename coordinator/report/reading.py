@@ -8,9 +8,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.texts import printable
-
-MAX_TEXT_CHARS = 300
+from blindfit.coordinator.terminal.wording import plain
 
 F = TypeVar("F")
 
@@ -113,12 +111,6 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError
     return tuple(map(_text, value))
-
-
-def plain(text: str) -> str:
-    """On one line, printable, and of a length that a page can show."""
-    shown = printable(text)
-    return shown if len(shown) <= MAX_TEXT_CHARS else shown[: MAX_TEXT_CHARS - 1] + "…"
 
 
 _READERS: dict[str, tuple[Callable[[object], Any], str]] = {

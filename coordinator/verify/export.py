@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.json_output import answer
-from blindfit.coordinator.report.reading import plain
+from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.wording import plain
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.walr.release_file import RELEASE_FILE

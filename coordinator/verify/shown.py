@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.report.reading import plain
+from blindfit.coordinator.terminal.wording import plain
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.refit import Refit, SentRows

@@ -17,10 +17,10 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.taylor_epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours
 from blindfit.algorithms.statistics.quality import metrics
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from examples.demo import begin, console, run_job
-from examples.taylor.epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours
 from examples.taylor.joined import joined
 
 HERE = Path(__file__).parent

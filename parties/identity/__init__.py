@@ -1,3 +1,9 @@
 """Who we are, who they are: certificates, and connections on which both sides have shown theirs."""
 
 CRL_DAYS = 30  # how long a list of what was revoked is valid
+
+
+AUTHORITY_VARIABLE = "BLINDFIT_AUTHORITY_PASSPHRASE"
+
+
+KEY_VARIABLE = "BLINDFIT_KEY_PASSPHRASE"

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.coordinator import operator
+from blindfit.coordinator.operator import deciding as operator
 from blindfit.parties.job.tables import PrivacySettings, TimeoutSettings
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.proposal import read_proposal

@@ -12,8 +12,8 @@ from rich.console import Console
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
-from blindfit.coordinator import operator
-from blindfit.coordinator.held import not_default, written
+from blindfit.coordinator.operator import deciding as operator
+from blindfit.coordinator.operator.held import not_default, written
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.falcon.settings import FalconJob

@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.quality.metrics import auc
 from blindfit.algorithms.statistics.vertical import gradient_leaks, optimiser
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity.authority import create_authority
 from blindfit.parties.taylor.key_node import tell_of_few_matches
 from blindfit.parties.taylor.settings import TaylorJob

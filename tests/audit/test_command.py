@@ -11,7 +11,9 @@ from rich.console import Console
 
 from blindfit.algorithms.privacy import label_mechanisms
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.coordinator import audit, audit_mechanism, audit_model
+from blindfit.coordinator.audit import mechanism as audit_mechanism
+from blindfit.coordinator.audit import model as audit_model
+from blindfit.coordinator.cli import audit
 from tests import command
 from tests.audit import models, mutants
 from tests.command import Done

@@ -18,10 +18,10 @@ import pytest
 import tomli_w
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator import session as coordinator
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running import session as coordinator
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity import authority
 from blindfit.parties.systems import SYSTEMS
 from tests.blame import relay

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from blindfit.algorithms.messages import Integer
 from blindfit.algorithms.protocols.table import KEY, ROUNDS, Arrow, Table
-from blindfit.coordinator.cli import main
+from blindfit.coordinator.cli.main import main
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session

@@ -10,8 +10,8 @@ import sys
 from types import SimpleNamespace
 from unittest import mock
 
-from blindfit.coordinator import launcher
-from blindfit.coordinator.cli import main
+from blindfit.coordinator.cli.main import main
+from blindfit.coordinator.running import launcher
 from tests.command import Forked
 
 if __name__ == "__main__":

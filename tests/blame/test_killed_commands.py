@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.coordinator import launcher
+from blindfit.coordinator.running import launcher
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.sessions import sessions
 from blindfit.parties.work import ending

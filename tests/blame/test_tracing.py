@@ -10,9 +10,9 @@ import pytest
 import tomli_w
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.wire import waits

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from blindfit.coordinator.job import Job, load_job
+from blindfit.coordinator.job.job import Job, load_job
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import load_party
 

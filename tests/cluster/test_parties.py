@@ -15,7 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from blindfit.algorithms.errors import ConfigError, TransportError
-from blindfit.coordinator import health
+from blindfit.coordinator.operator import health
 from tests.cluster.reading import CLUSTER, job_of
 from tests.cluster.running import bring_here, certify, parties_up, party_file, run
 from tests.command import Done, blindfit
@@ -46,7 +46,7 @@ def test_the_parties_do_the_jobs(tmp_path: Path, data: Path, names: list[str], f
 # --- health
 
 
-HEALTH = "blindfit.coordinator.health"
+HEALTH = "blindfit.coordinator.operator.health"
 
 
 def check(file: Path, *, anew: bool = False) -> list[Done]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.job import Job, read_job
+from blindfit.coordinator.job.job import Job, read_job
 from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.systems import read_proposed
 from tests.dp_lr.conftest import job

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import preflight
-from blindfit.coordinator.job import read_job
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.jobs import check as preflight
 from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
 
 

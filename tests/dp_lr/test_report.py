@@ -16,16 +16,17 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import UNITS, WHOLE_ROWS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge
-from blindfit.coordinator import ledger_view
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.report import Written, quality, write
-from blindfit.coordinator.report.dp_lr.cautions import cautions_of
-from blindfit.coordinator.report.dp_lr.figures import figures_of
-from blindfit.coordinator.report.kinds import kind_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.dp_lr.cautions import cautions_of
+from blindfit.coordinator.dp_lr.figures import figures_of
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.coordinator.report import Written, quality
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.systems import kind_of
 from blindfit.parties.store import charging
 from tests.dp_lr.conftest import Clinic, job
 from tests.report.drawn_once import every_plot_drawn_once
+from tests.reports import write_report
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +49,7 @@ def written(clinic: Clinic, *, here: bool = True, session: str = "s1", curves: b
     made.state, made.seconds, made.summaries = "DONE", {"launch": 1.0, "set_up": 0.5, "job": 2.5}, {"clinic": told}
     out.mkdir(exist_ok=True)
     with nullcontext() if curves else mock.patch.object(quality, "plots", return_value=[]):
-        return write(made, out, ["clinic"] if here else [])
+        return write_report(made, out, ["clinic"] if here else [])
 
 
 def statement_of(report: Written) -> dict[str, str]:

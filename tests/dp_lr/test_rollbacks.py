@@ -20,8 +20,8 @@ from blindfit.algorithms.errors import (
     PolicyRefused,
 )
 from blindfit.algorithms.privacy.ledger import Receipt, verify_chain
-from blindfit.coordinator import ledger_view
-from blindfit.coordinator.receipts import HeldReceipts, of_this_user
+from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.sessions.sessions import MOST_RECEIPTS
 from blindfit.parties.store.database import Store

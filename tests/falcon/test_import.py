@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
-from blindfit.coordinator.import_falcon_fields import epochs_of
-from blindfit.coordinator.import_falcon_file import FalconFile
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.import_falcon.fields import epochs_of
+from blindfit.coordinator.import_falcon.file import FalconFile
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.systems import load_party
 from blindfit.parties.tables import Settings

@@ -22,7 +22,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
 from blindfit.algorithms.protocols.falcon import program, seats
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.privacy import check_dataset

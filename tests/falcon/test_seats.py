@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import BlindfitError, DataError, PeerUnreachable, PolicyRefused, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import check, seats
 from blindfit.algorithms.protocols.falcon.messages import MaskedInput
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.threshold import KeyShare, deal
 from blindfit.algorithms.protocols.falcon import encrypted_descent, roles
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.falcon import key_node
 from blindfit.parties.falcon.settings import FalconJob, FalconSettings
 from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, weights

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blindfit.coordinator.preflight.falcon import cost as falcon_cost
-from blindfit.coordinator.preflight.taylor import cost as taylor_cost
-from blindfit.coordinator.preflight.taylor.cost import Speed
+from blindfit.coordinator.taylor import cost as taylor_cost
+from blindfit.coordinator.taylor.cost import Speed
+from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 from tests.preflight.conftest import ROLES as VERTICAL
 from tests.preflight.conftest import Project, party
 

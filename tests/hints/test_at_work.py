@@ -11,9 +11,9 @@ import tomli_w
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
-from blindfit.coordinator.plan.command import plan
 from blindfit.parties.evaluate.consumer import Scored, scored_rows
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.settings import ComputeSettings

@@ -15,12 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.estimators.initial_model import unscaled
-from blindfit.coordinator import evaluate, folders, health, predict
-from blindfit.coordinator.job import load_job, with_session
+from blindfit.coordinator.job import folders
+from blindfit.coordinator.job import trained as predict
+from blindfit.coordinator.job.job import load_job, with_session
+from blindfit.coordinator.job.trained import load_evaluation
+from blindfit.coordinator.operator import health
 from blindfit.coordinator.plan.asked import Asked
-from blindfit.coordinator.plan.walr.assumed import assumed_of
 from blindfit.coordinator.verify import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.coordinator.walr.assumed import assumed_of
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.systems import load_model, load_party
 from tests.audit import models
@@ -125,9 +128,9 @@ def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:
     )
     (tmp_path / "job.toml").write_text(lines)
     with refused("give the --out directory of the prediction"):
-        evaluate.load(tmp_path / "job.toml", [], None, None, tmp_path / "out")
+        load_evaluation(tmp_path / "job.toml", [], None, None, tmp_path / "out")
     (tmp_path / "out/report.json").write_text(json.dumps({"session": "p1", "job": {"predict": {"session": "s1"}}}))
-    assert evaluate.load(tmp_path / "job.toml", [], None, None, tmp_path / "out").parameters.evaluate.scores == "p1"
+    assert load_evaluation(tmp_path / "job.toml", [], None, None, tmp_path / "out").parameters.evaluate.scores == "p1"
 
 
 # --- parties of a job --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from blindfit.coordinator.job import read_job
+from blindfit.coordinator.job.job import read_job
 from tests.each_case import each_case
 from tests.hints.following import Told, refused, with_changes
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, check_budget
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.preflight import check
-from blindfit.coordinator.preflight.label_dp import trees_on_noise
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.jobs.check import check
+from blindfit.coordinator.label_dp.preflight import trees_on_noise
 from blindfit.parties.label_dp.consumer import mechanism_settings
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.protos.measurement_pb2 import DatasetDescription

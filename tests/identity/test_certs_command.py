@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.certificates import COPY
-from blindfit.coordinator.certs import app
+from blindfit.coordinator.cli.certs import app
+from blindfit.coordinator.operator.certificates import COPY
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity.authority import PartyFiles, issue
 from blindfit.parties.identity.connections import load_identity

@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.job import JobParty
+from blindfit.coordinator.job.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, connections
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke

@@ -21,7 +21,7 @@ from typing import Any
 
 from blindfit.algorithms.protocols.walr import two_servers
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.coordinator.snapshots import snapshots_of
+from blindfit.coordinator.running.snapshots import snapshots_of
 from blindfit.parties.job.tables import SplitSettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

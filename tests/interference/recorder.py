@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from google.rpc.status_pb2 import Status
 
-from blindfit.coordinator.progress import EPOCH
+from blindfit.coordinator.running.progress import EPOCH
 from blindfit.parties.identity import connections
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.store.database import Store, Writes

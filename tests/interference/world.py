@@ -25,9 +25,9 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
-from blindfit.coordinator import operator
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.operator import deciding as operator
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange

@@ -16,7 +16,6 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.coordinator.systems import view
 from blindfit.parties.files import vault as vault_
 from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, RECEIPT_KEY, Vault, open_vault
 from blindfit.parties.measurement.label_index_build import IndexKeys
@@ -28,6 +27,7 @@ from tests.dp_lr import conftest as dp_lr
 from tests.label_dp import conftest as label_dp
 from tests.nodes import Nodes
 from tests.quick_keys import quick_keys
+from tests.reports import write_report
 from tests.vertical.project import Project
 
 PASSPHRASE = "four random words here"
@@ -82,7 +82,7 @@ class Ran:
         session = self.nodes.run(*overrides, job=job)
         out = self.root / "out" / session.id
         out.mkdir(parents=True)
-        view(session.job.protocol).write(session, out, [])
+        write_report(session, out, [])
         self.reports |= {
             str(path.relative_to(self.root)): path.read_bytes() for path in out.rglob("*") if path.is_file()
         }

@@ -14,7 +14,8 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Charge, Kind, Receipt
-from blindfit.coordinator import ledger_view, snapshots
+from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.coordinator.operator import snapshots
 from tests.published import published
 from tests.snapshots.test_snapshots import ROWS, Bank
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import operator
+from blindfit.coordinator.operator import deciding as operator
 from blindfit.parties.files import secret
 from blindfit.parties.files import vault as vault_
 from blindfit.parties.files.secret import PartySecret

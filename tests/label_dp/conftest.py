@@ -16,9 +16,9 @@ import tomli_w
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, fit
 from blindfit.algorithms.privacy.ledger import Receipt
-from blindfit.coordinator.job import Job, read_job
-from blindfit.coordinator.report import Written, write
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import Job, read_job
+from blindfit.coordinator.report import Written
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
@@ -26,6 +26,7 @@ from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
 from tests.processes.conftest import Kept, Project, folder
+from tests.reports import write_report
 
 N_ROWS, COLUMNS = 3000, ("age", "income", "visits")
 LABEL_RANGE = (0.0, 10.0)
@@ -107,7 +108,7 @@ class MadeUp:
         session.state = "DONE"
         session.seconds = {"launch": 1.0, "set_up": 0.5, "job": 2.5}
         session.summaries = {"shop": summary_of(self.report()), "meter": {"dataset_rows": N_ROWS}}
-        return write(session, self.out, list(PARTIES) if here else [])
+        return write_report(session, self.out, list(PARTIES) if here else [])
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     from_parameters,
 )
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.coordinator.job import Job, read_job
-from blindfit.coordinator.preflight.label_dp import expected_mechanism
+from blindfit.coordinator.job.job import Job, read_job
+from blindfit.coordinator.label_dp.preflight import expected_mechanism
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.measurement import labels_codec

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import ConfigError, MalformedMessage
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, fit
 from blindfit.algorithms.privacy.label_mechanisms.fitting import OPTIONS
 from blindfit.algorithms.statistics.label_dp.options import REGRESSORS, RegressorName
-from blindfit.coordinator.job import Job, read_job
+from blindfit.coordinator.job.job import Job, read_job
 from blindfit.parties.label_dp.consumer import mechanism_settings, settings_on
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, MECHANISM_OPTIONS, MechanismName
 from blindfit.parties.systems import read_proposed

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, LabelMechanism
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.preflight import Finding, check
-from blindfit.coordinator.preflight.label_dp import expected_mechanism, trees_on_noise
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.jobs.check import Finding, check
+from blindfit.coordinator.label_dp.preflight import expected_mechanism, trees_on_noise
 from blindfit.parties.label_dp.settings import LabelDPSettings
 
 GRID = LabelGrid(0.0, 10.0)

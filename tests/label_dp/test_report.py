@@ -11,6 +11,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.sections import Section, statement_text
+from blindfit.coordinator.systems import kind_of
 from blindfit.parties.label_dp.report import MOST_DRAWN_ROWS, summary_of
 from tests.report.drawn_once import every_plot_drawn_once
 
@@ -124,7 +125,7 @@ def test_the_summary_is_what_a_report_is_made_of(made_up):
 def test_a_party_makes_a_page_of_its_own(made_up):
     made = made_up(**LAPLACE)
     made.report()
-    content = content_of_party(made.out / "shop")
+    content = content_of_party(kind_of, made.out / "shop")
     assert content["parties"]["meter"]["role"] == "measurement"
     sections = [Section(**section) for section in content["privacy_statement"]]
     assert "What meter (measurement server) learnt" in statement_text(sections)
@@ -157,4 +158,4 @@ def test_a_figure_that_is_missing_is_named(made_up):
     del report["evaluation"]["released"]["rows"]
     (made.out / "shop" / "report.json").write_text(json.dumps(report))
     with pytest.raises(DataError, match=r"what shop reports: evaluation.released.rows is missing"):
-        content_of_party(made.out / "shop")
+        content_of_party(kind_of, made.out / "shop")

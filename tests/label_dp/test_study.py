@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.label_dp.fit import fit_regression
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.label_dp.consumer import LabelRegression, Study
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.sessions.sessions import Member

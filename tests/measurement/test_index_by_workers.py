@@ -21,7 +21,8 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.workers import THIS_PROCESS, OpenWorkers, Workers, in_this_process
-from blindfit.coordinator import snapshots as command
+from blindfit.coordinator.operator import snapshots as command
+from blindfit.coordinator.running import snapshots as changed
 from blindfit.parties.data.id_hash import HashKeys
 from blindfit.parties.data.source import Source
 from blindfit.parties.measurement import label_index_build
@@ -311,7 +312,7 @@ def test_a_job_gets_the_same_release(tmp_path: Path, running: LocalCluster, monk
     assert not asked
     path.write_text(path.read_text() + compute(running))
     with house.store("whole") as store:
-        command.snapshots_of(load_party(path), tmp_path, store).publish("rows")
+        changed.snapshots_of(load_party(path), tmp_path, store).publish("rows")
     house.run(job="trusted.toml")
     assert asked == ["read_part", "sort_range", "number_range", "place_range"]
     alone, there = found

@@ -18,7 +18,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import BlindfitError, CannotAnswer, PolicyRefused
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import RowsEnd
-from blindfit.coordinator import ledger_view
+from blindfit.coordinator.operator import ledger as ledger_view
 from blindfit.parties.measurement import uploads
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState

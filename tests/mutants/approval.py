@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "any-digest-approves",
         (15,),
-        "coordinator/operator.py",
+        "coordinator/operator/deciding.py",
         "if row.digest != digest and not (refuse and digest is None):",
         "if digest is None and not refuse:",
         (f"{DECISIONS}::test_another_job_behind_the_name_that_was_shown",),
@@ -23,7 +23,7 @@ MUTANTS = (
     Mutant(
         "approved-by-name",
         (15,),
-        "coordinator/operator.py",
+        "coordinator/operator/deciding.py",
         "not (refuse and digest is None):",
         "digest is not None:",
         (f"{DECISIONS}::test_another_digest_or_none_is_one_clear_line_and_changes_nothing",),
@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(
         "any-state-is-approved",
         (15,),
-        "coordinator/operator.py",
+        "coordinator/operator/deciding.py",
         'if row is None or row.state != "HELD":',
         "if row is None:",
         (f"{DECISIONS}::test_a_name_that_was_cancelled_comes_with_no_other_job",),
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "what-is-shown-is-not-what-is-approved",
         (15,),
-        "coordinator/held.py",
+        "coordinator/operator/held.py",
         "if asked.digest != row.digest:",
         "if not row.digest:",
         (f"{DECISIONS}::test_a_row_that_shows_another_job_than_it_would_approve",),
@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant(
         "tables-in-the-job-not-shown",
         (12,),
-        "coordinator/held.py",
+        "coordinator/operator/held.py",
         '            yield from not_default(f"{prefix}{name}.", value)\n',
         "            continue\n",
         (f"{SHOWN}::test_no_field_is_left_out",),
@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "flags-not-shown-first",
         (12,),
-        "coordinator/held.py",
+        "coordinator/operator/held.py",
         "        for flag in asked.job.unsafe:\n",
         "        for flag in asked.job.unsafe[1:]:\n",
         (f"{SHOWN}::test_unsafe_flags_come_first_and_glare",),
@@ -112,7 +112,7 @@ MUTANTS = (
     Mutant(
         "a-coordinator-writes-to-the-terminal",
         (15,),
-        "coordinator/held.py",
+        "coordinator/operator/held.py",
         "    return json.dumps(value).replace(",
         "    return str(value).replace(",
         (f"{SHOWN}::test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line",),
@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "one-server-alone-is-told-that-it-pays",
         (12,),
-        "coordinator/held.py",
+        "coordinator/operator/held.py",
         "        return servers or [",
         "        return servers[-1:] or [",
         (f"{SHOWN}::test_both_measurement_servers_are_told_that_they_pay",),

@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(
         "a-report-says-of-hidden-scores-that-servers-learnt-them",
         (12,),
-        "coordinator/evaluate.py",
+        "coordinator/evaluate/report.py",
         "    if trust == PAILLIER:\n",
         "    if not trust:\n",
         ("tests/report/test_evaluate.py::test_what_servers_learnt_hangs_on_how_they_are_trusted",),

@@ -198,7 +198,7 @@ MUTANTS = (
     Mutant(
         "the-command-takes-scores-of-another-model",
         (26,),
-        "coordinator/evaluate.py",
+        "coordinator/job/trained.py",
         "    if of != session:\n",
         "    if not of:\n",
         (f"{AFTER}::test_the_command_takes_no_scores_of_another_model",),

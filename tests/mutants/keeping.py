@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "terminated-by-what-a-callback-may-drop",
         (17,),
-        "coordinator/jobs.py",
+        "coordinator/running/driving.py",
         "    loop.add_signal_handler(signal.SIGTERM, task.cancel)\n",
         "",
         ("tests/processes/test_terminated.py",),

@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         "a-coordinator-shows-no-receipt",
         (21,),
-        "coordinator/session.py",
+        "coordinator/running/session.py",
         "held = self.receipts.of(name, self._keys[name]) if name in self._keys else []",
         "held = [] if name in self._keys else []",
         (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),

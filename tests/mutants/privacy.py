@@ -318,7 +318,7 @@ MUTANTS = (
     Mutant(
         "a-forecast-takes-a-person-for-a-row",
         (22,),
-        "coordinator/preflight/rows_of_unit.py",
+        "coordinator/measured/rows_of_unit.py",
         "max(declared, default=1)",
         "1",
         (ROWS_OF_UNIT,),

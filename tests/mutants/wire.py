@@ -578,7 +578,7 @@ MUTANTS = (
     Mutant(
         "a-signal-waits-for-threads",
         (17,),
-        "coordinator/cli.py",
+        "coordinator/cli/operating.py",
         "ending.run(serve(loaded",
         "asyncio.run(serve(loaded",
         ("tests/processes/test_parties_that_are_up.py::test_sigterm_waits_for_no_thread_and_leaves_no_process",),
@@ -611,7 +611,7 @@ MUTANTS = (
     Mutant(
         "the-first-party-that-is-heard-is-believed",
         (32,),
-        "coordinator/root_cause.py",
+        "coordinator/running/root_cause.py",
         "blamed = waits.most_blamed(claims, reports, step_s) or root_party(first)",
         "blamed = root_party(first)",
         ("tests/processes/test_root_cause.py::test_of_several_that_blame_others_the_most_count",),

@@ -159,7 +159,7 @@ def test_every_ciphertext_passes_through_phe(phe_key: PrivateKey, monkeypatch: p
 
 def test_phe_is_imported_only_when_it_is_chosen() -> None:
     code = (
-        "import sys, blindfit, blindfit.paillier, blindfit.parties.node, blindfit.coordinator.cli;"
+        "import sys, blindfit, blindfit.paillier, blindfit.parties.node, blindfit.coordinator.cli.main;"
         "assert 'phe' not in sys.modules;"
         "from blindfit.algorithms.paillier.engines import engine_of; engine_of('phe'); assert 'phe' in sys.modules"
     )

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.preflight import Finding, check
-from blindfit.coordinator.preflight.taylor import cost as taylor_cost
-from blindfit.coordinator.preflight.taylor.cost import Speed
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.jobs.check import Finding, check
+from blindfit.coordinator.taylor import cost as taylor_cost
+from blindfit.coordinator.taylor.cost import Speed
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "notary": "key-node"}
 N_ROWS = 600

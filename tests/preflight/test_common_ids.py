@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.columns.spelling import one_spelling
-from blindfit.coordinator.preflight.common_ids import none_in_common
+from blindfit.coordinator.vertical.common_ids import none_in_common
 
 SAID = "0 common rows: no id is in the tables of all parties"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.coordinator.preflight import Finding
-from blindfit.coordinator.preflight.falcon import cost as falcon_cost
-from blindfit.coordinator.preflight.falcon.cost import Speed
+from blindfit.coordinator.jobs.check import Finding
+from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
+from blindfit.coordinator.vertical.cost_of_shares import Speed
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

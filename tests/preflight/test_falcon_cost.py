@@ -11,8 +11,8 @@ from blindfit.algorithms.protocols.falcon import roles, seats
 from blindfit.algorithms.protocols.falcon.messages import Correction
 from blindfit.algorithms.protocols.falcon.seats import DataSeat
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.coordinator.preflight.falcon import counted
-from blindfit.coordinator.preflight.falcon.cost import Cost, Speed, cost_of, measure
+from blindfit.coordinator.vertical import counted
+from blindfit.coordinator.vertical.cost_of_shares import Cost, Speed, cost_of, measure
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, train
 

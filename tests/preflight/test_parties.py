@@ -9,10 +9,10 @@ import pytest
 
 from blindfit import __version__
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import jobs, launcher
-from blindfit.coordinator.job import load_job, read_job
-from blindfit.coordinator.preflight import Finding
+from blindfit.coordinator.job.job import load_job, read_job
+from blindfit.coordinator.jobs.check import Finding
 from blindfit.coordinator.preflight.parties import ask_parties
+from blindfit.coordinator.running import launcher, reaching
 from tests.certificates import demo_authority, make_identity
 from tests.preflight.conftest import Project
 from tests.wire.meter import metering
@@ -97,11 +97,11 @@ def test_where_a_party_is_must_be_said(prediction: Project) -> None:
     ):
         launcher.party_settings(job, "post", prediction.directory)
     with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
-        jobs.addresses_of(job)
+        reaching.addresses_of(job)
     with pytest.raises(
         ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
     ):
-        jobs.coordinator_identity(job, prediction.directory)
+        reaching.coordinator_identity(job, prediction.directory)
 
 
 # --- by asking -------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.coordinator.preflight import Finding
-from blindfit.coordinator.preflight.taylor import cost as taylor_cost
-from blindfit.coordinator.preflight.taylor.cost import measure_reference
+from blindfit.coordinator.jobs.check import Finding
+from blindfit.coordinator.taylor import cost as taylor_cost
+from blindfit.coordinator.taylor.cost import measure_reference
 from tests.preflight.conftest import Project
 from tests.preflight.test_taylor_cost import REFERENCE, SPEED, cost_of
 from tests.preflight.test_vertical import levels, only, said

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.coordinator.preflight.taylor.cost import Cost, Speed, measure
+from blindfit.coordinator.taylor.cost import Cost, Speed, measure
 from tests.taylor.seats import Case, Tap, case_of
 
 SPEED = Speed(product_s=4e-6, randomiser_s=4e-4, decryption_s=2.4e-3)

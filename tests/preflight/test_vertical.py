@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.coordinator.preflight import Finding
+from blindfit.coordinator.jobs.check import Finding
 from tests.preflight.conftest import N_ROWS, Project
 
 

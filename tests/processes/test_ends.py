@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import PeerAborted, PeerUnreachable, PolicyRefused, TransportError
-from blindfit.coordinator.launcher import Launched, process_lost
+from blindfit.coordinator.running.launcher import Launched, process_lost
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import job_control
+from blindfit.coordinator.operator import job_control
 from blindfit.parties.identity import authority
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import load_settings

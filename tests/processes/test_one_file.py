@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.coordinator import parties_up
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running import parties_up
 from tests.processes.reading import error_line
 
 

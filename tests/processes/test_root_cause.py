@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerTimeout, PeerUnreachable
-from blindfit.coordinator import launcher
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running import launcher
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire.waits import Report
 from tests.certificates import demo_authority, make_identity

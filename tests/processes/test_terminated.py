@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import pytest
 from rich.console import Console
 
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import Launched
-from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.stopped import Stopped
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import Launched
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.terminal.stopped import Stopped
 from tests.wire.test_coordinator import JOB
 
 LONG_S = 20.0  # a signal that is heard ends it at once

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import typer
 
-from blindfit.coordinator import cli
+from blindfit.coordinator.cli import app
 from tests.command import blindfit
 from tests.falcon import test_import as import_falcon
 from tests.readme.pages import PAGES, ROOT, Shown, printed_after, shown_in, to_type
@@ -58,7 +58,7 @@ NOT_TYPED = {
     "docker compose": CONTAINERS,
     "docker cp $(docker-compose ps -q hospital):/state/models hospital-models": CONTAINERS,
     "docker-compose exec hospital blindfit health /etc/blindfit/party.toml": CONTAINERS,
-    "python -m blindfit.coordinator.health /etc/blindfit/party.toml": CONTAINERS,
+    "python -m blindfit.coordinator.operator.health /etc/blindfit/party.toml": CONTAINERS,
     "docker-compose run --rm --entrypoint blindfit certificates certs revoke /authority archive": CONTAINERS,
     "docker-compose run --rm certificates": CONTAINERS,
     "docker-compose run --rm --entrypoint rm data /datasets/east/visits.parquet": CONTAINERS,
@@ -109,7 +109,7 @@ NO_TEST_ROWS = {  # of the Falcon jobs after the demo
     "why": f"{TWO_EPOCHS}, and the demo has test figures",
 }
 FEWER_DRAWS = {  # of what demos simulate, not of what they run
-    "examples/taylor/epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
+    "benchmarks/taylor_epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
     "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
     "examples/dp_lr/demo.py": ("DRAWS = 20", "DRAWS = 2"),
 }
@@ -519,7 +519,7 @@ def test_whatever_is_typed_otherwise_has_a_reason() -> None:
 
 
 def test_commands_that_a_sentence_names_are_there() -> None:
-    names = set(typer.main.get_group(cli.app).commands)
+    names = set(typer.main.get_group(app.app).commands)
     for page in PAGES:
         for shown in shown_in(page):
             if shown.is_mention:

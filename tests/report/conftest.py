@@ -15,11 +15,12 @@ from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.ledger import Receipt
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.walr.model import WALRModel
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
 from tests.report.drawn_once import every_plot_drawn_once
 from tests.report.jobs import renamed
+from tests.reports import write_report
 
 SESSION = "walr-0badcafe"
 PARTIES = {
@@ -142,13 +143,12 @@ def made_up(tmp_path: Path) -> MadeUp:
 @pytest.fixture
 def page(made_up: MadeUp) -> Callable[..., str]:
     """The page of a run on this machine."""
-    from blindfit.coordinator.report import write
 
     def render(**changes: ParameterValue) -> str:
         for name, value in changes.items():
             table, _, field = name.partition("__")
             made_up.report[table][field] = value
         made_up.write_party()
-        return write(made_up.session(**changes), made_up.out, ["insurer", "clinic"]).html_path.read_text("utf-8")
+        return write_report(made_up.session(**changes), made_up.out, ["insurer", "clinic"]).html_path.read_text("utf-8")
 
     return render

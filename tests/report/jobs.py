@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job.job import Job
 
 
 def renamed(job: Job[Any], name: str) -> Job[Any]:

@@ -13,18 +13,18 @@ from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.statistics.linear.solvers import FitResult
 from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.statistics.walr.fit import WalrFit
-from blindfit.coordinator.report import write
 from blindfit.coordinator.report.content import nested
-from blindfit.coordinator.report.walr.figures import figures_of
+from blindfit.coordinator.walr.figures import figures_of
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.walr import report as active
 from tests.report.conftest import PARTY_REPORT, SESSION, MadeUp
 from tests.report.pages import check_nothing_is_kept_of_models
+from tests.reports import write_report
 
 
 def test_a_run_here_holds_everything(made_up: MadeUp) -> None:
     made_up.write_party()
-    written = write(made_up.session(), made_up.out, ["insurer", "clinic"])
+    written = write_report(made_up.session(), made_up.out, ["insurer", "clinic"])
     assert written.json_path == made_up.out / "report.json"
     content = json.loads(written.json_path.read_text())
     assert content["session"] == SESSION
@@ -42,13 +42,13 @@ def test_a_run_here_holds_everything(made_up: MadeUp) -> None:
 
 def test_a_submitted_job_holds_no_model_even_where_one_lies(made_up: MadeUp) -> None:
     made_up.write_party()
-    written = write(made_up.session(), made_up.out, [])
+    written = write_report(made_up.session(), made_up.out, [])
     secrets = ("0.713211", "0.71321", "0.931745", "0.9317", "objective_history", "0.312")
     check_nothing_is_kept_of_models(written, secrets)
 
 
 def test_without_a_model_the_report_is_written_all_the_same(made_up: MadeUp) -> None:
-    written = write(made_up.session(), made_up.out, ["insurer", "clinic"])
+    written = write_report(made_up.session(), made_up.out, ["insurer", "clinic"])
     assert written.content["models"] == {}
     assert "No model of this session was found" in written.html_path.read_text("utf-8")
 
@@ -56,14 +56,14 @@ def test_without_a_model_the_report_is_written_all_the_same(made_up: MadeUp) -> 
 def test_files_of_an_earlier_run_are_not_this_ones(made_up: MadeUp) -> None:
     made_up.report["session"] = "walr-earlier"
     made_up.write_party()
-    content = write(made_up.session(), made_up.out, ["insurer"]).content
+    content = write_report(made_up.session(), made_up.out, ["insurer"]).content
     assert content["models"] == content["party_reports"] == {}
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_no_number_that_json_does_not_have(made_up: MadeUp, number: float) -> None:
     with pytest.raises(DataError, match=r"the report: parties\.insurer\.summary\.fit\.gradient_norm is not a finite"):
-        write(made_up.session(fit__gradient_norm=number), made_up.out, [])
+        write_report(made_up.session(fit__gradient_norm=number), made_up.out, [])
     assert not made_up.out.exists()  # nothing half-written
 
 
@@ -72,7 +72,7 @@ def test_no_such_number_from_a_partys_own_file(made_up: MadeUp) -> None:
     made_up.report["fit"]["objective_history"][1] = math.nan
     (made_up.out / "insurer" / "report.json").write_text(json.dumps(made_up.report))
     with pytest.raises(DataError, match=r"party_reports\.insurer\.fit\.objective_history\.1 is not a finite"):
-        write(made_up.session(), made_up.out, ["insurer"])
+        write_report(made_up.session(), made_up.out, ["insurer"])
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_no_such_number_from_a_partys_own_file(made_up: MadeUp) -> None:
 )
 def test_a_summary_of_another_type_names_party_and_figure(made_up: MadeUp, changes, message: str) -> None:
     with pytest.raises(DataError) as raised:
-        write(made_up.session(**changes), made_up.out, [])
+        write_report(made_up.session(**changes), made_up.out, [])
     assert str(raised.value) == message
     assert not made_up.out.exists()
 
@@ -97,7 +97,7 @@ def test_no_promise_without_its_figures(made_up: MadeUp) -> None:
     session = made_up.session()
     del session.summaries["insurer"]["privacy.sensitivity"]
     with pytest.raises(DataError, match=r"what insurer reports: privacy\.sensitivity is missing"):
-        write(session, made_up.out, [])
+        write_report(session, made_up.out, [])
 
 
 @pytest.mark.parametrize("flat", [{"a": 1, "a.b": 2}, {"a.b": 1, "a": 2}])
@@ -108,7 +108,7 @@ def test_a_name_is_a_value_or_a_table(flat) -> None:
 
 
 def test_text_of_a_peer_does_not_steer_a_terminal(made_up: MadeUp) -> None:
-    content = write(made_up.session(fit__reason="\x1b[2J" + "x" * 1000), made_up.out, []).content
+    content = write_report(made_up.session(fit__reason="\x1b[2J" + "x" * 1000), made_up.out, []).content
     reason = figures_of(content).fit.reason
     assert reason.isprintable()
     assert len(reason) == 300
@@ -122,7 +122,7 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
     assert report.keys() == PARTY_REPORT.keys()
     session = made_up.session()
     session.summaries["insurer"] = active.summary(report)
-    facts = figures_of(write(session, made_up.out, []).content)
+    facts = figures_of(write_report(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
     assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)
     assert (facts.rows.features, facts.rows.dropped_columns, facts.rows.clipped) == (3, None, None)

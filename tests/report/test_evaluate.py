@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator import evaluate
-from blindfit.coordinator.job import read_job
+from blindfit.coordinator.evaluate import report as evaluate
+from blindfit.coordinator.job.job import read_job
 
 TOLD: dict[str, Any] = {
     "rows.sent": 10,

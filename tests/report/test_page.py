@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.party import render_party
+from blindfit.coordinator.jobs.party_page import render_party
 from blindfit.coordinator.report.plots import objective_plot, weights_plot
 from tests.each_case import each_case
 from tests.report.conftest import MadeUp
@@ -21,6 +20,7 @@ from tests.report.pages import (
     check_it_ends_with_the_privacy_statement,
     check_nothing_is_loaded_or_run,
 )
+from tests.reports import write_report
 
 
 def test_the_page_shows_the_key_figures(page) -> None:
@@ -48,7 +48,7 @@ def test_names_are_escaped(made_up: MadeUp) -> None:
         rows__dropped_columns=(HOSTILE,), fit__feasible=False, fit__feasibility=HOSTILE, privacy__population=HOSTILE
     )
     session.job.parties["insurer"] = session.job.parties["insurer"].model_copy(update={"dataset": HOSTILE})
-    written = write(session, made_up.out, ["insurer"]).html_path.read_text("utf-8")
+    written = write_report(session, made_up.out, ["insurer"]).html_path.read_text("utf-8")
     elements = Elements(written)
     assert "script" not in elements.tags
     assert elements.text.count(HOSTILE) >= 7  # title, heading, plot, table, caution, job, statement
@@ -64,7 +64,7 @@ def test_hostile_text_in_a_plot() -> None:
 
 
 def test_a_submitted_jobs_page_says_where_the_model_is(made_up: MadeUp) -> None:
-    written = write(made_up.session(), made_up.out, []).html_path.read_text("utf-8")
+    written = write_report(made_up.session(), made_up.out, []).html_path.read_text("utf-8")
     elements = Elements(written)
     assert "svg" not in elements.tags
     assert "This page holds no weight" in elements.text

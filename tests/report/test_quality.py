@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation, ValueFigures
 from blindfit.coordinator.report.quality import FIGURES_OUT_OF_FOLD, no_better, remark
-from blindfit.coordinator.report.vertical.plots import loss_plot
+from blindfit.coordinator.taylor.plots import loss_plot
 from tests.each_case import each_case
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.coordinator.report import write
 from blindfit.coordinator.report.sections import statement_text
-from blindfit.coordinator.report.walr.figures import figures_of
-from blindfit.coordinator.report.walr.statement import privacy_statement, two_sentences
-from blindfit.coordinator.report.wording import duration, size
+from blindfit.coordinator.terminal.wording import duration, size
+from blindfit.coordinator.walr.figures import figures_of
+from blindfit.coordinator.walr.statement import privacy_statement, two_sentences
 from tests.each_case import each_case
 from tests.report.conftest import MadeUp
 from tests.report.pages import on_screen
+from tests.reports import write_report
 
 
 def text_of(made_up: MadeUp, topic: str, here: tuple[str, ...] = (), **changes: ParameterValue) -> str:
-    content = write(made_up.session(**changes), made_up.out, list(here)).content
+    content = write_report(made_up.session(**changes), made_up.out, list(here)).content
     (section,) = [s for s in privacy_statement(content) if s.topic == topic]
     return " ".join(section.sentences)
 
 
 def test_every_topic_once(made_up: MadeUp) -> None:
-    content = write(made_up.session(), made_up.out, []).content
+    content = write_report(made_up.session(), made_up.out, []).content
     assert [section["topic"] for section in content["privacy_statement"]] == [
         "unit",
         "neighbours",
@@ -100,7 +100,7 @@ def test_a_server_that_colludes_reveals_the_labels(made_up: MadeUp) -> None:
 
 
 def test_as_plain_text(made_up: MadeUp) -> None:
-    content = write(made_up.session(), made_up.out, []).content
+    content = write_report(made_up.session(), made_up.out, []).content
     text = statement_text(privacy_statement(content))
     assert all(len(line) <= 100 for line in text.splitlines())
     assert text.startswith("What is protected\n  The protected unit is the label of one row")
@@ -110,7 +110,7 @@ def test_as_plain_text(made_up: MadeUp) -> None:
 
 
 def shown(made_up: MadeUp, here: list[str], **changes: ParameterValue) -> str:
-    written = write(made_up.session(**changes), made_up.out, here)
+    written = write_report(made_up.session(**changes), made_up.out, here)
     return on_screen(written, width=100)
 
 
@@ -128,7 +128,7 @@ def test_the_summary_in_the_terminal(made_up: MadeUp) -> None:
         str(made_up.out / "insurer" / "model.json"),
     ):
         assert part in text
-    assert re.sub(r"\s+", " ", two_sentences(figures_of(write(made_up.session(), made_up.out, []).content))) in (
+    assert re.sub(r"\s+", " ", two_sentences(figures_of(write_report(made_up.session(), made_up.out, []).content))) in (
         re.sub(r"\s+", " ", text)
     )
 

@@ -20,11 +20,11 @@ from sklearn.metrics import roc_auc_score
 
 from blindfit import load_model
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
-from blindfit.coordinator import preflight
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.report.party import render_party
-from blindfit.coordinator.report.prediction.statement import who_learnt_what
-from blindfit.coordinator.trust import Roles
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.jobs import check as preflight
+from blindfit.coordinator.jobs.party_page import render_party
+from blindfit.coordinator.predict.statement import who_learnt_what
+from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.database import Store

@@ -9,7 +9,8 @@ import pytest
 
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
-from blindfit.coordinator import audit_mechanism, audit_model
+from blindfit.coordinator.audit import mechanism as audit_mechanism
+from blindfit.coordinator.audit import model as audit_model
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from tests.command import blindfit
 from tests.processes.conftest import JOB, METER, SHOP

@@ -17,8 +17,8 @@ from unittest import mock
 import pytest
 
 from blindfit import __version__
-from blindfit.coordinator import cli
-from blindfit.coordinator.exit_codes import ExitCode
+from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.terminal.exit_codes import ExitCode
 from tests.command import ROOT, Piped, blindfit
 from tests.processes.conftest import Project, project
 

@@ -11,8 +11,9 @@ from unittest import mock
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import cli, jobs
-from blindfit.coordinator.out_dir import make_out, refused_by_system
+from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.job.out_dir import make_out, refused_by_system
+from blindfit.coordinator.jobs import run as jobs
 from tests.command import blindfit
 from tests.processes.conftest import JOB, METER, SHOP
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from blindfit.coordinator import jobs, ledger_view
+from blindfit.coordinator.jobs import run as jobs
+from blindfit.coordinator.operator import ledger as ledger_view
 from tests.command import Done, blindfit
 from tests.falcon.test_import import falcon_job
 from tests.snapshots.test_snapshots import Bank

@@ -22,11 +22,11 @@ from rich.text import Text
 
 from blindfit.algorithms.errors import HandshakeMismatch
 from blindfit.algorithms.protocols import handshake
-from blindfit.coordinator import job_control
-from blindfit.coordinator.job import read_job, shown
+from blindfit.coordinator.job.job import read_job, shown
+from blindfit.coordinator.operator import job_control
 from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
-from blindfit.coordinator.terminal import Terminal, terminal
+from blindfit.coordinator.terminal.terminal import Terminal, terminal
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.store.database import Store, stamp

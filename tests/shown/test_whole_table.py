@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from blindfit.coordinator.whole_table import print_whole
+from blindfit.coordinator.terminal.whole_table import print_whole
 
 SESSION = "quarterly-training-of-the-north-4f0c81d2"
 WHEN = "2026-11-24 03:05"

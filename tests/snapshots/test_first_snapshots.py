@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, PolicyRefused
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.snapshots import snapshots_of
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.snapshots import snapshots_of
 from blindfit.parties.node import PartyNode
 from blindfit.parties.snapshots.populations import schedule_waits
 from blindfit.parties.store.database import Store

@@ -14,23 +14,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from blindfit.algorithms.fixed_point import norm_bound_steps, quantise_rows
-from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.dp_lr import descent
 from blindfit.algorithms.statistics.dp_lr.descent import DescentSettings
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows, weighted_aggregate
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
 from blindfit.algorithms.statistics.linear.solvers import SolverSettings
-from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.fit import fit_released
 from blindfit.algorithms.statistics.walr.model import WALRModel
-from blindfit.coordinator.job import read_job
+from blindfit.coordinator.job.job import read_job
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.prepared import prepare
+from tests.oracles import taylor as taylor_oracle
+from tests.oracles.taylor import PlainTable
 
 SPLITS = range(5)
 CLOSE = 0.005

@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator import explain
-from blindfit.coordinator.job import JobFile, load_job, shown
-from blindfit.coordinator.options import _table_in, all_options, kind_of
+from blindfit.coordinator.explain import command as explain
+from blindfit.coordinator.explain.options import _table_in, all_options, kind_of
+from blindfit.coordinator.job.job import JobFile, load_job, shown
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import SYSTEMS, system
 from tests.each_case import each_case

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.file_kinds import is_party_file
-from blindfit.coordinator.job import load_job, read_job
+from blindfit.coordinator.job.file_kinds import is_party_file
+from blindfit.coordinator.job.job import load_job, read_job
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import SYSTEMS, read_proposed, system
 from blindfit.parties.tables import apply_override, read_toml, read_values, toml_of, validate

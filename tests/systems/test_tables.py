@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.job import read_job
+from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.settings import PolicySettings
@@ -31,17 +31,17 @@ GENERIC = (
     "parties/job",
     "parties/tables.py",
     "parties/wire",
-    "coordinator/job.py",
-    "coordinator/jobs.py",
-    "coordinator/launcher.py",
-    "coordinator/session.py",
-    "coordinator/ledger_view.py",
-    "coordinator/preflight/__init__.py",
+    "coordinator/job/job.py",
+    "coordinator/jobs/run.py",
+    "coordinator/running/launcher.py",
+    "coordinator/running/session.py",
+    "coordinator/operator/ledger.py",
+    "coordinator/jobs/check.py",
     "coordinator/preflight/parties.py",
     "coordinator/report/content.py",
     "coordinator/report/kinds.py",
     "coordinator/report/output.py",
-    "coordinator/report/party.py",
+    "coordinator/jobs/party_page.py",
 )
 
 

@@ -17,14 +17,14 @@ from blindfit.algorithms.paillier.randomisers import OwnKey
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, KeySeat, TaylorParameters
-from blindfit.algorithms.statistics import taylor_oracle
-from blindfit.algorithms.statistics.taylor_oracle import PlainTable, Trained
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings, Patience
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.wire import codec
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from blindfit.protos import payload_pb2 as pb
+from tests.oracles import taylor as taylor_oracle
+from tests.oracles.taylor import PlainTable, Trained
 from tests.paillier.tools import seeded
 
 NAMES = ("bank", "shop", "post", "rail", "mill")

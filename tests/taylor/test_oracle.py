@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.algorithms.statistics import taylor_oracle
-from blindfit.algorithms.statistics.taylor_oracle import PlainTable
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from tests.each_case import each_case
+from tests.oracles import taylor as taylor_oracle
+from tests.oracles.taylor import PlainTable
 from tests.taylor.seats import Case, case_of
 
 PLAIN = OptimiserSettings(learning_rate=0.5, schedule="constant", l2=0.05)

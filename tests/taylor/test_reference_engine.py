@@ -19,7 +19,7 @@ from blindfit.algorithms.paillier.phe_engine import PheKernel
 from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
-from blindfit.coordinator.job import load_job, read_job, shown
+from blindfit.coordinator.job.job import load_job, read_job, shown
 from blindfit.parties.systems import read_proposed
 from tests.nodes import Nodes
 from tests.paillier.tools import seeded

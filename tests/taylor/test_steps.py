@@ -19,9 +19,9 @@ from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encry
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.protocols.taylor.messages import NoisyGradient
-from blindfit.algorithms.statistics import taylor_oracle
 from blindfit.algorithms.statistics.vertical.grid import HIDING_BITS, SCORE_TERM_BOUND
 from tests.each_case import each_case
+from tests.oracles import taylor as taylor_oracle
 from tests.privacy.noise_checks import faults_of_normal
 from tests.taylor.seats import FACTOR_BITS, NOISE_KEY, Case, case_of, held_out_locally, randomisers
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from blindfit.coordinator.cli import main
-from blindfit.coordinator.systems import VIEWS, View
+from blindfit.coordinator.cli.main import main
+from blindfit.coordinator.systems import VIEWS
+from blindfit.coordinator.view import View
 from blindfit.parties.sessions.system import Role, System
 from blindfit.parties.systems import SYSTEMS
 from tests import toy

@@ -12,10 +12,10 @@ from pydantic import Field
 from rich.console import Console
 
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.coordinator.job import Job
+from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import encoded_json, write_json
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity import authority
 from tests.command import Forked
 from tests.vertical.project import ROLES, Project

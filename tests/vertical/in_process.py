@@ -16,7 +16,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.snapshots.snapshots import Snapshot

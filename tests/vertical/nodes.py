@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity import authority
 from blindfit.parties.node import PartyNode, set_up_logs
 from blindfit.parties.systems import load_party

@@ -14,9 +14,9 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.protocols import falcon, taylor
-from blindfit.coordinator.job import Job, load_job
-from blindfit.coordinator.launcher import identity_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.running.launcher import identity_of
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN

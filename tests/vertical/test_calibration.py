@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.session import JobSession
 from tests.figures import check_classes, check_values, columns_of
 from tests.nodes import Nodes
 from tests.vertical.project import Project

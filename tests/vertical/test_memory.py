@@ -15,7 +15,7 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.paillier.randomisers import RandomiserPool
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.taylor import data_party
 from blindfit.parties.vertical.prepared import Prepared

@@ -17,7 +17,7 @@ from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, LedgerBeh
 from blindfit.algorithms.privacy.ledger import Receipt, verify_chain
 from blindfit.algorithms.protocols import receipts
 from blindfit.algorithms.protocols.receipts import ReceiptGiven, ReceiptHeld
-from blindfit.coordinator.receipts import HeldReceipts
+from blindfit.coordinator.running.receipts import HeldReceipts
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.sessions import Member, Session

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from blindfit.coordinator.progress import JobProgress, _Epochs
+from blindfit.coordinator.running.progress import JobProgress, _Epochs
 from blindfit.protos import control_pb2 as pb
 from tests.vertical.project import Project
 
@@ -129,7 +129,7 @@ def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyP
     def later() -> float:
         return now[0]
 
-    monkeypatch.setattr("blindfit.coordinator.progress.time.monotonic", later)
+    monkeypatch.setattr("blindfit.coordinator.running.progress.time.monotonic", later)
     epochs, said = _Epochs(60), []
     for epoch in (5, 6, 7, 60):
         now[0] = 100.0 + 3 * (epoch - 5)

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

@@ -17,7 +17,7 @@ import pytest
 from distributed import LocalCluster
 
 from blindfit.algorithms.workers import THIS_PROCESS
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.vault import PLAIN as UNLOCKED
 from blindfit.parties.measurement.servers import Servers

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.store.database import Store
 from tests.nodes import Nodes
 

@@ -12,19 +12,20 @@ from rich.console import Console
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
-from blindfit.coordinator import evaluate as evaluation
-from blindfit.coordinator import preflight
-from blindfit.coordinator.job import load_job
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.job.trained import load_evaluation
+from blindfit.coordinator.jobs import check as preflight
+from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
-from blindfit.coordinator.plan.command import plan
-from blindfit.coordinator.report import content, write
-from blindfit.coordinator.report.kinds import kind_of
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.report import content
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.systems import kind_of
 from blindfit.parties.files import written
 from blindfit.parties.sessions.purge import kept_of
 from blindfit.parties.training.split import HELD_OUT_SCORES
 from tests.hints.following import refused as refused_by
 from tests.hints.following import says
+from tests.reports import write_report
 from tests.walr_blocks.house import HOLDERS, House
 
 EVALUATE = """
@@ -95,7 +96,7 @@ def test_the_command_names_training_and_prediction_by_their_reports(
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
     of_a_party = house.root / "state/shop/predictions" / predicted.id
     for scores in (tmp_path / "scores", of_a_party):
-        job = evaluation.load(house.root / "evaluate.toml", [], None, tmp_path / "model", scores)
+        job = load_evaluation(house.root / "evaluate.toml", [], None, tmp_path / "model", scores)
         assert (job.parameters.evaluate.session, job.parameters.evaluate.scores) == (session.id, predicted.id)
 
 
@@ -118,7 +119,7 @@ def test_the_command_takes_no_scores_of_another_model(
     write_reports(tmp_path, "another", predicted)
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
     with pytest.raises(BlindfitError, match=said):
-        evaluation.load(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / scores)
+        load_evaluation(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / scores)
 
 
 def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[House, JobSession, JobSession]) -> None:
@@ -234,7 +235,7 @@ def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Hou
         for file in ("model.json", "report.json"):
             source = house.root / "state" / name / "models" / session.id / file
             (out / name / file).write_bytes(source.read_bytes())
-    made = write(session, out, list(HOLDERS))
+    made = write_report(session, out, list(HOLDERS))
     sections = {section["topic"]: " ".join(section["sentences"]) for section in made.content["privacy_statement"]}
     assert "Weights hang on the columns of the others" in sections["learnt-passive"]
     assert "Of bank and chain: how many columns" in sections["learnt-active"]
@@ -249,8 +250,8 @@ def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Hou
 def test_a_passive_partys_own_report_says_where_the_figures_are(trained: tuple[House, JobSession, JobSession]) -> None:
     house, session, _ = trained
     with pytest.raises(DataError, match="ask shop for its report"):
-        content.content_of_party(house.root / "state/bank/models" / session.id)
-    own = content.content_of_party(house.root / "state/shop/models" / session.id)
+        content.content_of_party(kind_of, house.root / "state/bank/models" / session.id)
+    own = content.content_of_party(kind_of, house.root / "state/shop/models" / session.id)
     assert "the weights of their own columns" in kind_of("walr").in_short(own)
 
 

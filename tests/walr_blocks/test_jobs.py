@@ -28,8 +28,8 @@ from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties
 from blindfit.algorithms.protocols.walr.several_parties import Block, BlockContent, BlocksTally
 from blindfit.algorithms.statistics.linear import solvers
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.walr import lead
 from blindfit.parties.walr import server as walr_server
 from tests.done_once import done_once

@@ -18,9 +18,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, encrypted_rows
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedTally
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.walr.statement import privacy_statement
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.walr.statement import privacy_statement
 from blindfit.parties.files.vault import ROW_KEY
 from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.charging import ApprovedJob
@@ -29,6 +28,7 @@ from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.settings import PolicySettings
 from tests.quick_keys import quick_keys
+from tests.reports import write_report
 from tests.walr.seats import request_for, rows_of
 from tests.walr_split.house import House, overheard
 from tests.walr_split.test_jobs import released, without_noise
@@ -338,7 +338,7 @@ def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: Privat
 
 def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[House, JobSession]) -> None:
     house, session = job_done
-    made = write(session, house.root / "report", [])
+    made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "if it follows the protocol" in sections["trust"]
     assert "nobody checks it" in sections["mechanism"]

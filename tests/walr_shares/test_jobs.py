@@ -20,12 +20,12 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tall
 from blindfit.algorithms.protocols.walr.shared_rows import SharedRows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.walr.statement import privacy_statement
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.walr.statement import privacy_statement
 from blindfit.parties.measurement.row_proof import RowProof
 from blindfit.parties.measurement.row_shares import RowShares
 from blindfit.parties.measurement.servers import Servers
+from tests.reports import write_report
 from tests.walr_split.house import SERVERS, House, overheard
 from tests.walr_split.test_jobs import released, without_noise
 
@@ -237,7 +237,7 @@ def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.
 
 def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession]) -> None:
     house, session = trained
-    made = write(session, house.root / "report", [])
+    made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop alone: epsilon 0.684" in sections["trust"]
     assert "proves to both servers" in sections["mechanism"]

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator import launcher
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.jobs import drive
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running import launcher
+from blindfit.coordinator.running.driving import drive
 from tests.command import Forked
 from tests.vertical.victim import OBEYED, ORDER, Order
 from tests.walr_blocks.house import House as HouseOfHolders

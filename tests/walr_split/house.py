@@ -21,8 +21,8 @@ from rich.console import Console
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.sharing import field as prime
-from blindfit.coordinator.session import JobSession
-from blindfit.coordinator.split_labels import split_labels
+from blindfit.coordinator.operator.split_labels import split_labels
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.measurement import codec
 from blindfit.parties.measurement.servers import Server, Servers
 from blindfit.parties.sessions.party import vault_of

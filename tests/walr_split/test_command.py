@@ -13,7 +13,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.protocols.walr.two_servers import P
-from blindfit.coordinator import split_labels as command
+from blindfit.coordinator.operator import split_labels as command
 from blindfit.parties.systems import load_party
 from tests.walr_split.house import House
 

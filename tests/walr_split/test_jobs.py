@@ -23,15 +23,15 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
 from blindfit.algorithms.sharing import field
-from blindfit.coordinator.job import load_job
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.walr import KIND
-from blindfit.coordinator.report.walr.statement import privacy_statement
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.walr.statement import privacy_statement
+from blindfit.coordinator.walr.view import KIND
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.service import MeasurementService
 from tests.command import blindfit
 from tests.done_once import done_once
+from tests.reports import write_report
 from tests.walr_split.house import SERVERS, House, listen
 
 
@@ -95,7 +95,7 @@ def test_what_is_promised_is_what_is_charged(trained: tuple[House, JobSession]) 
 
 def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[House, JobSession]) -> None:
     house, session = trained
-    made = write(session, house.root / "report", [])
+    made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
     assert "Against shop together with one of east and west: epsilon 1." in sections["trust"]
     assert "Against shop alone: epsilon 0.684" in sections["trust"]

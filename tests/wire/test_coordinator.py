@@ -21,11 +21,11 @@ from blindfit.algorithms.errors import (
     PeerTimeout,
 )
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
-from blindfit.coordinator import session as module
-from blindfit.coordinator.job import read_job
-from blindfit.coordinator.jobs import drive
-from blindfit.coordinator.launcher import Launched
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running import session as module
+from blindfit.coordinator.running.driving import drive
+from blindfit.coordinator.running.launcher import Launched
+from blindfit.coordinator.running.session import JobSession
 from blindfit.protos import control_pb2 as pb
 from tests.wire.test_limits import proposal
 

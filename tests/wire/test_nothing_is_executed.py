@@ -23,7 +23,7 @@ FORBIDDEN_ATTRIBUTES = {
     "os.execv", "os.execvp", "os.spawnv", "importlib.import_module", "pd.read_pickle", "torch.load",
     "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell",
 }  # fmt: skip
-MAY_START_PROCESSES = {"coordinator/launcher.py"}
+MAY_START_PROCESSES = {"coordinator/running/launcher.py"}
 MAY_CALL_MACHINE_CODE = {
     "algorithms/paillier/vector_unit/unit.py",  # of its own text, a constant; checked against GMP
     "algorithms/sharing/field/machine_code.py",  # of its own text, a constant; checked against Python's integers

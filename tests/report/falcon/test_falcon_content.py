@@ -12,13 +12,13 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.protocols.falcon import TestFigures as OpenedFigures
 from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.falcon.cautions import cautions_of
-from blindfit.coordinator.report.falcon.figures import Figures, figures_of
+from blindfit.coordinator.falcon.cautions import cautions_of
+from blindfit.coordinator.falcon.figures import Figures, figures_of
 from blindfit.parties.falcon.data_party import evaluation_of
 from blindfit.parties.falcon.weight_bits import weights_share
 from tests.report.falcon.conftest import OPENED, SESSION, MadeUpShares
 from tests.report.pages import check_nothing_is_kept_of_models
+from tests.reports import write_report
 
 
 def facts_of(shares: MadeUpShares, **changes: Any) -> Figures:
@@ -72,7 +72,7 @@ def test_a_figure_that_is_missing_is_named(shares: MadeUpShares, party: str, fig
     session = shares.session()
     del session.summaries[party][figure]
     with pytest.raises(DataError) as raised:
-        write(session, shares.out, [])
+        write_report(session, shares.out, [])
     assert str(raised.value) == f"what {party} reports: {figure} is missing"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from blindfit.coordinator.report.party import render_party
+from blindfit.coordinator.jobs.party_page import render_party
 from tests.report.falcon.conftest import MadeUpShares
 from tests.report.pages import (
     HOSTILE,

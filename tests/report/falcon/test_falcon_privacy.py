@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from blindfit.algorithms.privacy.events import UNITS
-from blindfit.coordinator.report.falcon import KIND
-from blindfit.coordinator.report.falcon.cautions import cautions_of
-from blindfit.coordinator.report.falcon.figures import figures_of
-from blindfit.coordinator.report.falcon.statement import privacy_statement
+from blindfit.coordinator.falcon.cautions import cautions_of
+from blindfit.coordinator.falcon.figures import figures_of
+from blindfit.coordinator.falcon.statement import privacy_statement
+from blindfit.coordinator.falcon.view import KIND
 from tests.report.falcon.conftest import MadeUpShares
 
 TOPICS = [

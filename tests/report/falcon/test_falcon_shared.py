@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blindfit.coordinator.report.falcon import KIND
+from blindfit.coordinator.falcon.view import KIND
 from tests.report.falcon.conftest import MadeUpShares
 from tests.report.falcon.test_falcon_page import text_of as page_text
 from tests.report.falcon.test_falcon_statement import TOPICS, text_of

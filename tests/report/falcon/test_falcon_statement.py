@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from blindfit.coordinator import trust_in_shares
-from blindfit.coordinator.report.falcon import KIND
-from blindfit.coordinator.report.falcon.statement import privacy_statement
-from blindfit.coordinator.trust import Roles
+from blindfit.coordinator.falcon import trust as trust_in_shares
+from blindfit.coordinator.falcon.statement import privacy_statement
+from blindfit.coordinator.falcon.view import KIND
+from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconJob
 from tests.report.falcon.conftest import MadeUpShares
 

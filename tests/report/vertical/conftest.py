@@ -14,12 +14,13 @@ import pytest
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
-from blindfit.coordinator.job import Job, read_job
-from blindfit.coordinator.report import Written, write
-from blindfit.coordinator.session import JobSession
+from blindfit.coordinator.job.job import Job, read_job
+from blindfit.coordinator.report import Written
+from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
 from blindfit.parties.vertical import report as vertical_report
 from tests.report.jobs import renamed
+from tests.reports import write_report
 
 SESSION = "taylor-0badcafe"
 ROLES = {"bank": "active", "shop": "passive", "post": "passive", "notary": "key-node"}
@@ -175,11 +176,11 @@ class MadeUpTraining:
             self.report[table][field] = value
         for party in self.chain:
             self.write_party(party)
-        return write(self.session(**changes), self.out, list(self.roles))
+        return write_report(self.session(**changes), self.out, list(self.roles))
 
     def submitted(self, **changes: ParameterValue) -> Written:
         """Of parties elsewhere."""
-        return write(self.session(**changes), self.out, [])
+        return write_report(self.session(**changes), self.out, [])
 
 
 @pytest.fixture

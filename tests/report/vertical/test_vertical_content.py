@@ -12,9 +12,8 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
-from blindfit.coordinator.report import write
-from blindfit.coordinator.report.kinds import kind_of
-from blindfit.coordinator.report.vertical.figures import figures_of
+from blindfit.coordinator.systems import kind_of
+from blindfit.coordinator.taylor.figures import figures_of
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.vertical import report as vertical_report
 from blindfit.parties.vertical.prepared import PreparedLabels
@@ -29,6 +28,7 @@ from tests.report.vertical.conftest import (
     VALUES,
     MadeUpTraining,
 )
+from tests.reports import write_report
 
 
 def test_a_run_here_holds_everything(training: MadeUpTraining) -> None:
@@ -81,7 +81,7 @@ def test_a_model_of_another_protocol(training: MadeUpTraining) -> None:
     training.write_party("shop")
     (training.out / "shop" / "model.json").write_text('{"format": "blindfit-walr-model-1"}')
     with pytest.raises(DataError, match=r"model\.json: ") as raised:
-        write(training.session(), training.out, ["shop"])
+        write_report(training.session(), training.out, ["shop"])
     assert str(training.out / "shop") in str(raised.value)
     assert not (training.out / "report.json").exists()
 
@@ -133,7 +133,7 @@ def test_what_is_missing_is_named(training: MadeUpTraining, party: str, figure: 
     session = training.session()
     del session.summaries[party][figure]
     with pytest.raises(DataError) as raised:
-        write(session, training.out, [])
+        write_report(session, training.out, [])
     assert str(raised.value) == f"what {party} reports: {figure} is missing"
 
 
@@ -144,14 +144,14 @@ def test_figures_that_are_no_table(training: MadeUpTraining, told: Any) -> None:
         del session.summaries["bank"][figure]
     session.summaries["bank"]["evaluation"] = told
     with pytest.raises(DataError, match=r"^what bank reports has no table evaluation$"):
-        write(session, training.out, [])
+        write_report(session, training.out, [])
 
 
 def test_no_promise_without_its_figures(training: MadeUpTraining) -> None:
     session = training.with_label_dp().session()
     del session.summaries["bank"]["privacy.noise_multiplier"]
     with pytest.raises(DataError, match=r"what bank reports: privacy\.noise_multiplier is missing"):
-        write(session, training.out, [])
+        write_report(session, training.out, [])
 
 
 @pytest.mark.parametrize("curve", ["lift", "calibration", "ranking", "histogram"])
@@ -235,7 +235,7 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
     session.summaries["bank"] = vertical_report.summary_of(report)
-    facts = figures_of(write(session, training.out, []).content)
+    facts = figures_of(write_report(session, training.out, []).content)
     assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
     assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)
     assert (facts.rows["bank"].common, facts.rows["bank"].features) == (100, 4)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.report import write
+from blindfit.coordinator.jobs.party_page import render_party
 from blindfit.coordinator.report.curves import (
     CalibrationPoint,
     ClassBin,
@@ -21,9 +21,8 @@ from blindfit.coordinator.report.curves import (
     RankingPoint,
     calibration_plot,
 )
-from blindfit.coordinator.report.party import render_party
 from blindfit.coordinator.report.plots import weight_plots
-from blindfit.coordinator.report.vertical.plots import loss_plot
+from blindfit.coordinator.taylor.plots import loss_plot
 from tests.report.pages import (
     HOSTILE,
     Elements,
@@ -31,6 +30,7 @@ from tests.report.pages import (
     check_nothing_is_loaded_or_run,
 )
 from tests.report.vertical.conftest import VALUES, MadeUpTraining
+from tests.reports import write_report
 
 
 def test_the_page_shows_the_key_figures(page) -> None:
@@ -103,7 +103,7 @@ def test_names_are_escaped(training: MadeUpTraining) -> None:
         training.write_party(party)
     session = training.session()
     session.job.parties["bank"] = session.job.parties["bank"].model_copy(update={"dataset": HOSTILE})
-    written = write(session, training.out, list(training.roles)).html_path.read_text("utf-8")
+    written = write_report(session, training.out, list(training.roles)).html_path.read_text("utf-8")
     elements = Elements(written)
     assert "script" not in elements.tags
     assert elements.text.count(HOSTILE) >= 8  # title, heading, plot, tables, budget, job, statement

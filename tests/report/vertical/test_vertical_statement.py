@@ -8,10 +8,10 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import Written
-from blindfit.coordinator.report.vertical.cautions import cautions_of
-from blindfit.coordinator.report.vertical.figures import figures_of
-from blindfit.coordinator.report.vertical.statement import privacy_statement
-from blindfit.coordinator.trust import Roles
+from blindfit.coordinator.taylor.cautions import cautions_of
+from blindfit.coordinator.taylor.figures import figures_of
+from blindfit.coordinator.taylor.statement import privacy_statement
+from blindfit.coordinator.vertical.roles import Roles
 from tests.each_case import each_case
 from tests.report.pages import on_screen
 from tests.report.vertical.conftest import MadeUpTraining

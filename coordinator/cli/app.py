@@ -1,0 +1,77 @@
+"""The application that all commands belong to, and the options and steps that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.terminal import json_output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from blindfit.coordinator.job.job import Job
+    from blindfit.coordinator.report.kind import Written
+    from blindfit.coordinator.running.driving import Talk
+    from blindfit.parties.settings import PartySettings
+
+
+app = json_output.App(
+    name="blindfit",
+    help="Fits one model to several organisations' data without any of them seeing another's.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Overrides an option; may be given again."),
+]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
+PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, and errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print also what each party waits for.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
+RunOutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Where reports go; by default a new folder, to which runs/latest leads."),
+]
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    from blindfit.coordinator.terminal.terminal import terminal
+
+    return terminal(stderr=stderr)
+
+
+def refuse_unused(because: str, given: Mapping[str, object]) -> None:
+    if useless := [option for option, value in given.items() if value]:
+        raise ConfigError(f"{because}, for which {' and '.join(useless)} does nothing", hint="remove it")
+
+
+def talk_of(*, quiet: bool, verbose: bool) -> Talk:
+    if quiet and verbose:
+        raise ConfigError("--quiet and --verbose: which of them?")
+    return "quiet" if quiet else "verbose" if verbose else "normal"
+
+
+def read_job(path: Path, overrides: list[str] | None) -> Job[Any]:
+    from blindfit.coordinator.job.job import load_job
+
+    return load_job(path, overrides or [])
+
+
+def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
+    from blindfit.coordinator.job.file_kinds import refuse_job_file
+    from blindfit.parties.systems import load_party
+
+    refuse_job_file(path)
+    return load_party(path, overrides or [])
+
+
+def show_report(written: Written, console: Console) -> None:
+    written.show(console)
+    json_output.answer({"file": written.json_path, "report": written.content})

@@ -1,0 +1,127 @@
+"""`blindfit audit`: attacks on our own mechanisms and models, to be run before others run them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
+
+_OF_MECHANISMS = ("epsilon", "delta", "range", "half-width", "samples", "labels")
+_OF_MODELS = ("members", "non-members", "label", "id", "sensitive")
+_SAMPLES, _MECHANISM_CONFIDENCE, _MODEL_CONFIDENCE = 200_000, 0.999, 0.95
+
+
+def audit(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"One of {', '.join(NAMES)}, or a model's file."),
+    ],
+    epsilon: Annotated[float | None, typer.Option(help="The claim.  [default: 1]")] = None,
+    delta: Annotated[float | None, typer.Option(help="The claim.  [default: 1e-5 for gaussian, else 0]")] = None,
+    ends: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--range", metavar="LO HI", help="The labels' public range.  [default: 0 1]"),
+    ] = None,
+    half_width: Annotated[float | None, typer.Option(help="Of the rp mechanisms.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Of each neighbour.  [default: 200000]")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.csv:COLUMN", help="Labels that neighbouring data sets share, with --range."),
+    ] = None,
+    members: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Rows that were trained on.")] = None,
+    non_members: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Rows that were not.")] = None,
+    label: Annotated[str | None, typer.Option(help="Its column.  [default: label]")] = None,
+    row_id: Annotated[str | None, typer.Option("--id", help="Its column.  [default: id]")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(help="The feature to guess.  [default: that of the largest weight]")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Of what is said.  [default: 0.999 for a mechanism, 0.95 for a model]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Attack a label mechanism (exit status 1: its epsilon does not hold) or a fitted model."""
+    given = dict[str, Any](
+        epsilon=epsilon, delta=delta, range=ends, samples=samples, labels=labels, label=label, id=row_id
+    )
+    given |= {"half-width": half_width, "members": members, "non-members": non_members, "sensitive": sensitive}
+    if target in NAMES:
+        _refuse(given, _OF_MODELS, f"{target} is a mechanism")
+        _audit_mechanism(target, epsilon, delta, ends, half_width, samples, labels, confidence, as_json)
+        return
+    from blindfit.coordinator.audit import model as audit_model
+    from blindfit.coordinator.terminal.terminal import Terminal
+
+    if not (target.endswith(".json") or Path(target).exists()):
+        raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
+    _refuse(given, _OF_MECHANISMS, f"{target} is a model")
+    if members is None or non_members is None:
+        raise ConfigError(
+            "a model's audit needs --members and --non-members",
+            hint="rows that were trained on, and rows that were not",
+        )
+    found = audit_model.audit_model(
+        Path(target),
+        members,
+        non_members,
+        label=label or "label",
+        row_id=row_id or "id",
+        sensitive=sensitive,
+        confidence=_MODEL_CONFIDENCE if confidence is None else confidence,
+    )
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        audit_model.show(found, Terminal())
+
+
+def _audit_mechanism(
+    name: str,
+    epsilon: float | None,
+    delta: float | None,
+    ends: tuple[float, float] | None,
+    half_width: float | None,
+    samples: int | None,
+    labels: str | None,
+    confidence: float | None,
+    as_json: bool,
+) -> None:
+    from blindfit.coordinator.audit import mechanism as audit_mechanism
+    from blindfit.coordinator.terminal.terminal import Terminal
+
+    if labels is not None and ends is None:
+        raise ConfigError("--labels needs --range: the range is public, and not taken from the labels")
+    settings = audit_mechanism.mechanism_settings(
+        name, 1.0 if epsilon is None else epsilon, delta, ends or (0.0, 1.0), half_width
+    )
+    if labels is not None and not settings.estimates_prior:
+        raise ConfigError(f"--labels: {name} learns nothing from labels beforehand, so they do nothing; remove it")
+    found = audit_mechanism.audit_with_progress(
+        settings,
+        samples=_SAMPLES if samples is None else samples,
+        confidence=_MECHANISM_CONFIDENCE if confidence is None else confidence,
+        others=None if labels is None else audit_mechanism.read_labels(labels),
+        errors=Terminal(stderr=True),
+    )
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        audit_mechanism.show(found, Terminal())
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def _refuse(given: dict[str, Any], names: tuple[str, ...], because: str) -> None:
+    useless = [f"--{name}" for name in names if given[name] is not None]
+    if useless:
+        raise ConfigError(f"{because}, for which {', '.join(useless)} does nothing", hint="remove it")
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")

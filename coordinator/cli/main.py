@@ -1,0 +1,107 @@
+"""The command line. An error is one line and a hint, never a traceback.
+
+Signatures alone are read when the process starts; what a command does is imported when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
+from blindfit.coordinator.cli import audit as audit_
+from blindfit.coordinator.cli import auditing, certs, inspecting, operating, training
+from blindfit.coordinator.cli import version as version_
+from blindfit.coordinator.cli.app import app, open_console
+from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.stopped import Stopped
+
+GROUPS = (training, inspecting, operating, auditing)  # importing one adds its commands, in this order of `--help`
+
+app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=version_.show)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command(rich_help_panel=auditing.PANEL)(audit_.audit)
+
+
+@app.command(rich_help_panel=inspecting.PANEL)
+def version() -> None:
+    """Print the version."""
+    typer.echo(version_.version())
+    json_output.answer({"version": version_.version()})
+
+
+def main(command: Sequence[str] | None = None) -> None:
+    """Args:
+    command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
+    """
+    _print_somewhere()
+    json_output.begin()
+    try:
+        app(obj=command)
+    except Stopped as stopped:
+        _end("Stopped", str(stopped), stopped.hint, ExitCode.STOPPED, word="stopped")
+    except BlindfitError as error:
+        _end(
+            type(error).__name__,
+            error.message,
+            error.hint,
+            ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
+        )
+    except MemoryError:
+        _end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
+    except Exception as error:
+        from blindfit.coordinator.job.out_dir import refused_by_system
+
+        if isinstance(error, OSError) and (reason := refused_by_system(error)):
+            _end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
+        if os.environ.get("BLINDFIT_TRACEBACK"):
+            raise
+        _end(
+            type(error).__name__,
+            f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
+            "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
+            ExitCode.BUG,
+        )
+    except KeyboardInterrupt:
+        _end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
+
+
+def _print_somewhere() -> None:
+    """Whoever closes standard output (`>&-`) wants none of it; and no file that is opened later may take its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:
+    if json_output.is_asked():
+        sys.stderr.write(json_output.error_line(kind, what, hint, status))
+        raise SystemExit(status) from None
+    from rich.markup import escape
+
+    from blindfit.algorithms.texts import printable
+
+    errors = open_console(stderr=True)
+    errors.print(f"[bold red]{word}:[/] {escape(printable(what))}", highlight=False, soft_wrap=True)
+    if hint:
+        errors.print(f"[dim]hint:[/] {escape(printable(hint))}", highlight=False, soft_wrap=True)
+    raise SystemExit(status) from None

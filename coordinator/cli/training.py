@@ -1,0 +1,219 @@
+"""Commands that make and run jobs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.cli.app import (
+    JobFile,
+    OutOption,
+    PartyFile,
+    QuietOption,
+    RunOutOption,
+    SetOption,
+    VerboseOption,
+    app,
+    open_console,
+    read_job,
+    read_party,
+    show_report,
+    talk_of,
+)
+from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+
+PANEL = "Train"
+
+
+@app.command(rich_help_panel=PANEL)
+def init(
+    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or Parquet files.")] = None,
+    vertical: Annotated[bool, typer.Option("--vertical", help="All have columns of the same people.")] = False,
+    walr: Annotated[bool, typer.Option("--walr", help="One has features, one has labels and a budget.")] = False,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to learn.")] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Names a row; by default the one that all have.")
+    ] = None,
+    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Which label is 1.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder.")] = Path("joint"),
+) -> None:
+    """Write party files and a job for tables that are here, ready to be checked and run."""
+    from blindfit.coordinator.init import command
+
+    if vertical and walr:
+        raise ConfigError("--vertical and --walr: which of them?")
+    kind, paths, column = command.ask("vertical" if vertical else "walr" if walr else None, tables or [], label)
+    command.init(command.Asked(kind, paths, column, row_id, positive), out, open_console())
+
+
+@app.command(rich_help_panel=PANEL)
+def import_falcon(
+    job: Annotated[Path, typer.Argument(metavar="JOB.JSON", help="A job file of the Falcon code.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, for job.toml and each party's file.")],
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Go on without what it asks; may be given again.")
+    ] = None,
+) -> None:
+    """Make a falcon job of one for the public Falcon code, and say what became of every field."""
+    from blindfit.coordinator.import_falcon import command as import_
+
+    import_.import_falcon(job, out, without or [], open_console())
+
+
+@app.command(rich_help_panel=PANEL)
+def check(job: JobFile, overrides: SetOption = None) -> None:
+    """Say what would leak, fail or take long, before any byte leaves."""
+    from blindfit.coordinator.jobs import check as preflight
+
+    findings = preflight.check(read_job(job, overrides), job.parent)
+    preflight.show(findings, open_console())
+    json_output.answer({"findings": findings})
+    if any(finding.refuses for finding in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command(rich_help_panel=PANEL)
+def plan(
+    job: JobFile,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="To plan for, beside the job's own; may be given again.")
+    ] = None,
+    base_rate: Annotated[float | None, typer.Option(help="Share of positive labels to assume.")] = None,
+    strength: Annotated[
+        float | None, typer.Option(help="Standard deviation of the true scores to assume; 1 is a fair model.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Weights to assume: the last model.json, or public ones.")
+    ] = None,
+    wanted: Annotated[
+        float | None, typer.Option(help="A loss (1: a constant's); says which epsilon is expected to reach it.")
+    ] = None,
+    draws: Annotated[int | None, typer.Option(help="Of labels and noise; default: 20.")] = None,
+    cadences: Annotated[
+        int | None, typer.Option(help="Releases about the same people; says what they cost together.")
+    ] = None,
+    out: OutOption = Path("runs/plan"),
+    overrides: SetOption = None,
+) -> None:
+    """Say what each epsilon would buy, before any is spent. Reads features, never labels."""
+    from blindfit.coordinator.jobs import plan as command
+    from blindfit.coordinator.plan.asked import Asked
+
+    asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws, cadences)
+    command.plan(read_job(job, overrides), job.parent, asked, out, open_console())
+
+
+@app.command(rich_help_panel=PANEL)
+def run(
+    context: typer.Context,
+    job: JobFile,
+    out: RunOutOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
+    """Run a job here: one process for each party, then a report."""
+    from blindfit.coordinator.job.folders import new_folder
+    from blindfit.coordinator.jobs import run as jobs
+
+    console, asked, talk = open_console(), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
+    where = out or partial(new_folder, asked.name)
+    show_report(jobs.run_here(asked, job.parent, where, console, context.obj, talk), console)
+
+
+@app.command(rich_help_panel=PANEL)
+def submit(
+    job: JobFile,
+    out: RunOutOption = None,
+    session: Annotated[
+        str | None, typer.Option(help="Of a predict or evaluate job: the training whose model it takes.")
+    ] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
+    """Run a job on parties that are already up."""
+    from blindfit.coordinator.job.folders import new_folder
+    from blindfit.coordinator.job.job import with_session
+    from blindfit.coordinator.jobs import run as jobs
+
+    asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
+    console, talk = open_console(), talk_of(quiet=quiet, verbose=verbose)
+    show_report(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk), console)
+
+
+@app.command(rich_help_panel=PANEL)
+def predict(
+    context: typer.Context,
+    job: JobFile,
+    out: OutOption = Path("runs/predict"),
+    session: Annotated[str | None, typer.Option(help="The training whose model scores the rows.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
+    """Score new rows with a model that the parties have trained, every party on this machine."""
+    from blindfit.coordinator.job.trained import load_prediction
+    from blindfit.coordinator.jobs import run as jobs
+
+    console = open_console()
+    asked = load_prediction(job, overrides or [], session, model)
+    talk = talk_of(quiet=quiet, verbose=verbose)
+    show_report(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
+
+
+@app.command(rich_help_panel=PANEL)
+def evaluate(
+    context: typer.Context,
+    job: JobFile,
+    out: OutOption = Path("runs/evaluate"),
+    session: Annotated[str | None, typer.Option(help="The training whose model is evaluated.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of the prediction, if several parties hold columns.")
+    ] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    overrides: SetOption = None,
+) -> None:
+    """Say how good a model is, from one noisy sum over labels, every party on this machine."""
+    from blindfit.coordinator.job.trained import load_evaluation
+    from blindfit.coordinator.jobs import run as jobs
+
+    console = open_console()
+    asked = load_evaluation(job, overrides or [], session, model, scores)
+    talk = talk_of(quiet=quiet, verbose=verbose)
+    show_report(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
+
+
+@app.command(rich_help_panel=PANEL)
+def pretrain(
+    settings: PartyFile,
+    dataset: Annotated[str, typer.Option(help="A dataset of the party whose rows are public.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file for walr.init or dp_lr.init.")],
+    l2: Annotated[float | None, typer.Option(help="Of standardised features; default: 1 / rows.")] = None,
+    overrides: SetOption = None,
+) -> None:
+    """Fit public rows, as the start of a private fit or what it shrinks towards."""
+    from blindfit.coordinator.operator import pretrained
+
+    pretrained.pretrain(read_party(settings, overrides), settings.parent, dataset, out, l2, open_console())
+
+
+@app.command(rich_help_panel=PANEL)
+def split_labels(
+    settings: PartyFile,
+    dataset: Annotated[str, typer.Option(help="A dataset of the party, with labels 0 and 1.")],
+    out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
+    overrides: SetOption = None,
+) -> None:
+    """Split every label in two, for two measurement servers of which neither is to know it."""
+    from blindfit.coordinator.operator import split_labels as split_
+
+    split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out, open_console())

@@ -1,0 +1,67 @@
+"""What a reader must know before trusting a dp-lr model; each caution says what to do."""
+
+from __future__ import annotations
+
+import math
+
+from blindfit.coordinator.dp_lr.figures import Figures
+from blindfit.coordinator.report import quality
+from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
+from blindfit.coordinator.report.label_privacy import large_delta
+from blindfit.coordinator.terminal.wording import counted, figure
+
+WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
+
+
+def cautions_of(facts: Figures) -> list[str]:
+    found = (
+        _drowned(facts),
+        _unscaled(facts),
+        _each_iteration(facts),
+        _few_test_rows(facts),
+        quality.no_better(facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."),
+        large_delta(facts.privacy.delta, facts.public_trained),
+    )
+    return [caution for caution in found if caution]
+
+
+def noise_of_mean(facts: Figures) -> float:
+    """Length of the noise in the mean of all iterations' gradients."""
+    columns, iterations = facts.rows.features + 1, facts.settings.iterations
+    return facts.fit.gradient_noise_std * math.sqrt(columns / iterations)
+
+
+def _drowned(facts: Figures) -> str:
+    noise, clip = noise_of_mean(facts), facts.settings.clip_norm
+    if noise <= WEAK * clip:
+        return ""
+    return (
+        f"Averaged over all iterations the noise is {figure(noise)} long, where a gradient is {figure(clip)} at most: "
+        f"the model is little but its start ({facts.start}). More rows, fewer features or a larger epsilon would help."
+    )
+
+
+def _unscaled(facts: Figures) -> str:
+    if facts.fit.scale != "none":
+        return ""
+    return (
+        "Features were taken as they were read. A feature of large numbers takes up the whole of a clipped gradient: "
+        "declare dp_lr.feature_bounds, or scale by public rows (dp_lr.init, dp_lr.public_dataset)."
+    )
+
+
+def _each_iteration(facts: Figures) -> str:
+    if facts.settings.budget == "run":
+        return ""
+    return (
+        f"Epsilon {figure(facts.epsilon_asked)} was asked for each iteration: {facts.settings.iterations} of them "
+        f"spent {figure(facts.privacy.epsilon)}, and that is what is promised."
+    )
+
+
+def _few_test_rows(facts: Figures) -> str:
+    classes = None if facts.evaluation is None else facts.evaluation.classes
+    if classes is None or classes.rows >= FEW_TEST_ROWS:
+        return ""
+    rows = counted(classes.rows, "row")
+    return f"Only {rows} were held out: the figures of the evaluation are rough. Raise split.test_fraction."

@@ -1,0 +1,81 @@
+"""The pre-flight of an evaluation: what it costs and tells, and how wide its intervals will be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
+from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
+from blindfit.coordinator.measured.unknown_ids import check_ids
+from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.parties.evaluate.settings import EvaluateJob
+
+
+def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
+    privacy = job.parameters.required_privacy
+    (active,), servers = (job.with_role(role) for role in ("active", "measurement"))
+    about = "who learns what"
+    if job.parameters.shares_rows:
+        yield from rows_are_in_shares(job, active, " and ".join(servers))
+        servers = []
+    for server in servers:
+        if job.parameters.encrypts_rows:
+            yield from rows_are_hidden(active, server)
+            continue
+        text = f"{server} sees the ids and the rounded scores of the rows that {active} evaluates on"
+        yield Finding("note", about, text)
+    yield Finding(
+        "note", about, f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP"
+    )
+
+
+def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    checks = {"measurement": _check_labels, "active": _opens}
+    for party in here:
+        if check := checks.get(party.settings.role):
+            yield from caught(party.name, partial(check, job, party))
+    yield from caught("ids", partial(check_ids, job, here))
+    yield _width(job, RowsOfUnit.of(job, here))
+
+
+def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    if reason := wrong_labels_here(job, party):
+        yield Finding("refuses", party.name, reason)
+        return
+    yield from _grid(job, party)
+    party.source()
+    event = ReleaseEvent("gaussian", noise_multiplier_of(job), UNITS["person" if party.dataset.person else "row"][1])
+    yield from check_budget(party, event, ANSWERED_BEFORE)
+
+
+def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    """What the server refuses, as its desk does."""
+    grid = job.parameters.grid
+    rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
+    if noise_multiplier_of(job) * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
+        text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: set evaluate.frac_bits = "auto", or more'
+        yield Finding("refuses", "evaluate.frac_bits", text)
+
+
+def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+    yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
+
+
+def noise_multiplier_of(job: Job[EvaluateJob]) -> float:
+    privacy = job.parameters.required_privacy
+    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+
+
+def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
+    """Of a rate; how many rows there will be the training alone knows."""
+    parts = len(job.parameters.evaluate.figures)
+    noises = len(job.with_role("measurement"))
+    reach = Z_95 * noise_multiplier_of(job) * unit.count * (parts * noises) ** 0.5
+    text = f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures){unit.caveat}"
+    return Finding("ok", "noise", text)

@@ -1,0 +1,187 @@
+"""An evaluation as the coordinator sees it: of which training, at what cost; figures if the active party ran here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from blindfit import __version__
+from blindfit.coordinator.evaluate.page import render_evaluation
+from blindfit.coordinator.measured.trust import GIVEN_UP
+from blindfit.coordinator.report.label_privacy import MOST_EPSILON, LabelPrivacy, budget_summary
+from blindfit.coordinator.report.label_privacy import summary as privacy_summary
+from blindfit.coordinator.report.reading import in_range, read
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.terminal.summary_table import summary_table
+from blindfit.coordinator.terminal.wording import count, counted, duration
+from blindfit.parties.files.written import read_json, write_file, write_json
+from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, UNCHECKED_ROWS, Trust
+
+NAMES = {
+    "log_loss": "log loss",
+    "normalised_entropy": "log loss / that of a constant",
+    "accuracy": "accuracy",
+    "positive_rate": "positive labels",
+    "mean_prediction": "mean prediction",
+    "auc": "AUC of score bins",
+    "ks": "KS of score bins",
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """report.json and report.html on the disk."""
+
+    json_path: Path
+    html_path: Path
+    content: Mapping[str, Any] = field(repr=False)
+
+    def show(self, console: Console) -> None:
+        console.print(summary_table(facts_of(self.content)))
+        console.print(summary_table(figure_lines(self.content)))
+        for sentence in self.content["statement"]:
+            console.print(Text(sentence, style="dim"))
+        console.print(summary_table([("report", str(self.html_path)), ("", str(self.json_path))]), soft_wrap=True)
+
+
+def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
+    """Writes `out/report.json` and `out/report.html`.
+
+    Args:
+        parties_here: parties whose own directories are `out/<name>/`; of the others only their summary is known.
+
+    Raises:
+        DataError: a party's summary or file is not what a report can be made of; nothing is written.
+    """
+    job, active = session.job, session.job.with_role("active")[0]
+    own = _own_word(out / active, session.id) if active in parties_here else {}
+    summary = session.summaries[active]
+    told = {name.removeprefix("privacy."): value for name, value in summary.items() if name.startswith("privacy.")}
+    content = {
+        "blindfit": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "session": session.id,
+        "name": job.name,
+        "protocol": job.protocol,
+        "state": session.state,
+        "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
+        "active": active,
+        "servers": job.with_role("measurement"),
+        "key_node": next(iter(job.with_role("key-node")), None),
+        "rows": {name: summary.get(f"rows.{name}", 0) for name in ("sent", "counted", "unknown")},
+        "privacy": told,
+        "figures": own.get("figures"),
+        "seconds": dict(session.seconds),
+    }
+    content["statement"] = list(statement(content))
+    written = Written(out / "report.json", out / "report.html", content)
+    page = render_evaluation(content, facts_of(content), figure_lines(content))
+    write_json(written.json_path, content)
+    write_file(written.html_path, page.encode())
+    return written
+
+
+def _own_word(directory: Path, session: str) -> dict[str, Any]:
+    """What the active party's own report says; the directory may hold an earlier run's."""
+    report = read_json(directory / "report.json")
+    return report if isinstance(report, dict) and report.get("session") == session else {}
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    sent: int
+    counted: int
+    unknown: int = 0  # rows that the server does not know and takes as label 0; 0 also if it keeps that number private
+
+    def __post_init__(self) -> None:
+        in_range("sent", self.sent, 0)
+        in_range("counted", self.counted, 0, self.sent)
+        in_range("unknown", self.unknown, 0, self.sent)
+
+
+@dataclass(frozen=True)
+class PrivacyFigures(LabelPrivacy):
+    epsilon_of_both: float | None = None  # of two servers' noise, against the active party alone
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_range("epsilon_of_both", self.epsilon_of_both or 0.0, 0, MOST_EPSILON)
+
+
+def _privacy(content: Mapping[str, Any]) -> PrivacyFigures:
+    return read(PrivacyFigures, content, content["active"], "privacy")
+
+
+def _rows(content: Mapping[str, Any]) -> RowFigures:
+    return read(RowFigures, content, content["active"], "rows")
+
+
+def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows, privacy = _rows(content), _privacy(content)
+    of = content["job"]["evaluate"]["session"]
+    not_counted = rows.sent - rows.counted
+    left_out = f", {count(not_counted)} more of persons with too many" if not_counted else ""
+    unknown = f"; {count(rows.unknown)} counted as label 0, as no table of labels has their ids" if rows.unknown else ""
+    return [
+        ("job", f"{content['name']} ({content['session']})"),
+        ("model", f"of the training {of}"),
+        ("rows", f"{count(rows.counted)} of {content['active']}{left_out}{unknown}"),
+        privacy_summary(privacy),
+        budget_summary(privacy),
+        ("time", duration(content["seconds"]["job"])),
+    ]
+
+
+def figure_lines(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if content["figures"] is None:
+        return [("figures", f"kept by {content['active']}, with its own report")]
+    return [(name, _told(content["figures"][key])) for key, name in NAMES.items() if key in content["figures"]]
+
+
+def _told(figure: Mapping[str, float]) -> str:
+    value, low, high = (figure[name] for name in ("value", "low", "high"))
+    return f"{value:.4f}" if low == high else f"{value:.4f}  ({low:.4f} to {high:.4f})"
+
+
+def statement(content: Mapping[str, Any]) -> Iterator[str]:
+    active, servers, privacy = content["active"], " and ".join(content["servers"]), _privacy(content)
+    trust = content["job"]["evaluate"]["trust"]
+    follows = f", if {active} follows the protocol" if trust == PAILLIER else ""
+    yield (
+        f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
+        f"{privacy.delta:g} protects {privacy.unit}{follows}."
+    )
+    yield (
+        "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
+        "figure is not in it."
+    )
+    yield from _servers_learnt(content, trust)
+    if (both := privacy.epsilon_of_both) is not None and trust in TWO_SERVERS:
+        known = "the labels are known"
+        if trust == SHARES:
+            known = f"or one of them with {content['key_node']}, labels and scores are known"
+        yield (
+            f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
+            f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, {known}."
+        )
+    yield "The coordinator was told no figure, unless the active party ran on its machine."
+
+
+def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
+    """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
+    active, servers = content["active"], " and ".join(content["servers"])
+    learnt = f"{servers} learnt the ids of {counted(_rows(content).sent, 'row')}, "
+    if trust == PAILLIER:
+        yield f"{learnt}and no score: they came encrypted, under a key of {active}."
+        yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."
+    elif trust == SHARES:
+        yield f"{learnt}and no score or label: of both each has uniform numbers, which alone tell nothing."
+        yield f"{content['key_node']} dealt masks for so many rows and their columns, and learnt no more than how many."
+    else:
+        yield f"{learnt}and their scores, rounded."

@@ -1,0 +1,10 @@
+"""How a coordinator shows an evaluate job."""
+
+from __future__ import annotations
+
+from blindfit.coordinator.evaluate import preflight
+from blindfit.coordinator.evaluate.report import write
+from blindfit.coordinator.measured.trust import GIVEN_UP
+from blindfit.coordinator.view import View
+
+VIEW = View(leaks=preflight.leaks, check_rows=preflight.check_rows, write=write, given_up=GIVEN_UP)

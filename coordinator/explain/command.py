@@ -1,0 +1,127 @@
+"""`blindfit explain`: what an option is for; and docs/options.md, which has all of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.explain.options import JOB, NAME, PARTY, Option, all_options
+from blindfit.coordinator.terminal import json_output
+
+FILES = {JOB: "job files", PARTY: "party files"}
+INTRODUCTION = """Every option of job files and party files, as `make options-page` writes them from the code that
+reads them. `blindfit explain taylor.epochs` prints one, `blindfit explain` which tables there are. Any may be set for
+one run: `--set KEY=VALUE`. NAME stands for what somebody is called. An option that would do nothing beside the others
+is refused, and so is one that nobody knows."""
+
+
+def explain(name: str | None, console: Console) -> None:
+    """Prints an option, a table of them, or without a name which tables there are.
+
+    Raises:
+        ConfigError: there is no such option or table; names those that are near.
+    """
+    if name is None:
+        json_output.answer(all_options())
+        for line in _tables():
+            console.print(line, soft_wrap=True)
+        return
+    found = matching(name)
+    if not found:
+        near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
+        raise ConfigError(f"there is no option {name}", hint=hint)
+    json_output.answer(found)
+    for option in found:
+        console.print(_in_full(option), soft_wrap=True)
+
+
+def matching(name: str) -> list[Option]:
+    """The option of this path, in job or party files; else all of a table, those that are called so anywhere, or those
+    that may have this value."""
+    options = all_options()
+    wanted = name.strip("[]")
+    exact = [option for option in options if _is(option.path, wanted)]
+    table = [option for option in options if _is(option.table, wanted)]
+    inside, _, last = wanted.rpartition(".")
+    called = [option for option in options if option.path.rpartition(".")[2] == wanted]
+    valued = [option for option in options if f'"{last}"' in option.kind and inside in ("", option.table)]
+    return exact or table or called or valued
+
+
+def _is(path: str, wanted: str) -> bool:
+    """Where the path has NAME any name will do, and none: datasets.visits.url, datasets.url."""
+    parts, asked = path.split("."), wanted.split(".")
+    if len(asked) == len(parts):
+        return all(part in (NAME, word) for part, word in zip(parts, asked, strict=True))
+    return [part for part in parts if part != NAME] == asked
+
+
+def _tables() -> Iterator[Text]:
+    for file, title in FILES.items():
+        yield Text(f"in {title}:", style="bold")
+        tables = dict.fromkeys(option.table for option in all_options() if option.file == file)
+        for table in tables:
+            names = [o.path.rpartition(".")[2] for o in all_options() if (o.file, o.table) == (file, table)]
+            yield Text(f"  {f'[{table}]' if table else 'at the top'}: {', '.join(names)}")
+    yield Text("blindfit explain TABLE.OPTION, or TABLE, says what each is for", style="dim")
+
+
+def _in_full(option: Option) -> Text:
+    range_of = f"; {option.limits}" if option.limits else ""
+    where = f"{FILES[option.file]}{_of_protocols(option)}"
+    text = Text.assemble((option.path, "bold"), f"  (in {where})\n")
+    text.append(f"  {option.text}\n")
+    text.append(f"  {option.kind}{range_of}; default: {option.default}", style="dim")
+    return text
+
+
+def _of_protocols(option: Option) -> str:
+    return f" of {', '.join(option.protocols)}" if option.protocols else ""
+
+
+# --- the page -----------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    """docs/options.md, whole."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Options"
+    yield ""
+    yield INTRODUCTION
+    for file, title in FILES.items():
+        yield ""
+        yield f"## In {title}"
+        options = [option for option in all_options() if option.file == file]
+        for table, of_table in groupby(options, key=lambda option: option.table):
+            yield from _section(table, list(of_table))
+
+
+def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
+    protocols = {option.protocols for option in options}
+    yield ""
+    yield f"### {f'[{table}]' if table else 'At the top'}"
+    yield ""
+    if len(protocols) == 1 and (named := protocols.pop()):
+        yield f"Of jobs with protocol {', '.join(f'`{name}`' for name in named)}."
+        yield ""
+    yield "| option | kind and range | default | |"
+    yield "|---|---|---|---|"
+    for option in options:
+        kind = f"{option.kind}; {option.limits}" if option.limits else option.kind
+        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, option.text]
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(page())

@@ -1,0 +1,79 @@
+"""What stood between what is sent, or opened, and whoever would read rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
+from blindfit.coordinator.falcon import privacy
+from blindfit.coordinator.falcon.figures import Figures
+from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.vertical import defence
+from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.defence import Defence
+
+# What each flag of falcon.unsafe gives up.
+GIVEN_UP = {
+    "weight-bits": "weights opened as they are, with 24 bits after the point: after few epochs a party's weights are "
+    "nearly a gradient, which gives labels away",
+}
+
+
+SHARES = Defence(
+    "Secret shares",
+    True,
+    "Features, labels, scores, residuals and gradients leave a party as shares alone, or less a mask that it alone "
+    "knows: what the others see of them is uniform.",
+)
+
+
+def defences_of(facts: Figures) -> Iterator[Defence]:
+    yield _encryption(facts) if facts.job.falcon.is_encrypted else SHARES
+    yield _macs(facts)
+    if facts.job.privacy is not None:
+        yield from privacy.defences(facts)
+        return
+    yield _rounding(facts)
+    yield Defence(
+        "Shortened rows",
+        True,
+        "Each party shortens those of its rows that stand out in their batch, as a weight would tell their labels. "
+        f"{joint.shortened(facts)}",
+    )
+
+
+def _encryption(facts: Figures) -> Defence:
+    return Defence(
+        "Encrypted weights and secret shares",
+        True,
+        f"Each party's weights are encrypted under a {facts.job.falcon.key_bits}-bit key of which every data party has "
+        "a share, and all shares are needed: what they decrypt has a mask of each of them, 40 bits longer than the "
+        "numbers of the whole job. Labels and residuals are in shares.",
+    )
+
+
+def switched_on(facts: Figures) -> str:
+    """A, b and c."""
+    return defence.names_of_those_on(defences_of(facts))
+
+
+def _macs(facts: Figures) -> Defence:
+    who = listed(facts.roles.chain)
+    if facts.job.falcon.macs:
+        text = f"What is opened carries MACs, which {who} check before anything unmasked is opened: a party that sends "
+        return Defence("Checks by MACs", True, f"{text}other shares makes all abort.")
+    return Defence("Checks by MACs", False, f"{who} were believed to send the shares that they should (semi-honest).")
+
+
+def _rounding(facts: Figures) -> Defence:
+    if facts.kept_bits is None:
+        return Defence("Rounded weights", False, "Weights were opened as they are, with 24 bits after the point.")
+    if facts.stays_shared:
+        return Defence(
+            "Weights in shares",
+            True,
+            f"Nobody has a weight: each of {listed(facts.roles.chain)} keeps its shares of all, in steps of "
+            f"2^-{facts.kept_bits}, and scores are computed from them in shares.",
+        )
+    text = f"In shares, before they are opened: in steps of 2^-{facts.kept_bits}, from -{WEIGHT_BOUND:g} to below "
+    return Defence("Rounded weights", True, f"{text}{WEIGHT_BOUND:g}, {facts.weight_bits} bits each.")

@@ -1,0 +1,156 @@
+"""What the parties tell of a training in shares, typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, opened_bits
+from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
+from blindfit.coordinator.falcon.trust import opens_weights_unrounded
+from blindfit.coordinator.report.evaluation import evaluation_of
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.report import JointFigures
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.tables import validate
+
+
+@dataclass(frozen=True)
+class OpenedWeights:
+    """Of one passive party, and what they tell of labels at most.
+
+    Attributes:
+        weights: how many. bits: of each. rows: trained on, a label each. label_bits: that a label has at most.
+    """
+
+    weights: int
+    bits: int
+    rows: int
+    label_bits: float = 1.0
+
+    @property
+    def all_bits(self) -> int:
+        return self.weights * self.bits
+
+    @property
+    def of_each_label(self) -> float:
+        return min(self.label_bits, self.all_bits / max(1, self.rows))
+
+
+@dataclass(frozen=True)
+class RowPrivacy(LabelPrivacy):
+    """Of one data party's ledger: what is promised is the same at all."""
+
+    noise_multiplier: float
+    spent_neighbours: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures(JointFigures):
+    """Everything that the report says of a training, and who it is about.
+
+    Attributes:
+        weights: of each party whose model is here, with the intercept.
+        privacy: of each data party that told; empty without differential privacy.
+    """
+
+    job: FalconJob
+    weights: Mapping[str, tuple[float, ...]]
+    privacy: Mapping[str, RowPrivacy]
+
+    @property
+    def macs(self) -> str:
+        if self.job.falcon.is_encrypted:
+            return f"and under a threshold key of {self.job.falcon.key_bits} bits"
+        return "with MACs" if self.job.falcon.macs else "without MACs"
+
+    @property
+    def stays_shared(self) -> bool:
+        """Whether nobody has the model."""
+        return self.job.falcon.stays_shared
+
+    @property
+    def batch_rows(self) -> int:
+        asked_for = self.job.falcon.batch_rows
+        return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for
+
+    @property
+    def kept_bits(self) -> int | None:
+        """Weights are opened in steps of 2^-kept_bits; None: as they are."""
+        if opens_weights_unrounded(self.job):
+            return None
+        return kept_bits_for(max(1, self.shared_rows.trained), self.job.falcon.model)
+
+    @property
+    def weight_bits(self) -> int | None:
+        """Of each opened weight."""
+        return None if self.kept_bits is None else opened_bits(self.kept_bits)
+
+    @property
+    def at_bound(self) -> dict[str, int]:
+        """Of each party whose model is here, how many weights were clipped."""
+        if self.kept_bits is None:
+            return {}
+        most = WEIGHT_BOUND - 2.0**-self.kept_bits
+        clipped = {name: sum(w >= most or w <= -WEIGHT_BOUND for w in own) for name, own in self.weights.items()}
+        return {name: number for name, number in clipped.items() if number}
+
+    @property
+    def opened(self) -> dict[str, OpenedWeights]:
+        """Of each passive party that told how many columns it has; empty where weights are not rounded."""
+        bits, rows = self.weight_bits, self.shared_rows.trained
+        if bits is None or self.stays_shared:
+            return {}
+        known = [name for name in self.roles.passives if name in self.rows]
+        of_a_label = math.inf if self.job.falcon.model == "linear" else 1.0
+        return {name: OpenedWeights(self.rows[name].features, bits, rows, of_a_label) for name in known}
+
+    @property
+    def most_told(self) -> float | None:
+        """Bits of each label, of the passive party that has most; None where not all are known."""
+        opened = self.opened
+        if self.stays_shared or set(opened) != set(self.roles.passives):
+            return None
+        return max(own.of_each_label for own in opened.values())
+
+    @property
+    def pooled(self) -> OpenedWeights | None:
+        """Of all passive parties together, where there are several; None where not all are known."""
+        opened = self.opened
+        if len(opened) < 2 or set(opened) != set(self.roles.passives):
+            return None
+        first = next(iter(opened.values()))
+        return replace(first, weights=sum(own.weights for own in opened.values()))
+
+
+def figures_of(report: Mapping[str, Any]) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    roles = joint.roles_of(report)
+    told = joint.told_by(report, roles)
+    job = validate(_parameters(report["job"]), FalconJob, source="the job of the report")
+    return Figures(
+        roles=roles,
+        job=job,
+        rows=joint.rows_of(report, told),
+        timing=joint.timing_of(told),
+        fit=joint.fit_of(told, roles),
+        evaluation=evaluation_of(report, roles.active),
+        weights={name: _weights(model) for name, model in report["models"].items()},
+        privacy={} if job.privacy is None else {n: read(RowPrivacy, said, n, "privacy") for n, said in told.items()},
+    )
+
+
+def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in job.items() if name in FalconJob.model_fields}
+
+
+def _weights(model: Mapping[str, Any]) -> tuple[float, ...]:
+    intercept = model.get("intercept")
+    return (*model["weights"].values(), *(() if intercept is None else (intercept,)))

@@ -1,0 +1,136 @@
+"""The page of a training in shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from blindfit.coordinator.falcon import privacy, trust
+from blindfit.coordinator.falcon.cautions import cautions_of
+from blindfit.coordinator.falcon.defences import defences_of
+from blindfit.coordinator.falcon.figures import Figures, figures_of
+from blindfit.coordinator.report import page, quality
+from blindfit.coordinator.report.page import Card, PartyRow
+from blindfit.coordinator.report.plots import weight_plots
+from blindfit.coordinator.terminal.wording import count, duration, figure
+from blindfit.coordinator.vertical import report as joint
+
+CARDS_IN_A_ROW = 4
+
+
+def render(report: Mapping[str, Any]) -> str:
+    facts, models = figures_of(report), report["models"]
+    return page.render(
+        "falcon/page.html.j2",
+        report,
+        facts=facts,
+        cautions=cautions_of(facts),
+        cards=list(_cards(facts, report)),
+        fitted=_fitted(facts),
+        weights=weight_plots(models),
+        all_weights=page.all_weights(models),
+        evaluation=list(quality.lines(facts.evaluation)),
+        confusion=quality.matrix(facts.evaluation),
+        remark=quality.remark(facts.evaluation),
+        no_evaluation=_why_no_evaluation(facts),
+        opened=list(_opened(facts)),
+        defences=list(defences_of(facts)),
+        rows=facts.rows,
+        steps=page.steps(report, _laps(facts)),
+        parties=list(_parties(facts, report)),
+        dropped_columns=joint.dropped_columns(facts),
+    )
+
+
+# --- what was fitted -----------------------------------------------------------------------------------
+
+
+def _fitted(facts: Figures) -> str:
+    """Two sentences."""
+    settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
+    penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
+    penalty = ", ".join(penalties) or "no penalty"
+    weighted = ", classes weighted alike" if settings.class_weights == "balanced" else ""
+    drawn = ", each drawn from all" if settings.sampling == "replacement" else ""
+    return (
+        f"{settings.model.capitalize()} regression in secret shares {facts.macs}, on {count(rows.common)} rows that "
+        f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
+        f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows{drawn}, {penalty}{weighted}."
+    )
+
+
+def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
+    yield from joint.row_cards(facts)
+    yield Card("Epochs", count(facts.fit.epochs), _ended(facts))
+    yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
+    promise = list(_promise(facts))
+    yield from list(quality.cards(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
+    yield from promise
+
+
+def _ended(facts: Figures) -> str:
+    stopped = trust.judges(facts.job) and facts.fit.epochs < facts.job.falcon.epochs
+    return "the validation loss no longer fell" if stopped else "as many as were asked for"
+
+
+def _promise(facts: Figures) -> Iterator[Card]:
+    if facts.job.privacy is not None:
+        yield from privacy.cards(facts)
+        return
+    yield Card("Epsilon", "none", "no differential privacy")
+    if facts.stays_shared:
+        yield Card("Bits of a label", "0", "in weights: nobody has one")
+    elif facts.kept_bits is None:
+        yield Card("Bits of a label", "no limit", "weights were not rounded")
+    elif facts.most_told is not None:
+        yield Card("Bits of a label", figure(facts.most_told), "at most, in a passive party's weights")
+
+
+# --- what was opened -------------------------------------------------------------------------------------
+
+
+def _opened(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
+    """Of each passive party: name, weights, bits of each, of all, of a label."""
+    for name, own in facts.opened.items():
+        yield name, count(own.weights), count(own.bits), count(own.all_bits), figure(own.of_each_label)
+    if (pooled := facts.pooled) is not None:
+        yield (
+            "together",
+            count(pooled.weights),
+            count(pooled.bits),
+            count(pooled.all_bits),
+            figure(pooled.of_each_label),
+        )
+
+
+# --- the rest --------------------------------------------------------------------------------------------
+
+
+def _why_no_evaluation(facts: Figures) -> str:
+    if facts.job.privacy is not None:
+        return "None: figures of test rows are no part of what epsilon pays for, and are not opened."
+    if facts.shared_rows.test == 0:
+        return "None: no rows were kept for a test (split.test_fraction)."
+    if facts.job.falcon.model == "linear":
+        return f"{facts.roles.active} keeps it, in its own report."
+    return (
+        f"{facts.roles.active} keeps it, in its own report. Where its test rows are of one class alone there is none."
+    )
+
+
+def _parties(facts: Figures, report: Mapping[str, Any]) -> Iterator[PartyRow]:
+    for row in joint.party_rows(facts, report):
+        yield replace(row, model="its shares") if facts.stays_shared and row.name in facts.roles.chain else row
+
+
+def _laps(facts: Figures) -> dict[str, float | None]:
+    timing = facts.first_timing
+    return {
+        "read rows": timing.read_s,
+        "align": timing.align_s,
+        "scale": timing.prepare_s,
+        "put in": timing.put_in_s,
+        "train": timing.train_s,
+        "evaluate, open weights": timing.evaluate_s,
+    }

@@ -1,0 +1,172 @@
+"""The privacy statement of a training in shares: what is promised, what was opened, who learnt what, whom to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blindfit.algorithms.sharing.scoring import BINS
+from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.coordinator.falcon import privacy, trust
+from blindfit.coordinator.falcon.defences import defences_of, switched_on
+from blindfit.coordinator.falcon.figures import Figures, OpenedWeights, figures_of
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.terminal.wording import count, counted, figure, listed
+from blindfit.coordinator.vertical import report as joint
+
+SHARED_PREDICTIONS = (
+    "Joint predictions: scores are computed in shares, and the active party learns them. Scores of rows are equations "
+    "in the weights: that is a protocol of its own, with quotas of its own."
+)
+ALL_SHARES_HERE = (
+    "In this run, however, all parties ran on this machine: whoever can read its files has all shares, and so has the "
+    "model."
+)
+PREDICTIONS = (
+    "Joint predictions: each data party's part of a score is computed from its opened weights, and the active party "
+    "learns the scores. That is a protocol of its own, with quotas of its own."
+)
+
+
+def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
+    """Raises:
+    DataError: a figure is missing, so nothing can be promised.
+    """
+    facts = figures_of(report)
+    return [
+        *([_promise(facts)] if facts.job.privacy is None else privacy.promised(facts)),
+        Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
+        Section("opened", "What was opened", tuple(_opened(facts))),
+        *([] if facts.job.privacy else [Section("weights", _about_weights(facts), tuple(_weights(facts)))]),
+        *joint.learnt_sections(
+            trust.learnt(facts.roles, facts.job),
+            all_here=bool(report["parties_here"]),
+            on_one_machine=ALL_SHARES_HERE if facts.stays_shared else joint.ON_ONE_MACHINE,
+        ),
+        Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
+        Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
+        joint.not_covered(SHARED_PREDICTIONS if facts.stays_shared else PREDICTIONS),
+    ]
+
+
+def two_sentences(facts: Figures) -> str:
+    key_node = facts.roles.key_node
+    if facts.job.privacy is not None:
+        return privacy.two_sentences(facts)
+    known = "labels, weights" if facts.job.falcon.is_encrypted else "features, labels"
+    return (
+        f"No differential privacy: {switched_on(facts)} protect labels and features. {key_node} is trusted: if it "
+        f"colludes with a data party, all {known} and scores are known to them."
+    )
+
+
+def _promise(facts: Figures) -> Section:
+    against = (
+        "Against data parties that deviate, all but one, MACs make all abort before anything unmasked is opened."
+        if facts.job.falcon.macs
+        else "Data parties are believed to follow the protocol: nothing was checked."
+    )
+    return Section(
+        "promise",
+        "What is promised",
+        (
+            f"No differential privacy: no epsilon bounds what {_what_is_opened(facts)} tell of a row.",
+            _how_it_left(facts),
+            against,
+            f"All of this holds if {facts.roles.key_node}, which deals what the shares need, deals rightly, forgets, "
+            "and colludes with nobody.",
+        ),
+    )
+
+
+def _how_it_left(facts: Figures) -> str:
+    if not facts.job.falcon.is_encrypted:
+        return "Features, labels, scores, residuals and gradients left no party but as secret shares, or masked."
+    return (
+        "Features and gradients left no party in any form; weights and scores but encrypted, under a key that all data "
+        "parties hold together, or masked; labels and residuals but as secret shares, or masked."
+    )
+
+
+def _what_is_opened(facts: Figures) -> str:
+    return "figures of test rows" if facts.stays_shared else "opened weights and figures"
+
+
+# --- what was opened ---------------------------------------------------------------------------------------------
+
+
+def _opened(facts: Figures) -> Iterator[str]:
+    who = listed(facts.roles.chain)
+    bits = "two bits" if trust.judges(facts.job) else "one bit"
+    about = "whether all scores and weights were in range" + (
+        ", and whether training ended there, by the validation loss" if trust.judges(facts.job) else ""
+    )
+    if facts.job.privacy is None:
+        yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+    how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
+    if facts.stays_shared:
+        yield "No weight, to nobody."
+    else:
+        yield f"To each of them alone, the weights of its own columns, {how}."
+    if facts.shared_rows.test:
+        yield f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
+    yield "All else that was opened was masked, each time by a mask that nothing else had."
+
+
+def _figures(facts: Figures) -> str:
+    if facts.job.falcon.model == "linear":
+        return "the sum of the squared errors"
+    return f"the confusion matrix, the log loss, AUC and KS, the last two over {BINS} bins"
+
+
+def _about_weights(facts: Figures) -> str:
+    return "Who holds the model" if facts.stays_shared else "What opened weights tell of labels"
+
+
+def _who_holds_what(facts: Figures) -> Iterator[str]:
+    chain, key_node = listed(facts.roles.chain), facts.roles.key_node
+    macs = ", their MACs, and its share of the MACs' key" if facts.job.falcon.macs else ""
+    yield (
+        f"{chain} each keep how their own columns are scaled, and their shares of all weights{macs}: uniform numbers, "
+        "in a file that goes nowhere. All of these files together are the model; short of one, they are nothing of "
+        "it, and no prediction can be made."
+    )
+    yield (
+        f"{key_node} keeps nothing: each prediction has seeds and a MAC key of its own. `blindfit purge` at any one "
+        "data party ends the model for all."
+    )
+    yield (
+        f"{facts.roles.active} counts what the end of a training tells of its labels, and nothing else of this "
+        "training: no weight was opened."
+    )
+
+
+def _weights(facts: Figures) -> Iterator[str]:
+    """Each number is a bound, whatever is computed from the weights."""
+    if facts.stays_shared:
+        yield from _who_holds_what(facts)
+        return
+    passives, active = facts.roles.passives, facts.roles.active
+    yield f"A passive party's weights are a release: they depend on {active}'s labels."
+    if facts.weight_bits is None:
+        yield (
+            f"They were opened as they are (falcon.unsafe, weight-bits): {listed(passives)} may work out labels "
+            "from them, above all after few epochs, when a party's weights are nearly a gradient."
+        )
+        return
+    for name, own in facts.opened.items():
+        yield f"{name}'s {_told(own)}"
+    if facts.pooled is not None:
+        yield f"If {listed(passives)} pool them: {_told(facts.pooled)}"
+    yield (
+        f"{active} counts what a passive party's weights have of each label, over all trainings on its snapshot, and "
+        f"refuses to open more than {MOST_BITS_PER_ROW:g} bits. What is pooled, and what another snapshot of the same "
+        "labels gives away, it does not add."
+    )
+
+
+def _told(own: OpenedWeights) -> str:
+    return (
+        f"{counted(own.weights, 'weight')} of {own.bits} bits have {count(own.all_bits)} bits of {count(own.rows)} "
+        f"training labels at most, {figure(own.of_each_label)} of each."
+    )

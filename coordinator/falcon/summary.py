@@ -1,0 +1,40 @@
+"""A training in shares in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blindfit.coordinator.falcon import privacy
+from blindfit.coordinator.falcon.defences import switched_on
+from blindfit.coordinator.falcon.figures import Figures, figures_of
+from blindfit.coordinator.report import page, quality
+from blindfit.coordinator.terminal.wording import counted, duration, figure
+from blindfit.coordinator.vertical import report as joint
+
+
+def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    facts = figures_of(report)
+    yield "job", f"{report['name']} ({report['session']})"
+    yield from joint.row_lines(facts, "validation")
+    yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {counted(facts.fit.epochs, 'epoch')}"
+    yield "test", quality.in_short(facts.evaluation) or why_none(facts)
+    yield from privacy.lines(facts)
+    yield "defences", switched_on(facts)
+    if facts.most_told is not None:
+        yield (
+            "weights",
+            f"{facts.weight_bits} bits each: a passive party has {figure(facts.most_told)} of each label at most",
+        )
+    if facts.stays_shared:
+        yield "weights", "in shares: nobody has the model; `blindfit predict` scores with it"
+    yield "time", duration(page.total_seconds(report, facts.first_timing))
+
+
+def why_none(facts: Figures) -> str:
+    """There are no figures of test rows: whether there are none, and who else may have them."""
+    if not facts.shared_rows.test:
+        return "no test rows"
+    if facts.job.falcon.model == "linear":
+        return f"known to {facts.roles.active} alone"
+    return f"known to {facts.roles.active} alone, if its test rows are of both classes"

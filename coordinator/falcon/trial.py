@@ -1,0 +1,35 @@
+"""A trial of a training in shares on the rows that are here: aligned, split and scaled as the parties would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blindfit.algorithms.protocols.falcon import FalconParameters
+from blindfit.coordinator.vertical import preflight as joint
+from blindfit.coordinator.vertical.roles import Roles
+from blindfit.parties.falcon.parameters import parameters_of, preparation_of
+from blindfit.parties.falcon.settings import FalconJob
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
+
+Trial = joint.Trial[FalconParameters]
+
+
+def trial_of(
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    roles: Roles,
+    job: FalconJob,
+    label_range: tuple[float, float] | None = None,
+) -> Trial:
+    """
+    Args:
+        rows: of every data party, as they are read. names: of their columns.
+
+    Raises:
+        DataError: too few rows.
+    """
+    positions = joint.positions_to_train_on(rows)
+    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
+    return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

@@ -1,0 +1,232 @@
+"""`blindfit import-falcon`: a job file of the public Falcon code -> our job file and a file for each party.
+
+What becomes of every field is said: as which option it was carried, or why it was not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from rich.console import Console
+from rich.markup import escape
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.texts import printable
+from blindfit.coordinator.import_falcon.fields import TEST_FRACTION, NotCarried, carried, left_out, not_carried, said
+from blindfit.coordinator.import_falcon.file import FalconFile, Party, Without, read_falcon
+from blindfit.coordinator.import_falcon.rows import ID, LABEL, Shape, convert, missing
+from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.terminal.wording import counted
+from blindfit.parties.files.private_files import make_private, open_private
+from blindfit.parties.job.parameters import nested
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.tables import validate
+
+DEALER, COORDINATOR, DATASET = "dealer", "coordinator", "rows"
+MADE = "# Made by `blindfit import-falcon`. `blindfit show job.toml` prints every option.\n"
+
+
+@dataclass(frozen=True)
+class Brought:
+    """One party's rows.
+
+    Attributes:
+        source: of the Falcon code.
+        shape: of what was converted; None: it is not here.
+        why_not: here, in words.
+    """
+
+    party: Party
+    source: Path
+    shape: Shape | None = None
+    why_not: str = ""
+
+
+def import_falcon(path: Path, out: Path, without: Sequence[str], console: Console) -> None:
+    """Raises ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
+    named = Without(without)
+    asked, unknown = read_falcon(path, named)
+    left = [*left_out(asked, path, named), *(NotCarried({name: None}, "unknown, left out") for name in unknown)]
+    named.check_needed()
+    with _new_folder(out):
+        brought = [_bring(party, asked, path.parent, out) for party in asked.party_info]
+        options = list(carried(asked, _rows_in_common(brought)))
+        files = {b.party.name: _party_file(asked, b) for b in brought} | {DEALER: _dealer_file(asked)}
+        for name, content in files.items():
+            validate(content, PartySettings, source=f"{path}, as {name}.toml")
+            _write(out / f"{name}.toml", content)
+        job = nested({option.option: option.value for option in options}) | _rest_of_job(asked)
+        read_job(job, f"{path}, as job.toml")
+        _write(out / "job.toml", job)  # last: a folder with it is whole
+    _tell(console, "Carried", [*options, *_parties_carried(asked), *_rows_here(brought)])
+    _tell(console, "Not carried", [*left, *not_carried(asked), *_rows_not_here(brought)])
+    _tell(console, "Added", _added(asked))
+    text = f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tell(console: Console, title: str, lines: Iterable[object]) -> None:
+    console.print(f"[bold]{title}[/]")
+    for line in lines:
+        console.print(f"  {escape(printable(str(line)))}", highlight=False, soft_wrap=True)
+
+
+# --- the job -----------------------------------------------------------------------------------------
+
+
+def _rest_of_job(asked: FalconFile) -> dict[str, Any]:
+    data_parties = {
+        p.name: {"role": p.party_type, "config": f"{p.name}.toml", "address": p.addr, "dataset": DATASET}
+        for p in asked.party_info
+    }
+    return {
+        "coordinator": _identity(COORDINATOR),
+        "parties": data_parties | {DEALER: {"role": "key-node", "config": f"{DEALER}.toml"}},
+        "split": {"test_fraction": TEST_FRACTION},
+    }
+
+
+# --- parties -----------------------------------------------------------------------------------------
+
+
+def _party_file(asked: FalconFile, brought: Brought) -> dict[str, Any]:
+    party = brought.party
+    label = {"label": LABEL} if party.is_active else {}
+    if party.is_active and asked.is_linear:
+        label |= {"label_kind": "number"}
+    made_by = f"blindfit import-falcon JOB.JSON --out DIR, where {brought.source} is"
+    dataset = {"url": f"csv:{party.name}.csv", "id": ID, **label, "features": "rest", "made_by": made_by}
+    head = {"name": party.name, "role": party.party_type, "listen": party.addr}
+    return head | _common(asked, party.name) | {"datasets": {DATASET: dataset}}
+
+
+def _dealer_file(asked: FalconFile) -> dict[str, Any]:
+    return {"name": DEALER, "role": "key-node"} | _common(asked, DEALER)
+
+
+def _common(asked: FalconFile, name: str) -> dict[str, Any]:
+    """Of the data party `name`, or of the dealer. Where its peers are the job says: an address here would go before
+    those of `blindfit run`. It knows itself too, for its health check.
+    """
+    roles = {COORDINATOR: "coordinator", **{p.name: p.party_type for p in asked.party_info}, DEALER: "key-node"}
+    return {
+        "data_dir": f"state/{name}",
+        "identity": _identity(name),
+        "peers": {peer: {"role": role} for peer, role in roles.items()},
+        "policy": {"protocols": ["falcon", "predict"]},
+    }
+
+
+def _identity(name: str) -> dict[str, str]:
+    return {part: f"certificates/{name}/{part}.pem" for part in ("certificate", "key", "authority")}
+
+
+def _bring(party: Party, asked: FalconFile, base_dir: Path, out: Path) -> Brought:
+    place = base_dir / party.path.data_input
+    source = place if place.is_file() else place / asked.training.input_configs.data_input.data
+    if why_not := missing(source):
+        return Brought(party, source, why_not=why_not)
+    classes = party.is_active and not asked.is_linear
+    shape = convert(source, out / f"{party.name}.csv", has_label=party.is_active, has_classes=classes)
+    return Brought(party, source, shape)
+
+
+def _rows_in_common(brought: Sequence[Brought]) -> int | None:
+    """Of the files that are here; None: none is.
+
+    Raises:
+        DataError: they are not of the same rows, which by the Falcon code's rule stand in the same places.
+    """
+    here = [(b.source, b.shape.rows) for b in brought if b.shape is not None]
+    for source, rows in here[1:]:
+        if rows != here[0][1]:
+            first = f"{here[0][0]} has {here[0][1]:,}"
+            raise DataError(f"{source} has {counted(rows, 'row')}, but {first}: rows of one place are one person's")
+    return here[0][1] if here else None
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _new_folder(out: Path) -> Iterator[Path]:
+    """A new folder, or one that is empty; as it was before where something goes wrong.
+
+    Raises:
+        ConfigError: there is something in it, or it cannot be written.
+    """
+    with _in_a_line(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ConfigError(f"--out {out}: something is there, and nothing is overwritten", hint="name a new folder")
+        missing_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
+        try:
+            make_private(out)
+            yield out
+        except BaseException:
+            _undo(out, missing_folders)
+            raise
+
+
+@contextlib.contextmanager
+def _in_a_line(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{error.filename or out}: {error.strerror}") from None
+
+
+def _undo(out: Path, made: Sequence[Path]) -> None:
+    """Takes a folder that was empty, and the folders that were not there, the innermost first."""
+    with contextlib.suppress(OSError):  # what went wrong first is what is told
+        for file in out.iterdir():
+            file.unlink()
+    for folder in made:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    with open_private(path, "xb") as file:
+        file.write((MADE + tomli_w.dumps(content)).encode())
+
+
+# --- in words ----------------------------------------------------------------------------------------
+
+
+def _parties_carried(asked: FalconFile) -> Iterator[str]:
+    for n, party in enumerate(asked.party_info):
+        fields = {"id": party.id, "party_type": party.party_type, "addr": party.addr}
+        yield f"party_info.{n}: {said(fields)}: {party.name}.toml, which listens there, and in job.toml"
+
+
+def _rows_here(brought: Sequence[Brought]) -> Iterator[str]:
+    for n, b in enumerate(brought):
+        if b.shape is not None:
+            columns = f"x1 .. x{b.shape.features}" + (f" and {LABEL}, the last" if b.party.is_active else "")
+            how = f"{b.party.name}.csv, with ids r1 .. r{b.shape.rows} by place and columns {columns}"
+            yield f"party_info.{n}.path.data_input, data_input.data: {b.source}: {how}"
+
+
+def _rows_not_here(brought: Sequence[Brought]) -> Iterator[str]:
+    for n, b in enumerate(brought):
+        if b.shape is None:
+            what = f"import the job where it is: {b.party.name}.csv, which {b.party.name}.toml names, is made there"
+            yield f"party_info.{n}.path.data_input, data_input.data: {b.source}: {b.why_not}; {what}"
+
+
+def _added(asked: FalconFile) -> Iterator[str]:
+    absent = asked.config.model_dump(exclude_none=True, exclude=asked.config.model_fields_set)
+    if absent:
+        yield f"what the file does not say: {said(absent)}"
+    yield (
+        f"{DEALER}, a key node: in the Falcon code the active party deals and so knows every key; here it is somebody "
+        f"else. For `blindfit submit` say where: `listen` in {DEALER}.toml, parties.{DEALER}.address in job.toml"
+    )
+    yield f"split.test_fraction = {TEST_FRACTION}: as much as the Falcon code tests on"
+    yield "certificates: `blindfit run` makes its own; `blindfit certs` makes those that the files name"
+    yield "other random batches, and weights that start at 0: the model is not the Falcon code's bit for bit"

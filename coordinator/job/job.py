@@ -1,0 +1,170 @@
+"""The job file: TOML, validated, every default visible through `blindfit show job.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import tomli_w
+from pydantic import Field, field_validator
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job.file_kinds import refuse_party_file
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
+from blindfit.parties.systems import job_class, system
+from blindfit.parties.tables import Settings, mistakes, read_values, toml_of
+from blindfit.parties.wire.addresses import Address
+
+J = TypeVar("J", bound=JobParameters)
+
+
+class JobParty(Settings):
+    """Who takes part, as what, with which rows."""
+
+    role: Role  # what it does in the job; its own file says the same
+    dataset: str = ""  # a key node has none
+    config: Path | None = None  # its party.toml, for `blindfit run` on this machine
+    address: Address | None = None  # where it is up, for `blindfit submit`
+
+
+class JobFile(Settings):
+    """What a job file says beside the job itself."""
+
+    name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")  # begins the names of its sessions
+    parties: dict[str, JobParty]
+    coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
+
+    @field_validator("parties")
+    @classmethod
+    def _names_are_names(cls, parties: dict[str, JobParty]) -> dict[str, JobParty]:
+        for name in parties:
+            if not re.fullmatch(PARTY_NAME, name):
+                raise ValueError(
+                    f"{name!r} is not a party's name (lower-case letters, digits and -, as in its certificate)"
+                )
+        return parties
+
+
+@dataclass(frozen=True)
+class Job(Generic[J]):
+    """
+    Attributes:
+        parameters: the part that every party is told.
+    """
+
+    file: JobFile
+    parameters: J
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def parties(self) -> Mapping[str, JobParty]:
+        return self.file.parties
+
+    @property
+    def coordinator(self) -> IdentitySettings | None:
+        return self.file.coordinator
+
+    @property
+    def protocol(self) -> str:
+        return self.parameters.protocol
+
+    def with_role(self, role: str) -> list[str]:
+        """The names of the parties that have it."""
+        return [name for name, party in self.parties.items() if party.role == role]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file, with every default."""
+        return {**self.parameters.to_tables(mode="json"), **self.file.model_dump(mode="json", exclude_none=True)}
+
+
+def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
+    """Raises:
+    ConfigError: one line that names the file and the field.
+    """
+    refuse_party_file(path)
+    return read_job(read_values(path, overrides), str(path))
+
+
+def with_session(path: Path, overrides: Sequence[str], session: str | None) -> list[str]:
+    """The override that names the training whose model a job takes.
+
+    Raises:
+        ConfigError: it is a job that takes none.
+    """
+    if session is None:
+        return []
+    kind = job_class(read_values(path, overrides), str(path))
+    tables = {name: field.annotation for name, field in kind.model_fields.items()}
+    taking = [n for n, t in tables.items() if isinstance(t, type) and "session" in getattr(t, "model_fields", {})]
+    if not taking:
+        raise ConfigError(
+            f"{path}: a job of this kind takes no model of another session",
+            hint="--session is for jobs that score rows with a model, or say how good one is",
+        )
+    return [f"{taking[0]}.session={toml_of(session)}"]
+
+
+def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:
+    """Raises ConfigError: one line with every mistake."""
+    about_file = {name: value for name, value in values.items() if name in JobFile.model_fields}
+    asked = {name: value for name, value in values.items() if name not in about_file}
+    chosen = job_class(asked, source)
+    wrong = [*mistakes(asked, chosen, JobFile), *mistakes(about_file, JobFile)]
+    if wrong:
+        raise ConfigError(f"{source}: {'; '.join(wrong)}")
+    job = Job(JobFile.model_validate(about_file), chosen.model_validate(asked))
+    _check_roles(job, source)
+    return job
+
+
+def _check_roles(job: Job[Any], source: str) -> None:
+    roles: list[str] = [party.role for party in job.parties.values()]
+    if needs := system(job.protocol).wrong_roles(roles):
+        raise ConfigError(f"{source}: parties: {job.protocol} needs {needs}")
+    if reason := job.parameters.wrong_parties(roles):
+        raise ConfigError(f"{source}: parties: {reason}")
+    for name, party in job.parties.items():
+        if (party.role == "key-node") == bool(party.dataset):
+            raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")
+
+
+def shown(job: Job[Any]) -> str:
+    """The whole job as TOML, defaults included. What has no value stands as a comment; so does what a table is for."""
+    unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
+    comment = "".join(f"# {name} is not set\n" for name in unset)
+    lines = tomli_w.dumps(job.to_dict()).split("\n")[:-1]
+    said = [_with_a_word(_escaped(line), job) for line in lines]
+    return "\n".join(said) + "\n" + ("\n" + comment if comment else "")
+
+
+def _escaped(line: str) -> str:
+    """TOML lets characters stand in a text that steer a terminal: here they are as TOML escapes them."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
+
+
+def _with_a_word(line: str, job: Job[Any]) -> str:
+    """Beside the head of a table, what it is for."""
+    name = line.strip("[]") if line.startswith("[") else ""
+    table = {**dict(job.parameters), "coordinator": job.coordinator}.get(name)
+    if name.startswith("parties."):
+        table = job.parties[name.removeprefix("parties.")]
+    about = (type(table).__doc__ or "").split("\n")[0].removesuffix(".") if isinstance(table, Settings) else ""
+    return f"{line}  # {about[:1].lower()}{about[1:]}" if about else line
+
+
+def _unset(prefix: str, settings: Settings) -> list[str]:
+    names: list[str] = []
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if value is None:
+            names.append(prefix + name)
+        elif isinstance(value, Settings):
+            names += _unset(f"{prefix}{name}.", value)
+    return names

@@ -1,0 +1,55 @@
+"""Pre-flight: what would leak, fail or take too long, before any byte leaves.
+
+Where a party's file is here, its settings, data and ledger are read here; where only its address is, it is asked who it
+is and what it takes part in. Nothing of a party's data is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.findings import Finding, caught, show
+from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy, check_snapshot
+from blindfit.coordinator.systems import view
+
+__all__ = ["Finding", "check", "show"]
+
+HIGH_EPSILON = 4
+
+
+def check(job: Job[Any], base_dir: Path) -> list[Finding]:
+    chosen = view(job.protocol)
+    findings = list(chosen.leaks(job))
+    if job.parameters.epsilon > HIGH_EPSILON:
+        findings.append(
+            Finding(
+                "warning",
+                "privacy.epsilon",
+                f"{job.parameters.epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less",
+            )
+        )
+    if all(party.config is None for party in job.parties.values()):
+        return [*findings, *asyncio.run(ask_parties(job, base_dir))]
+    here: list[PartyHere] = []
+    for name in job.parties:
+        findings += caught(name, partial(_check_settings, job, name, base_dir, here))
+    return [*findings, *chosen.check_rows(job, here)]
+
+
+def _check_settings(job: Job[Any], name: str, base_dir: Path, here: list[PartyHere]) -> Iterable[Finding]:
+    """Adds to `here` the party whose data can be looked at."""
+    if job.parties[name].config is None:
+        yield Finding("note", name, "has no config here: not looked at")
+        return
+    party = PartyHere.of(job, name, base_dir)
+    yield from check_policy(job, party)
+    yield from check_snapshot(job, party)
+    if party.settings.role == job.parties[name].role and (
+        not party.dataset_name or party.dataset_name in party.settings.datasets
+    ):
+        here.append(party)

@@ -1,0 +1,26 @@
+"""A party's own page, for its own operator: after `blindfit submit` nobody else has its model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from blindfit.coordinator.report.content import content_of_party
+from blindfit.coordinator.systems import kind_of
+from blindfit.coordinator.terminal.json_output import answer
+from blindfit.parties.files.written import write_file
+
+
+def render_party(directory: Path, console: Console) -> None:
+    """Makes report.html from the report.json and the model.json that a party wrote into its directory.
+
+    Raises:
+        DataError: names the file and what is wrong with it.
+    """
+    path = directory / "report.html"
+    content = content_of_party(kind_of, directory)
+    write_file(path, kind_of(content["protocol"]).render(content).encode())
+    answer({"file": path})
+    console.print(Text.assemble(("report  ", "bold"), str(path)), soft_wrap=True)

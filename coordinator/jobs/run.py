@@ -1,0 +1,156 @@
+"""Running a job from its file to its report: what `blindfit run` and `blindfit submit` share."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    CannotAnswer,
+    CannotTakePart,
+    ComputeFailed,
+    ConfigError,
+    DataError,
+    DuplicateId,
+    RangeError,
+    TooFewRows,
+    UnknownId,
+)
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.out_dir import make_out
+from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.driving import Talk, _terminable, drive
+from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.parties_up import in_words, parties_up
+from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
+from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.snapshots import changed
+from blindfit.coordinator.systems import view
+from blindfit.coordinator.terminal.stopped import Stopped
+
+Out = Path | Callable[[], Path]  # where reports go, or what makes a folder for them
+
+
+def run_here(
+    job: Job[Any],
+    base_dir: Path,
+    out: Out,
+    console: Console,
+    command: Sequence[str] | None = None,
+    talk: Talk = "normal",
+) -> Written:
+    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+
+    Raises:
+        Stopped: by Ctrl-C, also before the parties were up.
+    """
+    _tell_of_changes(job, base_dir, console)
+    out = _made(out)
+    if talk != "quiet" and (up := parties_up(job, base_dir)):
+        console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        launched = _launched(stack, job, base_dir, out, console, command, talk)
+        set_up_s = time.monotonic() - started
+        cautions = _Cautions(job, out, console, quiet=talk == "quiet")
+        cautions.show()
+        try:
+            session = drive(job, launched, console, talk)
+        except (CannotTakePart, CannotAnswer) as error:
+            raise _in_full(error, job, out) from None
+        cautions.show()
+    session.seconds["launch"] = set_up_s
+    return view(job.protocol).write(session, out, list(job.parties))
+
+
+def _made(out: Out) -> Path:
+    """Once the job and its parties' files are right: one that is refused leaves no folder."""
+    found = out if isinstance(out, Path) else out()
+    make_out(found)
+    return found
+
+
+def _launched(
+    stack: contextlib.ExitStack,
+    job: Job[Any],
+    base_dir: Path,
+    out: Path,
+    console: Console,
+    command: Sequence[str] | None,
+    talk: Talk,
+) -> Launched:
+    def say(line: str) -> None:
+        if talk != "quiet":
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
+    waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
+    try:
+        with waiting, _terminable():
+            return stack.enter_context(launch(job, base_dir, out, command, say))
+    except KeyboardInterrupt:
+        raise Stopped("the processes that had started here have ended, and no job had begun") from None
+
+
+@dataclass
+class _Cautions:
+    """What the parties' logs say of their datasets: the person who runs every party here is every party's operator."""
+
+    job: Job[Any]
+    out: Path
+    console: Console
+    quiet: bool
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+
+    def show(self) -> None:
+        """Print what was not printed before."""
+        for name in () if self.quiet else self.job.parties:
+            for caution in cautions_in_log(self.out, name):
+                if (name, caution) not in self._shown:
+                    self._shown.add((name, caution))
+                    self.console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
+
+
+def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
+    """A job reads what was published, and whoever edits a file expects the edit to count."""
+    for name, party in job.parties.items():
+        path, settings = party_settings(job, name, base_dir)
+        for snapshot in (s for s in changed(settings, path.parent) if s.row.dataset == party.dataset):
+            row, dataset = snapshot.row, escape(snapshot.row.dataset)
+            console.print(
+                f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
+                f"the next one is made by: blindfit publish {escape(str(path))} {dataset}",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+
+def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> BlindfitError:
+    """Return the error in the party's own words, which are on this machine: the file, row and column that peers do not
+    learn."""
+    for kind in (DataError, ConfigError, RangeError, ComputeFailed, UnknownId, DuplicateId, TooFewRows):
+        reason, hint = reason_in_log(out, error.party, kind.__name__) if error.party in job.parties else ("", "")
+        if reason:
+            return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
+    return error
+
+
+def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk = "normal") -> Written:
+    """On parties that are already up; each keeps its own model and report."""
+    where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
+    out = _made(out)
+    session = JobSession(job, where.addresses, where.identity)
+    if talk != "quiet" and where.identity.revoked.is_missing:
+        hint = escape(where.identity.revoked.hint_if_missing)
+        console.print(f"[yellow]note:[/] no revocation list; {hint}", highlight=False, soft_wrap=True)
+    if talk != "quiet":
+        console.print(f"session {session.id}", highlight=False, markup=False)
+    drive(job, where, console, talk, session)
+    return view(job.protocol).write(session, out, [])

@@ -1,0 +1,110 @@
+"""What the active party tells of a label-dp job, typed; and, where its own report is at hand, what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.coordinator.measured.report import MeasuredFigures, MeasuredPrivacy, members_of
+from blindfit.coordinator.report.evaluation import ValueFigures
+from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.report.reading import fullest, read
+from blindfit.parties.label_dp.settings import HAVE_A_BIAS
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowFigures(FittedRows):
+    withheld: int
+    sent: int  # ids; of the withheld ones some would have been trained on, some held out
+
+
+@dataclass(frozen=True)
+class PrivacyFigures(MeasuredPrivacy):
+    epsilon_of_row: float
+    epsilon_prior: float  # of a row
+    prior_mechanism: str
+    label_lo: float
+    label_hi: float
+    grid_cells: int
+    noise_std: float  # of one label
+    largest_bias: float
+    rows_outside: float | None = None
+
+    @property
+    def width(self) -> float:
+        return self.label_hi - self.label_lo
+
+    @property
+    def has_a_bias(self) -> bool:
+        return self.mechanism in HAVE_A_BIAS
+
+
+@dataclass(frozen=True)
+class FitFigures:
+    regressor: str
+    debiased: bool
+    converged: bool
+    evaluated_on_true_labels: bool
+
+
+@dataclass(frozen=True)
+class TimingFigures:
+    prepare_s: float | None = None
+    release_s: float | None = None
+    fit_s: float | None = None
+
+
+@dataclass(frozen=True)
+class ReleasedEvaluation:
+    """Against released labels; all but the first two need the mechanism's bias removed."""
+
+    rows: int
+    mse_released: float
+    mse: float | None = None
+    mse_error: float | None = None
+    noise_variance: float | None = None
+    gain: float | None = None  # what the error of a constant is above the model's
+    gain_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures(MeasuredFigures):
+    """Everything that the report says about a fit, and who it is about.
+
+    Args:
+        on_released, on_true: None where nothing was evaluated, or only the coordinator's part is known.
+    """
+
+    rows: RowFigures
+    privacy: PrivacyFigures
+    fit: FitFigures
+    timing: TimingFigures
+    on_released: ReleasedEvaluation | None
+    on_true: ValueFigures | None
+
+    @property
+    def bias(self) -> str:
+        """In a word."""
+        removed = "bias removed" if self.fit.debiased else "bias not removed"
+        return removed if self.privacy.has_a_bias else "noise without bias"
+
+
+def figures_of(report: Mapping[str, Any]) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    active, server = members_of(report)
+    summary = report["parties"][active]["summary"]
+    own = report["party_reports"].get(active, {})
+    found = own.get("evaluation", {})
+    return Figures(
+        active=active,
+        server=server,
+        rows=read(RowFigures, fullest(report, active), active, "rows"),
+        privacy=read(PrivacyFigures, summary, active, "privacy"),
+        fit=read(FitFigures, summary, active, "fit"),
+        timing=read(TimingFigures, summary, active, "timing"),
+        on_released=read(ReleasedEvaluation, own, active, "evaluation.released") if found.get("released") else None,
+        on_true=read(ValueFigures, own, active, "evaluation.true") if found.get("true") else None,
+    )

@@ -1,0 +1,140 @@
+"""What the reports of two protocols share: an active party fits a model to what a measurement server releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report import label_privacy, page
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
+from blindfit.coordinator.report.page import PartyRow
+from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.terminal.wording import counted, figure
+
+
+@dataclass(frozen=True)
+class MeasuredPrivacy(LabelPrivacy):
+    max_rows_per_person: int  # 0: the unit is a row
+    mechanism: str
+    releases: int
+
+
+@dataclass(frozen=True)
+class MeasuredFigures:
+    """Who a fit is about, and what was promised."""
+
+    active: str
+    server: str  # or both, in words, where labels are split between two
+    privacy: MeasuredPrivacy
+
+
+def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
+    """The active party and the measurement server, or both of them in words.
+
+    Raises:
+        DataError: the report does not name both.
+    """
+    by_role: dict[str, list[str]] = {}
+    for name, party in report["parties"].items():
+        by_role.setdefault(party["role"], []).append(name)
+    if not {"active", "measurement"} <= by_role.keys():
+        raise DataError("the report names no active party and measurement server")
+    return by_role["active"][0], " and ".join(sorted(by_role["measurement"]))
+
+
+def releases(facts: MeasuredFigures) -> str:
+    return f"{counted(facts.privacy.releases, 'release')}, this one included."
+
+
+def party_rows(
+    facts: MeasuredFigures, report: Mapping[str, Any], sent: int, holders: Mapping[str, int | None] | None = None
+) -> list[PartyRow]:
+    """Args:
+    sent: rows of the active party that the measurement server was asked about.
+    holders: of other parties with a part of the model, the rows that each has sent.
+    """
+    of_holders = {facts.active: sent, **(holders or {})}
+    rows = {name: process_of(report, name).dataset_rows for name in report["parties"]} | of_holders
+    return [page.party_row(report, name, rows=n, has_model=name in of_holders) for name, n in rows.items()]
+
+
+# --- sections of the statement ------------------------------------------------------------------------
+
+
+def unit(facts: MeasuredFigures, *, of_a_row: str, of_a_person: str) -> Section:
+    """Args:
+    of_a_row: what of a row is protected. of_a_person: what the server does with too many rows of a person.
+    """
+    unit, most = facts.privacy.unit, facts.privacy.max_rows_per_person
+    scope = (
+        (f"The protected unit is {unit}, taken together.", f"{facts.server} {of_a_person}")
+        if most
+        else (f"The protected unit is {unit}: {of_a_row}", label_privacy.ROWS_OF_A_PERSON)
+    )
+    return Section("unit", "What is protected", scope)
+
+
+def ledger(facts: MeasuredFigures) -> str:
+    return (
+        f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
+        "Releases of the same labels outside this ledger are not counted."
+    )
+
+
+def coordinator_learnt(
+    facts: MeasuredFigures, sentences: tuple[str, ...], *, all_here: bool, in_parts: bool = False
+) -> Section:
+    """Args:
+    sentences: what it learnt where parties are apart.
+    in_parts: whether others than the active party have a part of the model.
+    """
+    of = "" if in_parts else f" of {facts.active}"
+    here = (
+        "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and "
+        f"this report shows the model{of}. Between organisations the coordinator never gets it."
+    )
+    said = (*sentences, here) if all_here else sentences
+    return Section("learnt-coordinator", "What the coordinator learnt", said)
+
+
+def key_node_learnt() -> Section:
+    return Section("learnt-key-node", "What a key node learnt", ("Nothing. This protocol uses none.",))
+
+
+WATCHED = "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted."
+
+
+def collusion(facts: MeasuredFigures, *, revealed: str, whatever: str) -> Section:
+    """Args:
+    revealed: by a server that colludes. whatever: the active party may try.
+    """
+    privacy = facts.privacy
+    budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"
+    return Section(
+        "collusion",
+        "Who may collude with whom",
+        (
+            f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
+            f"If it colludes with anyone, {revealed}.",
+            f"{facts.active} is not trusted with labels: {whatever}, it learns no more than the budget allows.",
+            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
+            f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
+            WATCHED,
+        ),
+    )
+
+
+def not_covered() -> Section:
+    return Section(
+        "not-covered",
+        "What epsilon does not cover",
+        (
+            "Features, ids, and which rows there are. A model depends on its owner's features without any noise: "
+            "consider that before giving it away.",
+            "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
+            "How long a computation takes.",
+        ),
+    )

@@ -1,0 +1,49 @@
+"""Rows of the active party that a measurement server does not know, if the tables of both are on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.terminal.wording import count, counted
+
+
+def check_ids(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    """Compare the ids of both tables; no label is read.
+
+    Raises:
+        DataError: a row of one of the tables has no usable id.
+    """
+    active = [party for party in here if party.name in job.with_role("active")]
+    servers = [party for party in here if party.name in job.with_role("measurement")]
+    if not active or not servers:
+        return
+    asked = _ids(active[0])
+    for server in servers:
+        known = pc.is_in(asked, value_set=_ids(server))
+        unknown = len(asked) - int(pc.sum(known).as_py() or 0)
+        if unknown:
+            yield _unknown(server, active[0].name, unknown, len(asked))
+
+
+def _ids(party: PartyHere) -> Any:
+    batches = party.source().batches(persons=False, labels=False, features=False)
+    return pa.concat_arrays([batch.ids for batch in batches])
+
+
+def _unknown(server: PartyHere, active: str, unknown: int, rows: int) -> Finding:
+    dataset = server.dataset
+    text = f"{server.dataset_name} does not have the ids of {count(unknown)} of {active}'s {counted(rows, 'row')}"
+    if dataset.unknown_rows == "zero":
+        return Finding("warning", server.name, f'{text}: they count as label 0 (unknown_rows = "zero")')
+    zero = ""
+    if dataset.may_take_unknown_rows_as_zero:
+        option = f"datasets.{server.dataset_name}.unknown_rows"
+        zero = f'; or, if a missing id means label 0, set {option} = "zero" in the file of {server.name}'
+    return Finding("refuses", server.name, f"{text}: take these rows out of {active}'s table{zero}")

@@ -1,0 +1,153 @@
+"""A job that waits for a party's operator, as he sees it: what is dangerous first, then who, what it costs, the rest.
+
+Whatever a coordinator wrote is shown as in a job file, in printable ASCII: it can neither move the cursor nor look like
+a line of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.coordinator.systems import view
+from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.wording import listed
+from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.sessions import SessionRow
+from blindfit.parties.systems import read_proposed
+from blindfit.parties.tables import Settings
+from blindfit.protos import control_pb2 as pb
+
+GLARING = "bold white on red"
+
+
+@dataclass(frozen=True)
+class HeldJob:
+    """
+    Attributes:
+        since: when it was proposed.
+        settings: of the party that is asked.
+        file: that they are in.
+    """
+
+    asked: Proposed
+    since: str
+    settings: PartySettings
+    file: Path
+
+    @classmethod
+    def of(cls, row: SessionRow, settings: PartySettings, file: Path) -> HeldJob:
+        """Raises DataError: what the database would have approved is not what it shows."""
+        asked = read_proposal(pb.Proposal.FromString(row.proposal), row.proposed_by, read_proposed)
+        if asked.digest != row.digest:
+            raise DataError(f"{row.session}: the party's database shows another job than the one that waits")
+        return cls(asked, row.changed, settings, file)
+
+    @property
+    def command(self) -> str:
+        return shlex.join(["blindfit", "approve", str(self.file), self.asked.session, self.asked.digest])
+
+    def show(self, store: Store, console: Console) -> None:
+        asked = self.asked
+        _say(console, f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
+        for flag in asked.job.unsafe:
+            _say(console, f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
+        print_whole(console, self._members())
+        for line in (asked.job.promise, self._charged(store)):
+            _say(console, escape(line))
+        for name, value in not_default("", asked.job):
+            _say(console, escape(f"  {name} = {value}"))
+        unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
+        _say(console, f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
+
+    def found(self, store: Store) -> dict[str, Any]:
+        """The same, for a program."""
+        asked = self.asked
+        return {
+            "session": asked.session,
+            "protocol": asked.protocol,
+            "proposed_by": asked.proposed_by,
+            "since": self.since,
+            "unsafe": list(asked.job.unsafe),
+            "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
+            "promise": asked.job.promise,
+            "charged": self._charged(store),
+            "options": dict(not_default("", asked.job)),
+            "digest": asked.digest,
+        }
+
+    def _members(self) -> Table:
+        table = Table("party", "role", "dataset")
+        for member in self.asked.members.values():
+            here = " (here)" if member.name == self.settings.name else ""
+            table.add_row(member.name + here, member.role, escape(written(member.dataset)) if member.dataset else "-")
+        return table
+
+    def _payers(self) -> list[Member]:
+        """A release is charged where the labels are, at each measurement server, or else at the active party; or at all
+        whose rows it is made of.
+        """
+        members = list(self.asked.members.values())
+        if self.asked.job.charges_all_data_parties:
+            return [member for member in members if member.dataset]
+        servers = [member for member in members if member.role == "measurement"]
+        return servers or [member for member in members if member.role == "active"]
+
+    def _charged(self, store: Store) -> str:
+        if not self.asked.job.epsilon:
+            return "no budget is charged"
+        payers = {member.name: member for member in self._payers()}
+        payer = payers.get(self.settings.name)
+        if payer is None:
+            return f"charged to a budget of {listed(list(payers))}; nothing is charged here"
+        dataset = self.settings.datasets.get(payer.dataset)
+        if dataset is None:
+            return f"there is no dataset named {payer.dataset} any more: the job will fail"
+        name = dataset.population
+        if name is None:
+            return f"datasets.{payer.dataset} has no population, and so no budget: the job will fail"
+        budget = self.settings.populations[name]
+        spent = book.spent(store.reader().ledger(name), budget.delta)
+        left = max(0.0, budget.epsilon - spent)
+        return (
+            f"charged here, to the population {name}: of epsilon {budget.epsilon:g} at delta {budget.delta:g}, "
+            f"{spent:.4g} is spent and {left:.4g} is left"
+        )
+
+
+def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
+    """What a job file would have to say, under its own names: "taylor.epochs", "3"."""
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            yield from not_default(f"{prefix}{name}.", value)
+        elif value != field.get_default(call_default_factory=True):
+            yield prefix + name, written(value)
+
+
+def written(value: Any) -> str:
+    """As TOML writes it, in printable ASCII."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(name)} = {written(inner)}" for name, inner in value.items()) + " }"
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, soft_wrap=True)

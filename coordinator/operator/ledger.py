@@ -1,0 +1,196 @@
+"""`blindfit ledger`: what was spent, on what, by whom, what is left; and the chain for an auditor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.privacy import ledger as book
+from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_neighbours
+from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.operator.deciding import open_store
+from blindfit.coordinator.running import snapshots as changed
+from blindfit.coordinator.systems import VIEWS, view
+from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.wording import counted
+from blindfit.parties.files.written import write_file
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.store.answers import StoredLabels
+from blindfit.parties.store.database import Store
+from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.uploads import FailedUploads
+
+
+def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    if not settings.populations:
+        raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
+    store = open_store(settings, base_dir)
+    entries = store.reader().ledger()
+    book.verify_chain(entries)
+    moved_on = list(changed.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
+    answer(_found(settings, entries, moved_on, store))
+    print_whole(console, _budgets(settings, entries))
+    for line in _protected(settings, entries):
+        console.print(line, highlight=False)
+    if entries:
+        labels = {stored.position: stored for stored in store.reader().label_releases()}
+        print_whole(console, _entries(settings, entries, labels))
+    for snapshot in moved_on:
+        read = f"snapshot {snapshot.row.number}, which jobs read"
+        console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False, markup=False)
+    if failed := store.reader().uploads():
+        print_whole(console, _uploads(failed))
+    if store.reader().rollbacks():
+        console.print(
+            "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
+            "released until `--acknowledge` charges them again"
+        )
+
+
+def _found(
+    settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
+) -> dict[str, object]:
+    spent = {name: book.spent(_of(name, entries), p.delta) for name, p in settings.populations.items()}
+    return {
+        "populations": {
+            name: {
+                "releases": len(_of(name, entries)),
+                "spent": spent[name],
+                "budget": population.epsilon,
+                "left": max(0.0, population.epsilon - spent[name]),
+                "delta": population.delta,
+            }
+            for name, population in settings.populations.items()
+        },
+        "entries": [json.loads(book.to_json_line(entry)) for entry in entries],
+        "changed_since_published": [snapshot.row.dataset for snapshot in changed],
+        "uploads_without_an_answer": store.reader().uploads(),
+        "is_behind_a_receipt": bool(store.reader().rollbacks()),
+    }
+
+
+def _of(population: str, entries: list[LedgerEntry]) -> list[LedgerEntry]:
+    return [entry for entry in entries if entry.population == population]
+
+
+def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
+    table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget", box=SIMPLE_HEAD)
+    for name, population in settings.populations.items():
+        own = _of(name, entries)
+        spent = book.spent(own, population.delta)
+        table.add_row(
+            escape(name),
+            str(len(own)),
+            f"{spent:.4g}",
+            f"{population.epsilon:g}",
+            f"{max(0.0, population.epsilon - spent):.4g}",
+            f"{population.delta:g}",
+        )
+    return table
+
+
+def _protected(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
+    """Of a population whose releases do not all protect the same: what was spent against whom."""
+    for name, population in settings.populations.items():
+        events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
+        spent = spent_by_neighbours(events, population.delta)
+        if len(spent) > 1:
+            common, *others = spent.items()
+            yield f"{escape(name)}: {common[1]:.4g} is spent where {common[0]}: all releases together"
+            yield from (
+                f"{escape(name)}: {epsilon:.4g} is spent where {neighbours}: by the releases that protect that; "
+                "the others do not"
+                for neighbours, epsilon in others
+            )
+
+
+def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[int, StoredLabels]) -> Table:
+    columns = ("#", "when (UTC)", "by whom", "on what", "what", "epsilon", "at delta", "hash")
+    table = Table(*columns, title="Ledger", box=SIMPLE_HEAD)
+    for entry in entries:
+        epsilon, delta = _spent_by(entry, settings)
+        cells = (
+            str(entry.position),
+            entry.time[:16].replace("T", " "),
+            entry.requester or "(recovered)",
+            f"{entry.population}/{entry.dataset or '?'}",
+            _what(entry, labels.get(entry.position)),
+            f"{epsilon:.4g}",
+            f"{delta:g}",
+            entry.hash[:8],
+        )
+        table.add_row(*map(escape, cells))  # a consumer named its release: its words are no markup
+    return table
+
+
+def _uploads(failed: list[FailedUploads]) -> Table:
+    table = Table(
+        "by whom", "to what", "how many", "the last (UTC)", title="Uploads without an answer", box=SIMPLE_HEAD
+    )
+    for uploads in failed:
+        last = uploads.last[:16].replace("T", " ")
+        table.add_row(escape(uploads.consumer), escape(uploads.dataset), str(uploads.count), last)
+    return table
+
+
+def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """What was released, in words."""
+    if entry.kind == "recovered-sum":
+        return "many, charged again as one"
+    if entry.kind == "recovered" and labels is None:
+        return "charged again"
+    found = (view(protocol).released(entry, labels) for protocol in VIEWS)
+    return next(filter(None, found), "a release")
+
+
+def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float]:
+    """A recovered charge is known as an event alone: its epsilon is that at the population's delta."""
+    if entry.kind == "release":
+        return entry.epsilon, entry.delta
+    population = settings.populations.get(entry.population)
+    delta = population.delta if population else 1e-5
+    return composed_epsilon([ReleaseEvent.from_canonical(entry.event)], delta), delta
+
+
+def export(settings: PartySettings, base_dir: Path, path: Path, console: Console) -> None:
+    entries = open_store(settings, base_dir).reader().ledger()
+    book.verify_chain(entries)
+    write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
+    answer({"file": path, "entries": len(entries)})
+    console.print(
+        f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`",
+        markup=False,
+    )
+
+
+def verify(path: Path, console: Console) -> None:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    try:
+        entries = [book.from_json_line(line, number) for number, line in enumerate(lines, 1)]
+        book.verify_chain(entries)
+    except DataError as error:
+        raise DataError(f"{path}: {error.message}", hint=error.hint) from None
+    answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
+    last = f"; its last hash is {entries[-1].hash}" if entries else ""
+    console.print(
+        f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True, markup=False
+    )
+
+
+def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:
+    recovered = acknowledge_rollbacks(open_store(settings, base_dir))
+    answer({"charged_again": recovered})
+    console.print(f"acknowledged: {recovered} lost charges were charged again")

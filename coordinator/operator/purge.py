@@ -1,0 +1,142 @@
+"""`blindfit purge`: what a party keeps of sessions that have ended, shown and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.vertical import model as vertical
+from blindfit.coordinator.operator.deciding import open_store
+from blindfit.coordinator.terminal.json_output import answer, is_asked
+from blindfit.parties.files.written import read_json
+from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.database import Store
+from blindfit.parties.vertical.shared_models import SHARES
+
+STAYS = (
+    "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "
+    "it from being paid twice."
+)
+
+
+def sessions_to_purge(store: Store, session: str | None, ended_before: str | None, *, all_ended: bool) -> list[str]:
+    """Raises ConfigError: not exactly one of the three is given, or the day is none."""
+    if sum([session is not None, ended_before is not None, all_ended]) != 1:
+        raise ConfigError("nothing to purge is named", hint="give a session, --ended-before DATE or --all-ended")
+    if session is not None:
+        return [session]
+    if ended_before is None:
+        return ended_sessions(store)
+    try:
+        return ended_sessions(store, date.fromisoformat(ended_before))
+    except ValueError:
+        raise ConfigError(
+            f"--ended-before {ended_before} is not a valid date", hint="write YYYY-MM-DD, such as 2026-01-31 (UTC)"
+        ) from None
+
+
+def purge(
+    settings: PartySettings,
+    base_dir: Path,
+    session: str | None,
+    ended_before: str | None,
+    console: Console,
+    *,
+    all_ended: bool,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Shows what there is, asks, removes, and says what has gone."""
+    store, data_dir = open_store(settings, base_dir), base_dir / settings.data_dir
+    chosen = sessions_to_purge(store, session, ended_before, all_ended=all_ended)
+    kept = [one for name in chosen for one in _kept_of(store, data_dir, name, named=session is not None)]
+    answer({"files": kept, "removed": False})
+    if not kept:
+        console.print(
+            f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}", markup=False
+        )
+    elif _agreed(kept, _told(kept, data_dir), console, yes=yes, dry_run=dry_run):
+        _remove(kept, console)
+        answer({"files": kept, "removed": True})
+        for name in chosen:
+            forget(store, data_dir, name)
+
+
+def _kept_of(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
+    """Of many, one whose checkpoints a later session is using waits for another time."""
+    try:
+        return kept_of(store, data_dir, session)
+    except ConfigError:
+        if named:
+            raise
+        return []
+
+
+def _told(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
+    """What ends with these files, and what of the sessions is not among them."""
+    paths = {one.path for one in kept}
+    for name in dict.fromkeys(one.of for one in kept):
+        if any(path.is_relative_to(data_dir / "checkpoints") for path in (one.path for one in kept if one.of == name)):
+            yield f"{name} is a training that stopped: it cannot be resumed without its checkpoints."
+        directory = data_dir / "models" / name
+        if directory / SHARES in paths:
+            yield f"{name} is a training whose model is in shares: without this party's it is lost, to all parties."
+        if (part := directory / "model.json") in paths and _is_part(part):
+            yield f"{name} is a training whose model new rows are scored with: predictions with it end, at all parties."
+    for path in paths:
+        where = _scores_of(path)
+        if where is not None and Path(where) not in paths:
+            yield f"Scores of {path.parent.name} in {where} stay: they are in a table of your own."
+    yield STAYS
+
+
+def _is_part(path: Path) -> bool:
+    content = _content(path)
+    return content.get("format") == vertical.FORMAT
+
+
+def _scores_of(path: Path) -> str | None:
+    """Where a prediction says that it has put them."""
+    scores = _content(path).get("scores") if path.name == LAST else None
+    return str(scores["where"]) if isinstance(scores, dict) and "where" in scores else None
+
+
+def _content(path: Path) -> dict[str, object]:
+    try:
+        content = read_json(path)
+    except DataError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+# --- for whatever is purged ----------------------------------------------------------------------------
+
+
+def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes: bool, dry_run: bool) -> bool:
+    """Whether to remove it, once it was shown."""
+    for one in kept:
+        console.print(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
+    for sentence in told:
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+    if dry_run:
+        console.print("Nothing was removed: this was --dry-run.")
+        return False
+    if is_asked() and not yes:
+        raise ConfigError("with --json nobody is asked", hint="add --yes, or --dry-run")
+    return yes or typer.confirm(f"Remove {_amount(kept)}?")
+
+
+def _remove(kept: Sequence[Kept], console: Console) -> None:
+    for one in remove(kept):
+        console.print(f"removed {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"Removed {_amount(kept)}.", highlight=False)
+
+
+def _amount(kept: Sequence[Kept]) -> str:
+    return f"{len(kept)} file{'s' * (len(kept) != 1)} of {sum(one.size_bytes for one in kept):,} bytes"

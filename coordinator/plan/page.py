@@ -1,0 +1,15 @@
+"""The page of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blindfit import __version__
+from blindfit.coordinator.report.page import render_template
+
+if TYPE_CHECKING:
+    from blindfit.coordinator.plan.asked import Plan
+
+
+def render_plan(name: str, protocol: str, plan: Plan) -> str:
+    return render_template("plan/page.html.j2", title=name, protocol=protocol, version=__version__, plan=plan)

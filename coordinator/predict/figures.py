@@ -1,0 +1,97 @@
+"""What parties tell of a prediction, typed; and, where the active party's own report is at hand, how rows scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.report.curves import RowBin, points_of
+from blindfit.coordinator.report.kind import Report
+from blindfit.coordinator.report.reading import fullest, read
+from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.roles import Roles
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    common: int
+    read: int | None = None  # in a party's own report alone
+
+
+@dataclass(frozen=True)
+class ModelFigures:
+    in_shares: bool
+
+
+@dataclass(frozen=True)
+class ScoreFigures:
+    """Of the rows that were scored; the last four are None where there was none.
+
+    Attributes:
+        of: what a row was given, "probability" or "value".
+    """
+
+    where: str
+    of: str
+    mean: float | None = None
+    least: float | None = None
+    median: float | None = None
+    largest: float | None = None
+
+
+@dataclass(frozen=True)
+class TimingFigures:
+    read_s: float | None = None
+    align_s: float | None = None
+    score_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """
+    Attributes:
+        training: the session whose model scored.
+        rows: of each data party that told.
+        scores: None where the active party's own report is elsewhere.
+    """
+
+    roles: Roles
+    training: str
+    in_shares: bool
+    rows: Mapping[str, RowFigures]
+    timing: TimingFigures
+    scores: ScoreFigures | None
+    histogram: tuple[RowBin, ...]
+
+    @property
+    def common(self) -> int:
+        return next(iter(self.rows.values())).common
+
+
+@dataclass(frozen=True)
+class _Training:
+    session: str
+
+
+def figures_of(report: Report) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    roles = joint.roles_of(report)
+    told = {name: own for name in roles.chain if "rows" in (own := fullest(report, name))}
+    first = next(iter(told), roles.active)
+    rows = {name: read(RowFigures, own, name, "rows") for name, own in told.items()}
+    if not rows or any(each.common < 0 for each in rows.values()):
+        raise DataError(f"what {first} reports: rows.common is not a number of rows")
+    own = fullest(report, roles.active)
+    scores = own.get("scores")
+    return Figures(
+        roles=roles,
+        training=read(_Training, report["job"], first, "predict").session,
+        in_shares=read(ModelFigures, told[first], first, "model").in_shares,
+        rows=rows,
+        timing=read(TimingFigures, told[first], first, "timing"),
+        scores=None if scores is None else read(ScoreFigures, own, roles.active, "scores"),
+        histogram=() if scores is None else points_of(RowBin, scores, roles.active, "histogram"),
+    )

@@ -1,0 +1,149 @@
+"""What a person sees while a job runs: in a terminal a bar for each party, with the time left; in a file or a log a
+line for each thing that a party begins, and one for each epoch.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from blindfit.coordinator.terminal.wording import plain
+from blindfit.protos import control_pb2 as pb
+
+_DONE = {pb.DONE: "done", pb.FAILED: "failed", pb.REFUSED: "refused", pb.ENDED: "cancelled"}
+EPOCH = re.compile(r"epoch (\d+)(?:, hold-out loss ([0-9.e+-]{1,20}))?$")
+SHORT_WAIT_S = 1.0  # of a forecast that is not worth a word
+
+
+class JobProgress:
+    """Args:
+    epochs: that the training may have at most; 0: it has none.
+    judge: who tells the hold-out loss, if anybody does; once it tells epochs, the lines are at its pace.
+    verbose: where there is no terminal, also what each party waits for, and every party's epochs.
+    quiet: nothing at all.
+    """
+
+    def __init__(
+        self,
+        parties: list[str],
+        console: Console,
+        *,
+        epochs: int = 0,
+        judge: str = "",
+        verbose: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        self._console, self._verbose, self._quiet = console, verbose, quiet
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.fields[party]}"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            _Counted("{task.completed}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=False,
+            disable=quiet or not console.is_terminal,
+        )
+        width = max(map(len, parties))
+        self._tasks: dict[str, TaskID] = {
+            party: self._progress.add_task("starting", total=None, party=party.ljust(width)) for party in parties
+        }
+        self._steps: dict[str, str] = {}
+        self._epochs = _Epochs(epochs)
+        self._judge, self._judge_tells = judge, False
+        self.epoch_begun = False  # by some party; all had agreed on where to begin then
+
+    def __enter__(self) -> JobProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, party: str, event: pb.Event) -> None:
+        task = self._tasks[party]
+        if event.state in _DONE:
+            self._progress.update(task, description=_DONE[event.state], total=1, completed=1)
+            self._print_step(party, _DONE[event.state])
+            return
+        progress, step = event.progress, plain(event.progress.step)  # a peer's text must not steer a terminal
+        if not step:
+            return
+        waiting = f" (waits for {plain(progress.waiting_for)})" if progress.waiting_for else ""
+        epoch = EPOCH.match(step)
+        self.epoch_begun |= epoch is not None
+        if epoch and party == self._judge:
+            self._judge_tells = True
+            self._epochs.loss = epoch[2] or ""
+        said = self._epochs.said(int(epoch[1])) if epoch else step
+        if step != self._steps.get(party):
+            self._progress.reset(task)
+            self._print_step(party, step, waiting)
+        self._progress.update(task, description=f"{said}{waiting}", completed=progress.done)
+        # update() takes None for "as before", and here it means "not known".
+        next(t for t in self._progress.tasks if t.id == task).total = progress.total or None
+
+    def _print_step(self, party: str, step: str, waiting: str = "") -> None:
+        """A line for the step; for whom it waits then, and not each time that this changes within it."""
+        self._steps[party] = step
+        if self._console.is_terminal or self._quiet:
+            return
+        if self._verbose:
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
+        elif epoch := EPOCH.match(step):
+            at_its_pace = party == self._judge or not self._judge_tells
+            if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all begin it at nearly the same time
+                self._console.print(f"  {self._epochs.said(int(epoch[1]))}", highlight=False, markup=False)
+        elif not is_message(step):
+            self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
+
+
+def is_message(step: str) -> bool:
+    """A party that waits for a peer's message, as the protocol calls it, and has nothing else to say."""
+    return step[:1].isupper()
+
+
+class _Epochs:
+    """Of a training: which is the newest, and how long those to come may take."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs, self._newest = epochs, 0
+        self.loss = ""  # of the hold-out rows, the newest
+        self._first: tuple[int, float] | None = None  # a training that is resumed begins later
+
+    def is_new(self, epoch: int) -> bool:
+        new, self._newest = epoch > self._newest, max(epoch, self._newest)
+        return new
+
+    def said(self, epoch: int) -> str:
+        """epoch 7 of 20, hold-out loss 0.341, at most 12 s left"""
+        now = time.monotonic()
+        self._first = first, began = self._first or (epoch, now)
+        of = f" of {self._epochs}" if self._epochs else ""
+        passed = epoch - first
+        left = (now - began) / passed * (self._epochs - epoch + 1) if passed > 0 and of else 0.0
+        forecast = f", at most {in_words(left)} left" if left > SHORT_WAIT_S else ""  # early stopping may end it
+        loss = f", hold-out loss {self.loss}" if self.loss else ""
+        return f"epoch {epoch}{of}{loss}{forecast}"
+
+
+def in_words(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.0f} h"
+
+
+class _Counted(TextColumn):
+    """3/12; nothing where there is nothing to count."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{int(task.completed):,}/{int(task.total):,}" if task.total and not task.finished else "")

@@ -1,0 +1,301 @@
+"""The life of a job, seen by the coordinator.
+
+state       event      next
+NEW         propose    PROPOSED    every party is asked
+PROPOSED    accept     READY       every party has said yes; one that is held waits for its operator
+PROPOSED    fail       FAILED
+READY       start      RUNNING
+READY       fail       FAILED
+RUNNING     finish     DONE        every party is done
+RUNNING     fail       FAILED      the first party's reason counts; the others are cancelled
+any but an end: cancel -> CANCELLED
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import grpc
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    HandshakeMismatch,
+    LocalProtocolError,
+    PeerAborted,
+    PeerTimeout,
+    ProtocolError,
+    TransportError,
+    root_party,
+)
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.running import root_cause
+from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
+from blindfit.parties.identity import connections as identity
+from blindfit.parties.identity.connections import Identity
+from blindfit.parties.wire import codec, error_codes, waits
+from blindfit.protos import control_pb2 as pb
+from blindfit.protos import control_pb2_grpc, errors_pb2
+from blindfit.protos.measurement_pb2 import SignedReceipt
+
+TRANSITIONS = {
+    ("NEW", "propose"): "PROPOSED",
+    ("PROPOSED", "accept"): "READY",
+    ("PROPOSED", "fail"): "FAILED",
+    ("READY", "start"): "RUNNING",
+    ("READY", "fail"): "FAILED",
+    ("RUNNING", "finish"): "DONE",
+    ("RUNNING", "fail"): "FAILED",
+    ("NEW", "fail"): "FAILED",
+    ("NEW", "cancel"): "CANCELLED",
+    ("PROPOSED", "cancel"): "CANCELLED",
+    ("READY", "cancel"): "CANCELLED",
+    ("RUNNING", "cancel"): "CANCELLED",
+}
+CALL_TIMEOUT_S, CANCEL_TIMEOUT_S = 30.0, 5.0
+ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
+ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
+CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
+OnEvent = Callable[[str, pb.Event], None]
+
+
+@dataclass
+class JobSession:
+    """Brings one job through its states."""
+
+    job: Job[Any]
+    addresses: dict[str, str]
+    own: Identity
+    on_event: OnEvent = lambda _party, _event: None
+    id: str = ""
+    state: str = "NEW"
+    receipts: HeldReceipts = field(default_factory=of_this_user)
+    summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    _stubs: dict[str, control_pb2_grpc.ControlStub] = field(default_factory=dict)
+    _proposed: list[str] = field(default_factory=list)
+    _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party
+
+    def __post_init__(self) -> None:
+        self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
+
+    async def run(self) -> None:
+        """Raises the typed error of the party that ended the job."""
+        started = time.monotonic()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                for name, address in self.addresses.items():
+                    channel = await identity.open_channel(self.own, name, address)
+                    stack.push_async_callback(channel.close)
+                    self._stubs[name] = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
+                await self._describe()
+                await self._propose()
+                self._change("start")
+                await self._all(self._start)
+                self.seconds["set_up"] = time.monotonic() - started
+                await self._watch_all()
+                self._change("finish")
+                self.seconds["job"] = time.monotonic() - started
+            except BaseException as error:
+                self._change("fail" if isinstance(error, Exception) else "cancel")
+                await self._cancel_all(root_party(error) if isinstance(error, BlindfitError) else "")
+                if isinstance(error, PeerAborted) and self._is_own_end(error):
+                    raise ProtocolError(
+                        f"{self.id} was cancelled, with the certificate of {error.culprit}",
+                        session=self.id,
+                        hint="the operator of a party, or who proposed it, has cancelled it",
+                    ) from None
+                raise
+
+    def _is_own_end(self, error: PeerAborted) -> bool:
+        """Whoever has this coordinator's certificate has ended the session, in another process: no party did."""
+        return error.code == CANCELLED and error.culprit not in self.addresses
+
+    def _change(self, event: str) -> None:
+        try:
+            self.state = TRANSITIONS[self.state, event]
+        except KeyError:
+            raise LocalProtocolError(f"a job that is {self.state} cannot {event}", session=self.id) from None
+
+    # --- steps
+
+    async def _describe(self) -> None:
+        for name in self.addresses:
+            description = await self._call(name, "Describe", pb.DescribePartyRequest())
+            if description.protocol_version != PROTOCOL_VERSION:
+                raise HandshakeMismatch(
+                    culprit=name,
+                    field="protocol version",
+                    ours=PROTOCOL_VERSION,
+                    theirs=description.protocol_version[:32],
+                )
+            if description.receipt_key and self.job.parameters.epsilon:
+                self._keys[name] = description.receipt_key
+
+    async def _propose(self) -> None:
+        self._change("propose")
+        members = [
+            pb.Member(name=name, role=party.role, address=self.addresses[name], dataset=party.dataset)
+            for name, party in self.job.parties.items()
+        ]
+        parameters = codec.parameters_to_pb(self.job.parameters.to_parameters())
+        for name in self.addresses:
+            held = self.receipts.of(name, self._keys[name]) if name in self._keys else []
+            proposal = pb.Proposal(
+                session=self.id,
+                protocol=self.job.protocol,
+                members=members,
+                parameters=parameters,
+                receipts=[SignedReceipt(statement=statement, signature=signature) for statement, signature in held],
+            )
+            answer = await self._call(name, "Propose", proposal)
+            self._proposed.append(name)
+            if answer.state == pb.HELD:
+                await self._wait_for_approval(name)
+        self._change("accept")
+
+    async def _wait_for_approval(self, name: str) -> None:
+        """Or until a party that has taken the job already ends it."""
+        others = [other for other in self._proposed if other != name]
+        approval = asyncio.create_task(self._approved(name))
+        tasks = {approval, *(asyncio.create_task(self._watch(other)) for other in others)}
+        pending = tasks
+        try:
+            while not approval.done():
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if task is approval or not isinstance(task.exception(), TransportError):  # a cut is no end
+                        task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _approved(self, name: str) -> None:
+        async for event in self._events(name, self.job.parameters.timeouts.approval_s + 5):
+            waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
+            self.on_event(name, pb.Event(state=event.state, progress=waiting))
+            if event.state == pb.ACCEPTED:
+                return
+            if event.state == pb.ENDED and event.WhichOneof("body") == "error":
+                raise error_codes.error_of(event.error, peer=name)
+            if event.state != pb.HELD:
+                break
+        raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
+
+    async def _start(self, name: str) -> None:
+        await self._call(name, "Start", pb.SessionRequest(session=self.id))
+
+    async def _watch_all(self) -> None:
+        watches = {asyncio.create_task(self._watch(name)): name for name in self.addresses}
+        try:
+            for done in asyncio.as_completed(watches):
+                await done
+        except BlindfitError as error:
+            raise await self._root_cause(error, {name: watch for watch, name in watches.items()}) from None
+        finally:
+            for watch in watches:
+                watch.cancel()
+
+    async def _root_cause(self, first: BlindfitError, watches: Mapping[str, asyncio.Task[None]]) -> BlindfitError:
+        """When one party fails, the others abort or wait: the party that has a reason of its own counts, or else the
+        one for which all others wait.
+        """
+        if root_cause.first_hand({name: error for name, error in _ended(watches).items() if error is first}):
+            return first
+        reports = await self._reports(watches)
+        return root_cause.of(first, _ended(watches), reports, self.job.parameters.timeouts.step_s)
+
+    async def _reports(self, watches: Mapping[str, asyncio.Task[None]]) -> waits.Reports:
+        """What every party says of its waits, once those that have ended have said why, or had time to; none where one
+        of them knows by itself what was wrong."""
+        asking = asyncio.create_task(waits.ask_all({name: partial(self._ask, name) for name in self.addresses}))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            while (passed := loop.time() - began) < ENDING_S:
+                reports = asking.result() if asking.done() else {}
+                ended = _ended(watches)
+                if root_cause.first_hand(ended):
+                    return {}
+                ending = any(report.is_ending and not watches[name].done() for name, report in reports.items())
+                late = any(report.has_ended and not watches[name].done() for name, report in reports.items())
+                if asking.done() and not ending and (passed > ENDS_S or not (late or root_cause.echoes(ended))):
+                    break
+                open_ = [task for task in (*watches.values(), asking) if not task.done()]
+                if not open_:
+                    break
+                await asyncio.wait(open_, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            return await asking
+        finally:
+            asking.cancel()
+
+    async def _ask(self, name: str) -> waits.Report:
+        return await waits.ask_stub(self._stubs[name], self.id, tuple(self.addresses))
+
+    async def _watch(self, name: str) -> None:
+        async for event in self._events(name, None):
+            self._keep_receipt(name, event)
+            self.on_event(name, event)
+            if event.state == pb.DONE:
+                self.summaries[name] = codec.parameters_from_pb(event.summary, culprit=name, step="Watch")
+                return
+            if event.WhichOneof("body") == "error":
+                raise error_codes.error_of(event.error, peer=name)
+        raise PeerAborted(culprit=name, code=CANCELLED)
+
+    def _keep_receipt(self, name: str, event: pb.Event) -> None:
+        """As soon as it comes, however the job ends. Raises MalformedMessage: it is not the party's own."""
+        if event.HasField("receipt"):
+            given = event.receipt.statement, event.receipt.signature
+            self.receipts.keep(name, self._keys.get(name, b""), given)
+
+    # --- calls
+
+    async def _call(self, name: str, method: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        try:
+            answer = await getattr(self._stubs[name], method)(request, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise self._typed(error, name, method) from None
+        return answer
+
+    async def _events(self, name: str, timeout_s: float | None):  # type: ignore[no-untyped-def]
+        call = self._stubs[name].Watch(pb.SessionRequest(session=self.id), timeout=timeout_s)
+        try:
+            async for event in call:
+                yield event
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise PeerTimeout(peer=name, step="Watch", timeout_s=timeout_s or 0) from None
+            raise self._typed(error, name, "Watch") from None
+        finally:
+            call.cancel()
+
+    def _typed(self, error: grpc.aio.AioRpcError, name: str, step: str) -> BlindfitError:
+        return error_codes.error_of_call(error, peer=name, address=self.addresses[name], step=step)
+
+    async def _all(self, step: Callable[[str], object]) -> None:
+        await asyncio.gather(*(step(name) for name in self.addresses))  # type: ignore[call-overload]
+
+    async def _cancel_all(self, blamed: str = "") -> None:
+        """One that hangs holds up no other, and nobody for long: it hears of the end from its peers, or from time."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*(self._cancel(name, blamed) for name in self._proposed))
+
+    async def _cancel(self, name: str, blamed: str) -> None:
+        with contextlib.suppress(BlindfitError, asyncio.CancelledError):
+            await self._call(name, "Cancel", pb.SessionRequest(session=self.id, blamed=blamed), CANCEL_TIMEOUT_S)
+
+
+def _ended(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
+    """With what each party has ended that has not ended well."""
+    errors = {name: watch.exception() for name, watch in watches.items() if watch.done() and not watch.cancelled()}
+    return {name: error for name, error in errors.items() if isinstance(error, BlindfitError)}

@@ -1,0 +1,78 @@
+"""Find the datasets whose source has changed since the snapshot that jobs read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.terminal.wording import counted
+from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.populations import why_it_waits
+from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.store.database import Store
+from blindfit.parties.systems import snapshot_writer
+from blindfit.parties.work.compute import cluster_of
+
+
+def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
+    writer = snapshot_writer(settings.role, vault_of(settings, base_dir), cluster_of(settings, base_dir))
+    return Snapshots(settings, base_dir, store, writer)
+
+
+def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
+    """The newest snapshots of sources that have changed since."""
+    store = Store.existing(settings, base_dir)
+    if store is None:
+        return
+    snapshots = snapshots_of(settings, base_dir, store)
+    for dataset in settings.datasets:
+        current = snapshots.current(dataset)
+        if current is not None and snapshots.changed_since(current):
+            yield current
+
+
+def datasets_of(job: Job[Any], name: str) -> tuple[str, ...]:
+    """Return the datasets that a party reads in a job."""
+    party = job.parties[name]
+    return tuple(filter(None, (party.dataset, *job.parameters.also_reads(party.role))))
+
+
+def unpublished(settings: PartySettings, base_dir: Path, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each of a party's datasets that has no snapshot as its file describes it, and why only its operator
+    publishes it; the reason is empty where `blindfit run` and the party's next start do so."""
+    store = Store.existing(settings, base_dir)
+    with contextlib.closing(store) if store else contextlib.nullcontext():
+        for dataset in datasets:
+            if dataset not in settings.datasets:
+                continue
+            if store is None or Snapshots(settings, base_dir, store).current(dataset) is None:
+                yield dataset, why_it_waits(settings, dataset, store.reader().snapshots() if store else ())
+
+
+def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings]], say: Callable[[str], None]) -> None:
+    """Publish what a job reads and nobody has published.
+
+    Args:
+        parties: the file of each, and what it says.
+        say: prints a line.
+
+    Raises:
+        ConfigError, DataError: what is wrong with a dataset, or only its operator publishes it.
+    """
+    for name, (path, settings) in parties.items():
+        for dataset, reason in unpublished(settings, path.parent, datasets_of(job, name)):
+            if reason:
+                hint = f"run `blindfit publish {path} {dataset}`, with --other-people if these are other people"
+                raise ConfigError(f"{name}: {reason}", hint=hint)
+            with contextlib.closing(Store.of(settings, path.parent)) as store:
+                snapshots = snapshots_of(settings, path.parent, store)
+                is_scored = job.parameters.scores_rows or dataset != job.parties[name].dataset
+                made = snapshots.publish(dataset, skip_unreadable=is_scored, on_waiting=say)
+                say(f"{name}: {dataset} is published as snapshot {made.row.number}, {counted(made.row.rows, 'row')}")
+                for caution in snapshots.cautions(made):
+                    say(f"{name}: {caution}")

@@ -1,0 +1,141 @@
+"""What the parties tell of a vertical training, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
+from blindfit.coordinator.report.evaluation import evaluation_of
+from blindfit.coordinator.report.label_privacy import LabelPrivacy
+from blindfit.coordinator.report.reading import read
+from blindfit.coordinator.terminal.wording import figure
+from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.report import JointFigures
+from blindfit.parties.tables import validate
+from blindfit.parties.taylor.settings import TaylorJob
+
+
+@dataclass(frozen=True)
+class LabelFigures:
+    """Of numbers: in the active party's own report alone, as they were counted in labels."""
+
+    clipped: int = 0
+    range: tuple[float, ...] = ()  # the public one, where there is one
+
+
+@dataclass(frozen=True)
+class OwnFit:
+    """In each data party's own report only, as it follows from the values of its rows."""
+
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """From sums over the hold-out rows that match: in the active party's own report alone."""
+
+    slope: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class KeyNodeFigures:
+    losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
+
+
+@dataclass(frozen=True)
+class TrainingPrivacy(LabelPrivacy):
+    noise_multiplier: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures(JointFigures):
+    """Everything that the report says of a training, and who it is about.
+
+    Attributes:
+        unsettled: parties whose own report, if it is here, says that the training has not settled.
+    """
+
+    job: TaylorJob
+    losses: tuple[float, ...]
+    privacy: TrainingPrivacy | None
+    labels: LabelFigures
+    calibration: Calibration | None
+    unsettled: tuple[str, ...] = ()
+
+    @property
+    def relative_losses(self) -> bool:
+        """Shares of the first: after linkage a mean would tell how many rows match."""
+        return self.job.align.method == "linkage"
+
+    @property
+    def newest_loss(self) -> str:
+        newest = figure(self.losses[-1])
+        return f"hold-out loss {newest} of the first epoch's" if self.relative_losses else f"hold-out loss {newest}"
+
+    @property
+    def batch_rows(self) -> int:
+        taylor = self.job.taylor
+        if taylor.batch_rows == "auto":
+            return suitable_batch_rows(self.shared_rows.trained, taylor.batch_sizes)
+        return taylor.batch_rows
+
+    @property
+    def smallest_batch(self) -> int:
+        rows, batch_rows = self.shared_rows, self.batch_rows
+        return rows.trained if rows.batches == 1 else min(rows.trained // rows.batches, batch_rows)
+
+    @property
+    def columns(self) -> int | None:
+        """The same with the intercept."""
+        return None if self.features is None else self.features + self.job.taylor.intercept
+
+
+def figures_of(report: Mapping[str, Any]) -> Figures:
+    """Raises:
+    DataError: names the party and the figure that is missing or not what it must be.
+    """
+    roles = joint.roles_of(report)
+    told = joint.told_by(report, roles)
+    job = validate(_parameters(report["job"]), TaylorJob, source="the job of the report")
+    key_node = report["parties"][roles.key_node]["summary"]
+    return Figures(
+        roles=roles,
+        job=job,
+        rows=joint.rows_of(report, told),
+        timing=joint.timing_of(told),
+        fit=joint.fit_of(told, roles),
+        losses=read(KeyNodeFigures, key_node, roles.key_node, "fit").losses if key_node else (),
+        privacy=_privacy(job, told, roles.active),
+        labels=_labels(report, roles.active),
+        calibration=_calibration(report, roles.active),
+        unsettled=tuple(name for name in roles.chain if not _has_settled(report, name)),
+        evaluation=evaluation_of(report, roles.active),
+    )
+
+
+def _has_settled(report: Mapping[str, Any], party: str) -> bool:
+    own = report["party_reports"].get(party)
+    return own is None or read(OwnFit, own, party, "fit").settled
+
+
+def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in job.items() if name in TaylorJob.model_fields}
+
+
+def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPrivacy | None:
+    if job.privacy is None or active not in told:
+        return None
+    return read(TrainingPrivacy, told[active], active, "privacy")
+
+
+def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
+    own = report["party_reports"].get(active)
+    return LabelFigures() if own is None else read(LabelFigures, own, active, "labels")
+
+
+def _calibration(report: Mapping[str, Any], active: str) -> Calibration | None:
+    own = report["party_reports"].get(active) or {}
+    return read(Calibration, own, active, "calibration") if "calibration" in own else None

@@ -1,0 +1,116 @@
+"""The page of a vertical training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from blindfit.coordinator.report import label_privacy, page, quality
+from blindfit.coordinator.report.page import Card
+from blindfit.coordinator.report.plots import weight_plots
+from blindfit.coordinator.taylor.cautions import cautions_of
+from blindfit.coordinator.taylor.defences import defences_of
+from blindfit.coordinator.taylor.figures import Calibration, Figures, figures_of
+from blindfit.coordinator.taylor.plots import loss_plot
+from blindfit.coordinator.terminal.wording import count, duration, figure
+from blindfit.coordinator.vertical import report as joint
+
+CARDS_IN_A_ROW = 4
+
+
+def render(report: Mapping[str, Any]) -> str:
+    facts, models = figures_of(report), report["models"]
+    return page.render(
+        "taylor/page.html.j2",
+        report,
+        facts=facts,
+        cautions=cautions_of(facts),
+        cards=list(_cards(facts, report)),
+        fitted=_fitted(facts),
+        weights=weight_plots(models),
+        all_weights=page.all_weights(models),
+        loss=loss_plot(facts.losses, facts.shared_rows.validation, relative=facts.relative_losses),
+        evaluation=list(quality.lines(facts.evaluation)),
+        confusion=quality.matrix(facts.evaluation),
+        remark=quality.remark(facts.evaluation),
+        curves=quality.plots(facts.evaluation),
+        no_evaluation=_why_no_evaluation(facts),
+        defences=defences_of(facts),
+        rows=facts.rows,
+        steps=page.steps(report, _laps(facts)),
+        parties=joint.party_rows(facts, report),
+        dropped_columns=joint.dropped_columns(facts),
+    )
+
+
+# --- what was fitted -----------------------------------------------------------------------------------
+
+
+def _fitted(facts: Figures) -> str:
+    """Two sentences."""
+    settings, roles, rows = facts.job.taylor, facts.roles, facts.shared_rows
+    which = "slots, of which the matches count" if facts.job.align.method == "linkage" else "rows that all have"
+    penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
+    return (
+        f"{settings.model.capitalize()} regression on the Taylor loss, on {count(rows.common)} {which}: {roles.active} "
+        f"has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} has the key "
+        f"({settings.key_bits} bits). Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, "
+        f"{', '.join(penalties) or 'no penalty'}."
+    )
+
+
+def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
+    yield from joint.row_cards(facts)
+    yield Card("Epochs", count(facts.fit.epochs), _ended(facts))
+    yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
+    promise = _promise(facts)
+    yield from list(quality.cards(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
+    yield from promise
+
+
+def _ended(facts: Figures) -> str:
+    """The key node alone tells the losses; that training stopped early shows in the number of epochs too."""
+    stopped = facts.fit.epochs < facts.job.taylor.epochs
+    if facts.losses:
+        return facts.newest_loss + (", no longer falling" if stopped else "")
+    return "the hold-out loss no longer fell" if stopped else "as many as were asked for"
+
+
+def _promise(facts: Figures) -> list[Card]:
+    if facts.job.privacy is None:
+        return [Card("Epsilon", "none", "no differential privacy")]
+    if facts.privacy is None:  # in a passive party's own report
+        return [Card("Epsilon", figure(facts.job.epsilon), f"at delta {figure(facts.job.privacy.delta)}")]
+    return list(label_privacy.cards(facts.privacy))
+
+
+# --- the rest ---------------------------------------------------------------------------------------
+
+
+def _why_no_evaluation(facts: Figures) -> str:
+    if facts.job.align.method == "linkage":
+        none = "None: after linkage nobody is told which rows match, so none can be evaluated by itself."
+        return none if facts.calibration is None else f"{none} {_calibrated(facts.calibration)}"
+    if facts.shared_rows.test == 0:
+        return "None: no rows were kept for a test (split.test_fraction)."
+    return f"{facts.roles.active} keeps it, in its own report" + (
+        ": under label DP figures made from labels are not published." if facts.job.privacy else "."
+    )
+
+
+def _calibrated(found: Calibration) -> str:
+    if (found.slope, found.offset) == (1.0, 0.0):
+        return "Its hold-out rows were too few, or told too little, to calibrate the log odds."
+    told = quality.calibration(found.slope, found.offset)
+    return f"From five sums over the hold-out rows that match, {told}."
+
+
+def _laps(facts: Figures) -> dict[str, float | None]:
+    timing = facts.first_timing
+    return {
+        "read rows": timing.read_s,
+        "make keys, align": timing.align_s,
+        "scale, check what would leak": timing.prepare_s,
+        "train": timing.train_s,
+        "score the test rows": timing.evaluate_s,
+    }

@@ -1,0 +1,177 @@
+"""The pre-flight of a vertical training: who learns what, what gradients would give away, what it would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.loss import label_bits
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.taylor import cost as taylor_cost
+from blindfit.coordinator.taylor import trust
+from blindfit.coordinator.taylor.trial import Trial, trial_of
+from blindfit.coordinator.vertical import preflight as joint
+from blindfit.coordinator.vertical.preflight import Rows
+from blindfit.coordinator.vertical.roles import Roles
+from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
+from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
+from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.training.budget import event_of
+from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
+from blindfit.parties.vertical.prepared import Prepared
+from blindfit.parties.work.compute import cores
+
+WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
+SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
+
+
+def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
+    roles, asked = joint.roles_of(job), job.parameters
+    yield from joint.who(trust.learnt(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked))
+    yield from joint.unsafe("taylor.unsafe", asked.taylor.unsafe)
+
+
+def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    roles = joint.roles_of(job)
+    yield from joint.check_all(roles, here, partial(_check_party, job, roles), partial(_try, job, roles))
+
+
+# --- one party -----------------------------------------------------------------------------------------------
+
+
+def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
+    """Adds the party's rows to `rows`."""
+    if job.parameters.privacy is not None:
+        refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
+    is_active, own = party.name == roles.active, Rows()
+    yield from joint.read_own(party, own, active=is_active)
+    if is_active and job.parameters.privacy is not None:
+        check_label_dp(party.dataset, party.dataset_name, job.parameters)
+        yield from check_budget(party, event_of(job.parameters.privacy), again="")
+    rows.update(own)
+
+
+# --- all of them -----------------------------------------------------------------------------------------------
+
+
+def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
+    names = {name: party.source().feature_names for name, party in data.items()}
+    trial = trial_of(rows, names, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
+    yield _alignment(job, trial)
+    yield from joint.split(trial.plan, sum(trial.parameters.columns), "the hold-out loss", "taylor.l2")
+    taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
+    yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
+    yield from _attacks(job, trial, roles)
+    if job.parameters.privacy is not None:
+        yield from large_delta(job.parameters.delta, len(trial.plan.train))
+    yield from _cost(job, trial)
+
+
+def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
+    if job.parameters.align.method == "linkage":
+        text = f"{trial.n_rows:,} slots; how many rows match is known only when they are linked"
+        return Finding("note", "linkage", text)
+    return joint.common_rows(trial.n_rows, job.parameters.align.least_common)
+
+
+# --- what would leak -------------------------------------------------------------------------------------------
+
+
+def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Finding]:
+    """Yield what every party will find on this trial's batches: each leak, or that a party's rows are protected."""
+    found = leaks_of(trial.parameters, trial.plan, job.parameters)
+    for leak in found:
+        allowed = leak.flag in job.parameters.taylor.unsafe
+        about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
+        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
+    if job.parameters.privacy is not None:
+        yield _label_noise(job, trial)
+    elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):
+        yield Finding("ok", "labels", _bits(job, trial))
+    of_all = any(not leak.party and leak.rule != gradient_leaks.LABEL_BITS for leak in found)
+    for name in roles.chain:
+        own = trial.prepared[name]
+        yield from joint.constant_columns(own, name)
+        if not of_all and not any(leak.party == name for leak in found):
+            yield Finding("ok", name, _defended(job, own))
+
+
+def _bits(job: Job[TaylorJob], trial: Trial) -> str:
+    passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
+    rows = rows_that_count(trial.plan, job.parameters)
+    guess = gradient_leaks.label_auc(passive, rows, jitter)
+    return (
+        f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
+        f"passive columns together: what nothing else tells they guess with AUC {guess:.2f} at best"
+    )
+
+
+def _defended(job: Job[TaylorJob], own: Prepared) -> str:
+    noise, epsilon = job.parameters.taylor.gradient_noise, job.parameters.epsilon
+    less = noise < HIDES_AT_SMALL_EPSILON and 0 < epsilon <= SMALL_EPSILON
+    return (
+        f"no row stands out, after {own.rows_shrunk} of {len(own.plan.train):,} were shortened; noise of "
+        f"{noise:g} on every sum hides columns of few values"
+        + (f", at this epsilon less than {HIDES_AT_SMALL_EPSILON:g} would (taylor.gradient_noise)" if less else "")
+    )
+
+
+def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
+    """Of the mean gradient over all rows, which an epoch's batches add up to."""
+    n, batches = len(trial.plan.train), len(trial.plan.batches)
+    noise_std = label_noise_std(job.parameters, sum(trial.parameters.columns)) * batches**0.5 / n
+    text = f"label DP: standard deviation {noise_std:.2g} on each coordinate of an epoch's mean gradient"
+    if noise_std > WEAK_NOISE:
+        return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")
+    return Finding("ok", "noise", text)
+
+
+# --- what it takes -----------------------------------------------------------------------------------------------
+
+
+def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
+    """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
+    rows, names = joint.rows_here(job, here)
+    speed, cost = _costed(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
+    return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
+
+
+def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
+    """By what operations take here and now."""
+    speed = taylor_cost.measure(job.parameters.taylor.key_bits)
+    batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
+    return speed, taylor_cost.Cost(
+        trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows, unit_product=speed.unit_product
+    )
+
+
+def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
+    speed, cost = _costed(job, trial)
+    here = cores()
+    epochs = job.parameters.taylor.epochs
+    each = cost.epoch_seconds(speed, here)
+    if job.parameters.paillier.engine == "phe":
+        speed, cost = taylor_cost.measure_reference(job.parameters.taylor.key_bits), replace(cost, one_by_one=True)
+        own, each = each, cost.epoch_seconds(speed, here)
+        text = f"python-paillier is a slow reference: about {each / own:.0f} times the time of Blindfit's own engine"
+        yield Finding("warning", "paillier.engine", text)
+    waited_s = job.parameters.timeouts.step_s
+    if (step_s := cost.longest_step_seconds(speed)) > waited_s:
+        text = f"a party may take {step_s:,.0f} s for one step, and its peers wait {waited_s:g} s: "
+        text += f"set timeouts.step_s = {math.ceil(step_s)}, or more"
+        yield Finding("warning", "timeouts.step_s", text)
+    fewer = ", or fewer," if len(trial.plan.validation) and job.parameters.taylor.patience else ""
+    yield Finding(
+        "note",
+        "time",
+        f"about {cost.train_seconds(speed, here, epochs):,.2g} s to train, if all parties are on this machine and "
+        f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
+        "mod n^2",
+    )
+    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes()))

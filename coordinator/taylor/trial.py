@@ -1,0 +1,48 @@
+"""A trial of a vertical training on the rows that are here: aligned, split and scaled as the parties would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.coordinator.vertical import preflight as joint
+from blindfit.coordinator.vertical.preflight import Positions
+from blindfit.coordinator.vertical.roles import Roles
+from blindfit.parties.taylor.parameters import parameters_of, preparation_of
+from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.training.rows import PartyRows
+from blindfit.parties.vertical.seats import Seats
+
+Trial = joint.Trial[TaylorParameters]
+
+
+def trial_of(
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    roles: Roles,
+    job: TaylorJob,
+    *,
+    label_range: tuple[float, float] | None = None,
+) -> Trial:
+    """Args:
+    rows: of every data party, as they are read. names: of their columns. label_range: of the active party's labels.
+
+    Raises:
+        DataError: too few rows, a constant column, labels of one class.
+    """
+    positions = _slots(rows, job) if job.align.method == "linkage" else joint.positions_to_train_on(rows)
+    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    seats = Seats(roles.active, roles.chain, roles.key_node)
+    return Trial(prepared, parameters_of(job, seats, joint.ready(prepared)))
+
+
+def _slots(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
+    """Each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
+    generator = job.trial_randomness.generator("trial")
+    most = max(len(own.features) for own in rows.values())
+    padded = {name: np.full(most, -1, dtype=np.int64) for name in rows}
+    for name, own in rows.items():
+        padded[name][: len(own.features)] = np.arange(len(own.features))
+    return {name: generator.permutation(positions) for name, positions in padded.items()}

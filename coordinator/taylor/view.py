@@ -1,0 +1,39 @@
+"""How a coordinator shows a taylor job."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.output import write
+from blindfit.coordinator.taylor import preflight
+from blindfit.coordinator.taylor.cautions import cautions_of
+from blindfit.coordinator.taylor.defences import GIVEN_UP
+from blindfit.coordinator.taylor.figures import figures_of
+from blindfit.coordinator.taylor.page import render
+from blindfit.coordinator.taylor.statement import privacy_statement, released, two_sentences
+from blindfit.coordinator.taylor.summary import summary
+from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.view import View
+
+KIND = Kind(
+    figures_of=figures_of,
+    cautions_of=cautions_of,
+    two_sentences=two_sentences,
+    privacy_statement=privacy_statement,
+    render=render,
+    summary=summary,
+    owners_of=lambda facts: list(facts.roles.chain),
+    check_model=VerticalModelPart.from_dict,
+    members_in=joint.members_in,
+)
+
+VIEW = View(
+    leaks=preflight.leaks,
+    check_rows=preflight.check_rows,
+    write=partial(write, KIND),
+    report=KIND,
+    released=released,
+    given_up=GIVEN_UP,
+)

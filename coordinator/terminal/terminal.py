@@ -1,0 +1,46 @@
+"""The terminal: what is printed there was often written by others, and must not steer it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from blindfit.algorithms.texts import printable
+from blindfit.coordinator.terminal import json_output
+
+
+class Terminal(Console):
+    """A console that prints no control character of a text: only its own, which are segments of their own."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Here already, so that a table measures what it prints."""
+        return super().render_str(_without_controls(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        return map(_printable, super().render(renderable, options))
+
+
+def terminal(*, stderr: bool = False) -> Terminal:
+    # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
+    width = json_output.WIDTH if json_output.is_asked() else None
+    is_one = (sys.stderr if stderr else sys.stdout).isatty()
+    return Terminal(stderr=stderr, force_terminal=is_one, width=width, emoji=False)  # a path may hold :smile:
+
+
+def _printable(segment: Segment) -> Segment:
+    return segment if segment.control else segment._replace(text=_without_controls(segment.text))
+
+
+def _without_controls(text: str) -> str:
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines of a text that somebody else may have written; further ones are indented, as only ours begin a line."""
+    for number, line in enumerate(text.splitlines()):
+        yield ("    " if number else "") + printable(line)

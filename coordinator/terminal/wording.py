@@ -1,0 +1,63 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blindfit.algorithms.texts import printable
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """3 rows; `nouns`: where the plural is not the noun and an s."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def figure(number: float) -> str:
+    return f"{number:.4g}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def size(n_bytes: int) -> str:
+    amount, unit = float(n_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.3g} {unit}" if unit != "B" else f"{n_bytes} B"
+
+
+def capitalised(text: str) -> str:
+    """Its first letter, and no other: str.capitalize makes the rest small."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+MAX_TEXT_CHARS = 300
+
+
+def plain(text: str) -> str:
+    """On one line, printable, and of a length that a page can show."""
+    shown = printable(text)
+    return shown if len(shown) <= MAX_TEXT_CHARS else shown[: MAX_TEXT_CHARS - 1] + "…"

@@ -1,0 +1,162 @@
+"""What a training in shares would take: counted by going through its program, timed by a small training here and now.
+
+What the parties compute grows with what is dealt. What they wait for grows with the rounds: in each of them every data
+party sends a message to every other, and goes on when all of theirs are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
+from blindfit.algorithms.paillier.threshold import deal
+from blindfit.algorithms.protocols import falcon
+from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Progress, program
+from blindfit.algorithms.sharing.prg import Seed
+from blindfit.coordinator.vertical.counted import Counted, counting_seat
+from blindfit.parties.wire.channel import LocalNetwork
+
+BYTES_PER_ELEMENT = 8
+# In seconds of a core, between processes over TLS: from the processor time that 40 epochs of 38 rounds took more.
+MESSAGE_S = 0.0025
+NOISE_S = 44e-6  # of a core, to draw one number of noise exactly
+BUSY = 0.88  # of a machine's cores when all parties share it: they also wait for each other
+TRAINED_ROWS, TESTED_ROWS = (64, 2048), 128  # of the trials
+ENCRYPTED_ROWS = (16, 128)  # likewise, where weights are encrypted
+WITHOUT_END = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Of one core of this machine while nothing else uses it: all parties' work, the dealer's included, on what one
+    element that is dealt is for.
+
+    Attributes:
+        element_s: of training.
+        compared_s: of figures of test rows, which are made of comparisons.
+    """
+
+    element_s: float
+    compared_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """
+    Attributes:
+        start: rows and labels put in.
+        first, epoch: one epoch, and each after it, which also compares losses.
+        end: weights and figures.
+    """
+
+    parameters: FalconParameters
+    start: Counted
+    first: Counted
+    epoch: Counted
+    end: Counted
+
+    @property
+    def all(self) -> Counted:
+        """Of a training that runs to its last epoch."""
+        return self.start + self.first + self.epoch.times(self.parameters.epochs - 1) + self.end
+
+    def epoch_seconds(self, speed: Speed, cores: int) -> float:
+        """All parties on this machine, and nothing else."""
+        counted = self.epoch if self.parameters.epochs > 1 else self.first
+        return self._seconds(counted, speed.element_s, cores) + self._noise_seconds(1, cores)
+
+    def train_seconds(self, speed: Speed, cores: int) -> float:
+        """The same, of a training that runs to its last epoch."""
+        trained_s = self._seconds(self.all - self.end, speed.element_s, cores)
+        opened_s = self._seconds(self.end, speed.compared_s, cores)
+        return trained_s + opened_s + self._noise_seconds(self.parameters.epochs, cores)
+
+    def _seconds(self, counted: Counted, element_s: float, cores: int) -> float:
+        parties = len(self.parameters.data_parties)
+        messages = counted.rounds * parties * (parties - 1)
+        return (counted.dealt * element_s + messages * MESSAGE_S) / (BUSY * min(cores, parties + 1))
+
+    def _noise_seconds(self, epochs: int, cores: int) -> float:
+        """Every data party draws its own, for each weight in each step."""
+        p = self.parameters
+        if p.noise is None:
+            return 0.0
+        numbers = epochs * len(p.batch_rows) * sum(p.columns)
+        parties = len(p.data_parties)
+        return numbers * NOISE_S * parties / (BUSY * min(cores, parties + 1))
+
+    def dealt_bytes(self, counted: Counted) -> int:
+        """From the key node to the active party."""
+        return BYTES_PER_ELEMENT * counted.dealt
+
+    def exchanged_bytes(self, counted: Counted) -> int:
+        """Between all data parties together."""
+        others = len(self.parameters.data_parties) - 1
+        opened = BYTES_PER_ELEMENT * counted.opened + 2 * (self.parameters.key_bits or 0) // 8 * counted.ciphertexts
+        return others * (BYTES_PER_ELEMENT * counted.put_in + opened * len(self.parameters.data_parties))
+
+
+def cost_of(parameters: FalconParameters) -> Cost:
+    """Goes through two epochs and the end of the training, without a number of anybody's."""
+    seat, marks = counting_seat(parameters), []
+
+    def mark(*_: object) -> None:
+        marks.append(seat.counted)
+
+    def begins(step: str, done: int, _total: int) -> None:
+        if (step, done) == ("epoch 1", 0):
+            mark()
+
+    epochs = min(parameters.epochs, 2)
+    short = replace(parameters, epochs=epochs, patience=WITHOUT_END if parameters.judges else 0)
+    asyncio.run(program.run(seat, short, None, Progress(report=begins, keep=mark)))
+    start, *ends = marks
+    return Cost(
+        parameters, start, ends[0] - start, ends[-1] - ends[-2] if epochs == 2 else Counted(), seat.counted - ends[-1]
+    )
+
+
+def measure(parameters: FalconParameters) -> Speed:
+    """By small trainings of this many parties and columns, on zeros, in one thread; a second or two."""
+    alone = replace(parameters, validation_rows=0, test_rows=0, epochs=1, noise=None)
+    trained_rows = TRAINED_ROWS if parameters.key_bits is None else ENCRYPTED_ROWS
+    few, many = (replace(alone, batch_rows=(rows,)) for rows in trained_rows)
+    tested = replace(alone, batch_rows=trained_rows[:1], test_rows=TESTED_ROWS)
+    _seconds(few)  # what is made once is made
+    more = cost_of(many).all.dealt - cost_of(few).all.dealt
+    trained_s = max(0.0, _seconds(many) - _seconds(few))
+    return Speed(trained_s / more, _seconds(tested) / cost_of(tested).all.dealt)
+
+
+def _seconds(parameters: FalconParameters) -> float:
+    """Of this thread's own time, so that what else runs here does not count."""
+    key = None if parameters.key_bits is None else _key(parameters.key_bits)
+    started = time.thread_time()
+    asyncio.run(_train_on_zeros(parameters, key))
+    return time.thread_time() - started
+
+
+@cache
+def _key(bits: int) -> PrivateKey:
+    """For trials on zeros, and nothing else."""
+    return generate_private_key(bits)
+
+
+async def _train_on_zeros(p: FalconParameters, key: PrivateKey | None) -> None:
+    active, *passives = p.data_parties
+    roles = {p.key_node: "key-node", active: "active", **dict.fromkeys(passives, "passive")}
+    network, seeds = LocalNetwork(roles, falcon.TABLE), [Seed.random() for _ in p.data_parties]
+    shares = None if key is None else deal(key, len(p.data_parties))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(falcon.run_key_node(p, seeds, "trial", network.channel(p.key_node)))
+        for place, (name, seed) in enumerate(zip(p.data_parties, seeds, strict=True)):
+            labels = np.zeros(p.rows, dtype=np.int64) if name == active else None
+            held = Held(np.zeros((p.rows, p.columns[place]), dtype=np.int64), labels)
+            share = None if shares is None else shares[place]
+            channel = network.channel(name)
+            tasks.create_task(falcon.run_data_party(name, held, p, seed, "trial", channel, key_share=share))

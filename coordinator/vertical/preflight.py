@@ -1,0 +1,200 @@
+"""What the pre-flights of vertical trainings share: parties' rows, their alignment by ids and their split, on trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.vertical.common_ids import none_in_common
+from blindfit.coordinator.vertical.roles import Learnt, Roles
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
+
+ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
+FEW_TEST_ROWS = 100
+
+P = TypeVar("P")
+Rows = dict[str, PartyRows]
+Positions = Mapping[str, NDArray[np.int64]]
+
+
+def roles_of(job: Job[Any]) -> Roles:
+    return Roles.of({name: party.role for name, party in job.parties.items()})
+
+
+def who(learnt: Iterable[Learnt], colluding: Iterable[str], out_of_model: Iterable[str]) -> Iterator[Finding]:
+    for one in learnt:
+        yield Finding("note", "who learns what", f"{one.who}: {' '.join(one.sentences)}")
+    for sentence in colluding:
+        yield Finding("note", "who colludes", sentence)
+    for sentence in out_of_model:
+        yield Finding("note", "out of the model", sentence)
+
+
+def unsafe(option: str, flags: Iterable[str]) -> Iterator[Finding]:
+    for flag in flags:
+        yield Finding("warning", option, f"{flag} is allowed; the report will say so")
+
+
+# --- the parties' rows -------------------------------------------------------------------------------------
+
+
+def check_all(
+    roles: Roles,
+    here: Sequence[PartyHere],
+    check_party: Callable[[PartyHere, Rows], Iterable[Finding]],
+    try_all: Callable[[Rows, Mapping[str, PartyHere]], Iterable[Finding]],
+) -> Iterator[Finding]:
+    """
+    Args:
+        check_party: of one data party, whose rows it adds.
+        try_all: where the rows of all of them are here.
+    """
+    data = {party.name: party for party in here if party.name in roles.chain}
+    rows: Rows = {}
+    for party in data.values():
+        yield from caught(party.name, partial(check_party, party, rows))
+    missing = [name for name in roles.chain if name not in data]
+    if missing:
+        yield Finding("note", "rows", f"{listed(missing)}: not here, so no trial of the whole")
+    elif len(rows) == len(roles.chain):
+        yield from caught("trial", partial(try_all, rows, data))
+
+
+def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
+    """Adds the party's rows."""
+    source = party.source()
+    found = read_rows(source, labels=active, report=lambda *_: None)
+    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
+    rows[party.name] = found
+
+
+def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
+    """Of data parties that are all here: their rows, and the names of their columns."""
+    roles = roles_of(job)
+    sources = {party.name: party.source() for party in here if party.name in roles.chain}
+    rows = {
+        name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
+    }
+    return rows, {name: source.feature_names for name, source in sources.items()}
+
+
+# --- all of them together ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Trial(Generic[P]):
+    """Every party's rows in an order such as the key node may draw; the real one is another.
+
+    Attributes:
+        parameters: as all parties compute them.
+    """
+
+    prepared: Mapping[str, Prepared]
+    parameters: P
+
+    @property
+    def plan(self) -> RowPlan:
+        return next(iter(self.prepared.values())).plan
+
+    @property
+    def n_rows(self) -> int:
+        """In common, or slots after linkage."""
+        return len(next(iter(self.prepared.values())).rows.features)
+
+
+def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
+    """Of the ids that all have, in one order."""
+    places = {name: {i: place for place, i in enumerate(own.ids.to_pylist())} for name, own in rows.items()}
+    common = sorted(set.intersection(*(set(own) for own in places.values())))
+    return {name: np.array([own[i] for i in common], dtype=np.int64) for name, own in places.items()}
+
+
+def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
+    """Raises DataError: no id is in all tables; it says what they differ in."""
+    found = common_positions(rows)
+    if not all(map(len, found.values())):
+        raise none_in_common({name: own.ids for name, own in rows.items()})
+    return found
+
+
+def prepared_rows(
+    rows: Mapping[str, PartyRows],
+    names: Mapping[str, tuple[str, ...]],
+    positions: Positions,
+    roles: Roles,
+    job: TrainingParameters,
+    chosen: Preparation,
+    label_range: tuple[float, float] | None = None,
+) -> dict[str, Prepared]:
+    """Split and scaled as the parties would.
+
+    Raises:
+        DataError: too few rows.
+    """
+    order = job.trial_randomness.generator("split").permutation(len(positions[roles.active]))
+    return {
+        name: prepare(
+            rows[name].take(positions[name]),
+            names[name],
+            chosen,
+            order,
+            active=name == roles.active,
+            label_range=label_range,
+        )
+        for name in roles.chain
+    }
+
+
+def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:
+    """What every party would say of itself."""
+    return {name: Ready(own.columns.shape[1]) for name, own in prepared.items()}
+
+
+def common_rows(n_rows: int, least: int) -> Finding:
+    if n_rows < least:
+        text = f"{n_rows:,} rows in common are fewer than the job asks for: set align.least_common = {n_rows}, or less"
+        return Finding("refuses", "psi", text)
+    return Finding("ok", "psi", f"{n_rows:,} rows in common")
+
+
+def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Finding]:
+    """
+    Args:
+        columns: of all parties. held_out: what the validation rows are for. l2: the option.
+    """
+    smallest = min(len(batch) for batch in plan.batches)
+    yield Finding(
+        "ok",
+        "split",
+        f"{len(plan.train):,} rows to train on, batches of {smallest:,} or more; {len(plan.validation):,} "
+        f"for {held_out}, {len(plan.test):,} to test on",
+    )
+    if len(plan.train) < ROWS_PER_COLUMN * columns:
+        text = (
+            f"{len(plan.train):,} rows for {columns} weights are few: use at most {len(plan.train) // ROWS_PER_COLUMN} "
+            f"columns; a larger {l2} lets you use more of them"
+        )
+        yield Finding("warning", "rows", text)
+    if 0 < len(plan.test) < FEW_TEST_ROWS:
+        enough = math.ceil(100 * FEW_TEST_ROWS / (len(plan.train) + len(plan.validation) + len(plan.test))) / 100
+        text = f"{len(plan.test)} test rows make rough figures: set split.test_fraction = {enough:g}, or more"
+        yield Finding("warning", "rows", text)
+
+
+def constant_columns(own: Prepared, name: str) -> Iterator[Finding]:
+    for column in own.standardiser.dropped:
+        yield Finding("note", name, f"{column} has the same value in every training row, so its weight will be 0")

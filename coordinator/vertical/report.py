@@ -1,0 +1,211 @@
+"""What the reports of vertical trainings share: data parties hold columns of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.coordinator.report import page
+from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS, Evaluation
+from blindfit.coordinator.report.kind import Report
+from blindfit.coordinator.report.page import Card, PartyRow
+from blindfit.coordinator.report.reading import fullest, read
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.terminal.wording import count, counted, percent
+from blindfit.coordinator.vertical.roles import Learnt, Roles
+
+MOST_SHRUNK = 0.05
+ON_ONE_MACHINE = (
+    "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "
+    "report shows every party's part of the model. Between organisations the coordinator never gets one."
+)
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """Of one data party; `common` rows are the slots after linkage."""
+
+    common: int
+    trained: int
+    validation: int
+    test: int
+    batches: int
+    features: int
+    shrunk: int | None = None  # this and the next are in a party's own report alone: they hang on values
+    dropped_columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class FitFigures:
+    epochs: int
+    weight_noise_std: float | None = None  # in shares under differential privacy: at most, of a weight
+
+
+@dataclass(frozen=True)
+class TimingFigures:
+    read_s: float | None = None
+    align_s: float | None = None
+    prepare_s: float | None = None
+    put_in_s: float | None = None  # of shares
+    train_s: float | None = None
+    evaluate_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointFigures:
+    """Who a training is about, and what all of them say of it.
+
+    Attributes:
+        rows, timing: of each data party that told.
+        evaluation: None where there are no test rows, or where it is known elsewhere.
+    """
+
+    roles: Roles
+    rows: Mapping[str, RowFigures]
+    timing: Mapping[str, TimingFigures]
+    fit: FitFigures
+    evaluation: Evaluation | None
+
+    @property
+    def shared_rows(self) -> RowFigures:
+        """Of whoever told, the active party first: how rows are split is the same at all."""
+        return next(self.rows[name] for name in self.roles.chain if name in self.rows)
+
+    @property
+    def first_timing(self) -> TimingFigures:
+        """Of the data party that told first: they wait for each other, so their times are alike."""
+        return next(iter(self.timing.values()))
+
+    @property
+    def features(self) -> int | None:
+        """Of all parties; None where some are not known."""
+        return sum(rows.features for rows in self.rows.values()) if self.knows_all else None
+
+    @property
+    def knows_all(self) -> bool:
+        return not set(self.roles.chain) - self.rows.keys()
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def roles_of(report: Report) -> Roles:
+    return Roles.of({name: party["role"] for name, party in report["parties"].items()})
+
+
+def told_by(report: Report, roles: Roles) -> dict[str, Mapping[str, Any]]:
+    """What the data parties said; in a party's own report, which nobody timed, it alone did."""
+    said = {name: report["parties"][name]["summary"] for name in roles.chain}
+    return said if report["seconds"] else {name: summary for name, summary in said.items() if summary}
+
+
+def rows_of(report: Report, told: Mapping[str, Any]) -> dict[str, RowFigures]:
+    return {name: read(RowFigures, fullest(report, name), name, "rows") for name in told}
+
+
+def timing_of(told: Mapping[str, Mapping[str, Any]]) -> dict[str, TimingFigures]:
+    return {name: read(TimingFigures, summary, name, "timing") for name, summary in told.items()}
+
+
+def fit_of(told: Mapping[str, Mapping[str, Any]], roles: Roles) -> FitFigures:
+    first = next(name for name in roles.chain if name in told)
+    return read(FitFigures, told[first], first, "fit")
+
+
+def members_in(party_report: Report) -> dict[str, str]:
+    """Name and role of the others that a party's own report names."""
+    me = party_report["party"]
+    return {str(name): str(role) for name, role in dict(party_report["members"]).items() if name != me}
+
+
+# --- the page -----------------------------------------------------------------------------------------
+
+
+def row_cards(facts: JointFigures) -> Iterator[Card]:
+    rows = facts.shared_rows
+    yield Card("Rows trained on", count(rows.trained), f"of {count(rows.common)}; {count(rows.test)} for the test")
+    if facts.features is not None:
+        of_each = " + ".join(count(own.features) for own in facts.rows.values())
+        yield Card("Features", count(facts.features), of_each)
+
+
+def party_rows(facts: JointFigures, report: Report) -> list[PartyRow]:
+    return [_party_row(facts, report, name) for name in report["parties"]]
+
+
+def _party_row(facts: JointFigures, report: Report, name: str) -> PartyRow:
+    own = facts.rows.get(name)
+    return page.party_row(report, name, rows=own.common if own else None, has_model=name in facts.roles.chain)
+
+
+def dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
+    """Lines of the job's table."""
+    return [
+        (f"constant columns of {name}, dropped", ", ".join(rows.dropped_columns))
+        for name, rows in facts.rows.items()
+        if rows.dropped_columns
+    ]
+
+
+# --- the terminal ---------------------------------------------------------------------------------------
+
+
+def row_lines(facts: JointFigures, held_out: str) -> Iterator[tuple[str, str]]:
+    """Args:
+    held_out: what validation rows are called.
+    """
+    rows = facts.shared_rows
+    apart = f"{count(rows.validation)} {held_out}, {count(rows.test)} test"
+    yield "rows", f"{count(rows.common)} in common: {count(rows.trained)} trained on, {apart}"
+    yield "features", ", ".join(f"{count(own.features)} of {party}" for party, own in facts.rows.items())
+
+
+# --- cautions -------------------------------------------------------------------------------------------
+
+
+def few_test_rows(facts: JointFigures) -> str:
+    rows = facts.shared_rows.test
+    if facts.evaluation is None or rows >= FEW_TEST_ROWS:
+        return ""
+    return f"The model was tested on {counted(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
+
+
+def shrunk(facts: JointFigures) -> Iterator[str]:
+    for party, rows in facts.rows.items():
+        if rows.shrunk and rows.shrunk > MOST_SHRUNK * rows.trained:
+            yield (
+                f"{counted(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
+                f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "
+                "batches or fewer rare columns would help."
+            )
+
+
+def shortened(facts: JointFigures) -> str:
+    """How many rows of each party were, as far as it is known."""
+    known = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
+    return f"Here {', '.join(known)}." if known else "How many is in each party's own report."
+
+
+# --- the statement --------------------------------------------------------------------------------------
+
+
+def learnt_sections(
+    everybody: Iterator[Learnt], *, all_here: bool, on_one_machine: str = ON_ONE_MACHINE
+) -> Iterator[Section]:
+    for learnt in everybody:
+        sentences = learnt.sentences
+        if all_here and learnt.topic == "coordinator":
+            sentences = (*sentences, on_one_machine)
+        yield Section(f"learnt-{learnt.topic}", f"What {learnt.who} learnt", sentences)
+
+
+MODEL_AND_TIME = (
+    "A model depends on the rows that it was fitted to: consider that before giving a part of it away.",
+    "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
+    "How long a computation takes, and how many rows there are.",
+)
+
+
+def not_covered(*more: str) -> Section:
+    return Section("not-covered", "What else tells something", (*MODEL_AND_TIME, *more))

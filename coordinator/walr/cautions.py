@@ -1,0 +1,79 @@
+"""What a reader must know before trusting a WALR fit; each caution says what to do."""
+
+from __future__ import annotations
+
+from blindfit.coordinator.report.label_privacy import large_delta
+from blindfit.coordinator.terminal.wording import count, counted, figure, listed, percent
+from blindfit.coordinator.walr.figures import Figures
+
+MOST_CLIPPED = 0.05
+
+
+def cautions_of(facts: Figures) -> list[str]:
+    found = (
+        _infeasible(facts),
+        _not_converged(facts),
+        _not_counted(facts),
+        _unknown(facts),
+        _clipped(facts),
+        large_delta(facts.privacy.delta, facts.rows.trained),
+    )
+    return [caution for caution in found if caution]
+
+
+def _infeasible(facts: Figures) -> str:
+    fit = facts.fit
+    if fit.feasible is not False:
+        return ""
+    reason = f": {fit.feasibility}" if fit.feasibility else ""  # known at the active party alone
+    treated = {"clip": "it was clipped before the fit", "project": "it was projected before the fit"}
+    return (
+        f"No labels could give the released noisy mean{reason}. The noise is large for these rows; "
+        f"{treated.get(fit.mu, 'only the regulariser keeps the weights finite')} (l2 = {figure(fit.l2)}). "
+        "More rows, fewer features or a larger epsilon would help."
+    )
+
+
+def _not_converged(facts: Figures) -> str:
+    fit = facts.fit
+    if fit.converged:
+        return ""
+    norm = "" if fit.gradient_norm is None else f" (gradient norm {figure(fit.gradient_norm)})"
+    return (
+        f"The solver {fit.solver} did not converge in {counted(fit.iterations, 'iteration')}: {fit.reason}{norm}. "
+        "Raise walr.max_iterations or walr.l2."
+    )
+
+
+def _not_counted(facts: Figures) -> str:
+    rows, most = facts.rows, facts.privacy.max_rows_per_person
+    if not rows.not_counted:
+        return ""
+    if facts.privacy.holders:
+        why = f"not all of {listed([facts.active, *facts.privacy.holders])} have them"
+        many = ", or their person already had enough rows" if most else ""
+        return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}{many}."
+    why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
+    return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
+
+
+def _unknown(facts: Figures) -> str:
+    rows = facts.rows
+    if not rows.unknown:
+        return ""
+    return (
+        f"{facts.server} does not have the ids of {counted(rows.unknown, 'row')} of {count(rows.sent)}: they were "
+        'trained on as label 0 (its dataset says unknown_rows = "zero"). If a missing id does not mean label 0, leave '
+        f'these rows out, or have {facts.server} set unknown_rows = "refuse".'
+    )
+
+
+def _clipped(facts: Figures) -> str:
+    rows = facts.rows
+    if rows.clipped is None or rows.clipped <= MOST_CLIPPED * rows.sent:
+        return ""
+    return (
+        f"{counted(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "
+        f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer and adds more "
+        "noise."
+    )

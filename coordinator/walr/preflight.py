@@ -1,0 +1,162 @@
+"""The pre-flight of a WALR job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from blindfit.algorithms.paillier.keys import KEY_BITS
+from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.protocols.walr import encrypted_rows, two_servers
+from blindfit.algorithms.protocols.walr.grid import Grid
+from blindfit.algorithms.sharing.short_rows import Plan
+from blindfit.algorithms.statistics.walr import defaults
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
+from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, noise_multiplier_of, rows_are_hidden
+from blindfit.coordinator.measured.unknown_ids import check_ids
+from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.coordinator.terminal.wording import counted, listed
+from blindfit.parties.walr.reading import prepare_rows
+from blindfit.parties.walr.rows import ReadColumns, read_columns
+from blindfit.parties.walr.settings import WalrJob
+from blindfit.parties.walr.start import read_start
+
+BYTES_PER_ID = 12
+MASKED_BYTES = 8  # of a number
+ROW_KEY_BITS = min(KEY_BITS)
+CLIPPED_SHARE_WARNING = 0.05
+Check = Callable[[Job[WalrJob], PartyHere], Iterator[Finding]]
+
+
+def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
+    privacy = job.parameters.required_privacy
+    (active,), servers = job.with_role("active"), job.with_role("measurement")
+    server = " and ".join(servers)
+    if job.parameters.asks_shares:
+        yield from leaks_of_shares(job, active, server)
+        return
+    if job.parameters.encrypts_rows:
+        yield from rows_are_hidden(active, server)
+    else:
+        holders = listed([active, *job.with_role("passive")])
+        yield Finding(
+            "note", "who learns what", f"{server} sees the ids and the rounded rows of {holders}, to train on"
+        )
+    if passives := job.with_role("passive"):
+        yield from _leaks_of_holders(active, passives, server)
+    yield Finding(
+        "note",
+        "who learns what",
+        f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP",
+    )
+
+
+def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iterator[Finding]:
+    about, others = "who learns what", listed(passives)
+    yield Finding("note", about, f"{server} fits the model, and knows all of it; each holder gets its columns' weights")
+    text = f"{active} learns of {others} how many columns, the norm bound, and how many rows all have in common"
+    yield Finding("note", about, text)
+
+
+def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
+    unit = RowsOfUnit.of(job, here)
+    checks: dict[str, Check] = {"measurement": _check_labels, "active": partial(_check_features, unit=unit)}
+    if passives := job.with_role("passive"):
+        holders = [p for p in here if p.settings.role in ("active", "passive")]
+        yield from _check_holders(job, holders, 1 + len(passives), unit)
+        checks = {"measurement": _check_labels}
+    for party in here:
+        if check := checks.get(party.settings.role):
+            yield from caught(party.name, partial(check, job, party))
+    yield from caught("ids", partial(check_ids, job, here))
+
+
+def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int, unit: RowsOfUnit) -> Iterator[Finding]:
+    """Of columns of the same people; the noise, where all of them are here."""
+    told: list[ReadColumns] = []
+    for party in holders:
+        yield from caught(party.name, partial(_check_columns, job, party, told))
+    if len(told) == of_all:
+        squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
+        whole = job.parameters.walr.norm_bound
+        bound = math.sqrt(squares) if whole == "auto" else whole
+        rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
+        yield _noise(job, rows, columns, bound, unit)
+
+
+def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
+    if reason := wrong_labels_here(job, party):
+        yield Finding("refuses", party.name, reason)
+        return
+    party.source()
+    yield Finding("note", party.name, "its labels are read when it publishes them, and not here")
+    event = ReleaseEvent("gaussian", noise_multiplier_of(job), UNITS["person" if party.dataset.person else "row"][1])
+    yield from check_budget(party, event, ANSWERED_BEFORE)
+
+
+def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) -> Iterator[Finding]:
+    if read_start(job.parameters, party.base_dir, party.source()) is not None:
+        yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
+    prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
+    ids = [*prepared.train.ids, *prepared.test_ids]
+    if twice := len(ids) - len(set(ids)):
+        text = f"{counted(twice, 'row')} with the id of another one: when it is published the first two are named"
+        yield Finding("refuses", party.name, text)
+    n, k = prepared.train.weights.shape
+    grid, bound = prepared.grid, prepared.grid.real_bound
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
+    share = prepared.rows_clipped / n
+    level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
+    yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
+    yield Finding("ok", party.name, f"rows are rounded to steps of 2^-{grid.frac_bits}: {grid.row_bits}-bit integers")
+    yield _noise(job, n, k, bound, unit)
+    if job.parameters.asks_shares:
+        yield from _fits(job, n, grid.norm_bound, unit)
+    if job.parameters.shares_rows:
+        Plan(n, k, grid.norm_bound)
+    yield from large_delta(job.parameters.delta, n)
+    servers = len(job.with_role("measurement"))
+    row_bytes = _row_bytes(job, n, k, grid, unit)
+    yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
+
+
+def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns]) -> Iterator[Finding]:
+    """Of one holder of several; the grid is agreed on when the job runs."""
+    settings, randomness = job.parameters, job.parameters.trial_randomness
+    intercept = settings.walr.intercept and party.settings.role == "active"
+    read = read_columns(party.source(), settings, randomness, lambda *_: None, intercept=intercept)
+    n, k, bound = len(read.norms), read.columns.width, read.norm_bound(settings.walr)
+    told.append(read)
+    yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
+    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+    yield from large_delta(settings.delta, n)
+
+
+def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) -> int:
+    if job.parameters.shares_rows:
+        return MASKED_BYTES * Plan(n, k, grid.norm_bound).width
+    if not job.parameters.encrypts_rows:
+        return grid.row_bits // 8 * k
+    bound = grid.norm_bound
+    noise_std = noise_multiplier_of(job) * bound * unit.count
+    slots = ROW_KEY_BITS // encrypted_rows.slot_bits_of(n, bound, noise_std)
+    return 2 * ROW_KEY_BITS // 8 * -(-k // slots)
+
+
+def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
+    noise_std = noise_multiplier_of(job) * bound * unit.count
+    if two_servers.reach(n, bound, noise_std) >= two_servers.P / 2:
+        yield Finding("refuses", "walr.frac_bits", f"{two_servers.TOO_LARGE}: {two_servers.LOWER_IT}")
+
+
+def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:
+    noise_std = noise_multiplier_of(job) * bound * unit.count / n
+    noise_std *= math.sqrt(len(job.with_role("measurement")))
+    l2 = defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
+    text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}{unit.caveat}"
+    if noise_std > 0.05:
+        return Finding("warning", "noise", f"{text}: expect a weak model; use more rows or a larger privacy.epsilon")
+    return Finding("ok", "noise", text)

@@ -1,0 +1,175 @@
+"""The privacy statement of a WALR report: what is protected, how well, who learnt what, who must not collude.
+
+Source: the docstring of algorithms/protocols/walr (model, what each role learns); docs/ says more on each point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from blindfit.algorithms.privacy.events import UNITS
+from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.measured import report as measured
+from blindfit.coordinator.report import label_privacy
+from blindfit.coordinator.report.sections import Section
+from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.walr.figures import Figures, figures_of
+from blindfit.coordinator.walr.ways import (
+    encrypted_rows as hidden_rows,
+)
+from blindfit.coordinator.walr.ways import (
+    several_parties as holders,
+)
+from blindfit.coordinator.walr.ways import (
+    shared_rows,
+    trusted,
+)
+from blindfit.coordinator.walr.ways import (
+    two_servers as split_labels,
+)
+from blindfit.parties.measurement.trust import SHARES
+from blindfit.parties.store.answers import StoredLabels
+
+COORDINATOR_LEARNT = (
+    "Names of parties, datasets and the population; the job's parameters; counts of rows and "
+    "columns; the norm bound, noise and regulariser; how the solver ended; times, memory and bytes.",
+    "No row, id, label, sum, weight, probability or gradient.",
+)
+
+
+def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
+    """Args:
+    report: as in report.json; its `parties` hold what the active party reported.
+
+    Raises:
+        DataError: a figure is missing, so nothing can be promised.
+    """
+    facts = figures_of(report)
+    words = words_of(facts)
+    return [
+        _unit(facts),
+        label_privacy.neighbours(facts.privacy),
+        label_privacy.epsilon(facts.privacy),
+        label_privacy.delta(facts.privacy, facts.rows.trained),
+        *words.trust(facts),
+        words.mechanism(facts),
+        _noise(facts),
+        _composition(facts),
+        *_holders_learnt(facts),
+        words.server_learnt(facts),
+        measured.coordinator_learnt(
+            facts,
+            COORDINATOR_LEARNT,
+            all_here=bool(report["parties_here"]),
+            in_parts=bool(facts.privacy.holders),
+        ),
+        shared_rows.key_node_learnt(facts) if facts.privacy.trust == SHARES else measured.key_node_learnt(),
+        words.collusion(facts),
+        measured.not_covered(),
+    ]
+
+
+def two_sentences(facts: Figures) -> str:
+    return words_of(facts).two_sentences(facts)
+
+
+class Words(Protocol):
+    """What is said otherwise for each way to trust."""
+
+    def two_sentences(self, facts: Figures) -> str: ...
+
+    def trust(self, facts: Figures) -> list[Section]: ...
+
+    def mechanism(self, facts: Figures) -> Section: ...
+
+    def server_learnt(self, facts: Figures) -> Section: ...
+
+    def collusion(self, facts: Figures) -> Section: ...
+
+
+WORDS: Mapping[str, Words] = {
+    "trusted": trusted,
+    "split-labels": split_labels,
+    "paillier": hidden_rows,
+    "shares": shared_rows,
+}
+
+
+def words_of(facts: Figures) -> Words:
+    return holders if facts.privacy.holders else WORDS[facts.privacy.trust]
+
+
+# --- the promise ---------------------------------------------------------------------------------------
+
+
+def _unit(facts: Figures) -> Section:
+    most = counted(facts.privacy.max_rows_per_person, "row")
+    return measured.unit(
+        facts,
+        of_a_row="whether it is 0 or 1.",
+        of_a_person=f"lets at most {most} of a person count; further rows are left out.",
+    )
+
+
+def _noise(facts: Figures) -> Section:
+    privacy = facts.privacy
+    return Section(
+        "noise",
+        "Noise",
+        (
+            f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
+            f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
+            f"{counted(facts.rows.trained, 'row')}.",
+            "It is drawn from the operating system's generator; no seed of the job enters it.",
+        ),
+    )
+
+
+def _composition(facts: Figures) -> Section:
+    privacy = facts.privacy
+    return Section(
+        "composition",
+        "What it was composed with",
+        (
+            label_privacy.budget(privacy),
+            label_privacy.spent(privacy, privacy.releases),
+            label_privacy.COMPOSED,
+            "The same request again gets the stored answer: no new noise, no new charge.",
+            measured.ledger(facts),
+        ),
+    )
+
+
+# --- who learnt what ---------------------------------------------------------------------------------------
+
+
+def _holders_learnt(facts: Figures) -> list[Section]:
+    if facts.privacy.holders:
+        return [holders.active_learnt(facts), holders.passive_learnt(facts)]
+    return [_active_learnt(facts)]
+
+
+def _active_learnt(facts: Figures) -> Section:
+    missed = facts.rows.not_counted
+    which = f"which {counted(missed, 'row')} did not count" if missed else "that all of its rows counted"
+    return Section(
+        "learnt-active",
+        f"What {facts.active} (active party) learnt",
+        (
+            f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
+            "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
+            "post-processing, which costs no further privacy.",
+            "It was also told what describes the dataset, and what was released about this population before.",
+            "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
+        ),
+    )
+
+
+LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())
+
+
+def released(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """What an entry of a ledger paid for, where it was an aggregate; else empty."""
+    is_sum = bool(entry.answer_sha256) and labels is None and entry.unit.startswith(LABEL_UNITS)
+    return "noisy sum" if is_sum else ""

@@ -1,0 +1,61 @@
+"""How a coordinator shows a walr job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from blindfit.algorithms.privacy.ledger import Receipt
+from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.algorithms.statistics.walr.model import WALRModel
+from blindfit.coordinator.measured.trust import GIVEN_UP
+from blindfit.coordinator.report.kind import Kind, Report
+from blindfit.coordinator.report.output import write
+from blindfit.coordinator.view import View
+from blindfit.coordinator.walr import preflight
+from blindfit.coordinator.walr.cautions import cautions_of
+from blindfit.coordinator.walr.figures import figures_of
+from blindfit.coordinator.walr.page import render
+from blindfit.coordinator.walr.plan import plan
+from blindfit.coordinator.walr.statement import privacy_statement, released, two_sentences
+from blindfit.coordinator.walr.summary import summary
+
+
+def _members_in(party_report: Report) -> dict[str, str]:
+    """A report names its peers where there are several; else the receipt that the party holds names the server."""
+    if "members" in party_report:
+        me = party_report["party"]
+        return {str(name): str(role) for name, role in party_report["members"].items() if name != me}
+    if servers := party_report.get("servers"):
+        return {str(server["server"]): "measurement" for server in servers}
+    return {Receipt.from_statement(party_report["privacy"]["receipt"].encode()).server: "measurement"}
+
+
+def _check_model(content: Mapping[str, Any]) -> object:
+    """A whole model, or one holder's part of it."""
+    return (VerticalModelPart if content.get("format") == PART else WALRModel).from_dict(content)
+
+
+KIND = Kind(
+    figures_of=figures_of,
+    cautions_of=cautions_of,
+    two_sentences=two_sentences,
+    privacy_statement=privacy_statement,
+    render=render,
+    summary=summary,
+    owners_of=lambda facts: [facts.active, *facts.privacy.holders],
+    check_model=_check_model,
+    members_in=_members_in,
+)
+
+VIEW = View(
+    leaks=preflight.leaks,
+    check_rows=preflight.check_rows,
+    write=partial(write, KIND),
+    report=KIND,
+    released=released,
+    given_up=GIVEN_UP,
+    plan=plan,
+)

@@ -1,0 +1,13 @@
+"""What is said alike, whoever is trusted."""
+
+from __future__ import annotations
+
+from blindfit.coordinator.terminal.wording import figure
+from blindfit.coordinator.walr.figures import PrivacyFigures
+
+
+def sensitivity(privacy: PrivacyFigures) -> str:
+    return (
+        f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
+        "its sensitivity."
+    )

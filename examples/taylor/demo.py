@@ -17,7 +17,7 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.taylor_epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours
+from benchmarks.vertical.epsilons import EPSILONS, WAYS, draw_curve, simulate, tumours
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.coordinator.job.job import load_job
 from examples.demo import begin, console, run_job

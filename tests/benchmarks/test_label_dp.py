@@ -11,12 +11,29 @@ import numpy as np
 import pytest
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 
-from benchmarks import label_dp, label_dp_audit, label_dp_data, label_dp_published, label_dp_runs, label_dp_tables
-from benchmarks.label_dp_arms import ARMS, DELTA, NO_NOISE, OURS, Case, nearness, release
-from benchmarks.label_dp_data import EPSILONS, Dataset
-from benchmarks.label_dp_network import TOGETHER, Adam, Ensemble, TrainingSettings, first_weights, one_by_one, train
-from benchmarks.label_dp_report import bold, exceptions, rivals_ahead
-from benchmarks.label_dp_results import Results, outcome_of
+from benchmarks.label_dp import (
+    __main__ as label_dp,
+)
+from benchmarks.label_dp import (
+    audit as label_dp_audit,
+)
+from benchmarks.label_dp import (
+    data as label_dp_data,
+)
+from benchmarks.label_dp import (
+    published as label_dp_published,
+)
+from benchmarks.label_dp import (
+    runs as label_dp_runs,
+)
+from benchmarks.label_dp import (
+    tables as label_dp_tables,
+)
+from benchmarks.label_dp.arms import ARMS, DELTA, NO_NOISE, OURS, Case, nearness, release
+from benchmarks.label_dp.data import EPSILONS, Dataset
+from benchmarks.label_dp.network import TOGETHER, Adam, Ensemble, TrainingSettings, first_weights, one_by_one, train
+from benchmarks.label_dp.report import bold, exceptions, rivals_ahead
+from benchmarks.label_dp.results import Results, outcome_of
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 from tests.benchmarks.differences import assert_gradients_are_of

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import label_dp_criteo_network as network
-from benchmarks.label_dp_arms import ARMS, Case, release
-from benchmarks.label_dp_criteo import COLUMNS, HASHED, LEAST_OCCURRENCES, NUMBERS, RESPONSE, generate, read
-from benchmarks.label_dp_network import Ensemble, TrainingSettings
-from benchmarks.label_dp_results import Results
-from benchmarks.label_dp_runs import Plan
+from benchmarks.label_dp import criteo_network as network
+from benchmarks.label_dp.arms import ARMS, Case, release
+from benchmarks.label_dp.criteo import COLUMNS, HASHED, LEAST_OCCURRENCES, NUMBERS, RESPONSE, generate, read
+from benchmarks.label_dp.network import Ensemble, TrainingSettings
+from benchmarks.label_dp.results import Results
+from benchmarks.label_dp.runs import Plan
 from blindfit.algorithms.errors import DataError
 from tests.benchmarks.differences import assert_gradients_are_of
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import paillier_operations
-from benchmarks.in_turn import Times, median_ratio
-from benchmarks.paillier_operations import Operation, measure
-from benchmarks.products import GMP, VECTOR_UNIT, Products, in_microseconds
+from benchmarks.kit.in_turn import Times, median_ratio
+from benchmarks.kit.products import GMP, VECTOR_UNIT, Products, in_microseconds
+from benchmarks.paillier import operations as paillier_operations
+from benchmarks.paillier.operations import Operation, measure
 from blindfit.algorithms.paillier.kernel import Kernel
 
 N = (1 << 512) - 569

@@ -18,18 +18,31 @@ from unittest import mock
 
 import pytest
 
-from benchmarks import falcon, falcon_threshold, machine, psi, walr, walr_choice, walr_forecast, walr_utility_data
-from benchmarks.taylor import Party
+from benchmarks.kit import machine
+from benchmarks.vertical import falcon, falcon_threshold, psi
+from benchmarks.vertical.taylor import Party
+from benchmarks.walr import __main__ as walr
+from benchmarks.walr import choice as walr_choice
+from benchmarks.walr import forecast as walr_forecast
+from benchmarks.walr.utility import data as walr_utility_data
 from blindfit.algorithms.paillier.keys import insecure_private_key
 from blindfit.parties.work import compute
 from tests.benchmarks.toy_data import write_toy_data
 from tests.command import Done, blindfit
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def name_of(path: Path) -> str:
+    """Return what follows `python -m benchmarks.`: a folder with a __main__ has the folder's name."""
+    return ".".join(path.relative_to(BENCHMARKS).with_suffix("").parts).removesuffix(".__main__")
+
+
+MODULES = {name_of(path): path for path in sorted(BENCHMARKS.rglob("*.py")) if '"__main__"' in path.read_text()}
 READ_DATA = {
-    *("gradients", "housing", "label_dp", "label_dp_variance", "taylor", "taylor_privacy", "walr_forecast"),
-    *("quality", "quality_linear", "walr_choice", "walr_utility"),
+    *("gradients", "label_dp", "label_dp.variance", "walr.forecast", "walr.choice", "walr.utility"),
+    *(f"vertical.{name}" for name in ("housing", "taylor", "taylor_privacy", "quality", "quality_linear")),
 }
 KEY_BITS = 512
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,7 +110,7 @@ def _small() -> Iterator[None]:
         yield
 
 
-TAKEN_APART = {"falcon": ("online_us_per_row", "expanding_us_per_row", "dealing_us_per_row")}
+TAKEN_APART = {"vertical.falcon": ("online_us_per_row", "expanding_us_per_row", "dealing_us_per_row")}
 """Figures that hang on names of the product, whose time a benchmark takes inside a run."""
 
 
@@ -109,7 +122,8 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
         options += ["--data", str(data)]
     if module == "label_dp":
         options += ["--results", str(tmp_path / "results.jsonl")]
-    main = importlib.import_module(f"benchmarks.{module}").main
+    path = MODULES[module].relative_to(ROOT).with_suffix("")
+    main = importlib.import_module(".".join(path.parts)).main
     if module == "paillier":
         options += ["--bits", str(KEY_BITS)]
         main = partial(main, make_key=insecure_private_key)
@@ -126,10 +140,10 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_command_that_a_page_names_is_there(page: Path) -> None:
-    named = re.findall(r"python\s+-m\s+benchmarks\.(\w+)", page.read_text())
+    named = re.findall(r"python\s+-m\s+benchmarks\.([\w.]*\w)", page.read_text())
     assert set(named) <= set(MODULES)
 
 
 def test_pages_name_every_benchmark() -> None:
     text = " ".join(page.read_text() for page in PAGES)
-    assert set(re.findall(r"benchmarks\.(\w+)", text)) >= set(MODULES) - {"join_attack", "psi"}
+    assert set(re.findall(r"benchmarks\.([\w.]*\w)", text)) >= set(MODULES) - {"walr.join_attack", "vertical.psi"}

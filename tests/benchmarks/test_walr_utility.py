@@ -1,4 +1,4 @@
-"""benchmarks.walr_utility: rivals that learn where nothing is hidden, data, choices and figures that are kept."""
+"""benchmarks.walr.utility: rivals that learn where nothing is hidden, data, choices and figures that are kept."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import label_dp_criteo, walr_utility_data, walr_utility_runs
-from benchmarks.walr_utility_bags import Proportions
-from benchmarks.walr_utility_bins import BinnedWalr
-from benchmarks.walr_utility_buckets import Pairs, Singles
-from benchmarks.walr_utility_data import PARTS, DataSet, indicators
-from benchmarks.walr_utility_descent import Descent
-from benchmarks.walr_utility_means import Objective, RandomisedResponse
-from benchmarks.walr_utility_plot import draw as draw_plot
-from benchmarks.walr_utility_runs import ARMS, Effort, Results, choose, loss, measure, spread, without_privacy
-from benchmarks.walr_utility_tables import BEGIN, END, put_into
-from benchmarks.walr_utility_task import Arm, Option, Predict, Task
+from benchmarks.label_dp import criteo as label_dp_criteo
+from benchmarks.walr.utility import data as walr_utility_data
+from benchmarks.walr.utility import runs as walr_utility_runs
+from benchmarks.walr.utility.bags import Proportions
+from benchmarks.walr.utility.bins import BinnedWalr
+from benchmarks.walr.utility.buckets import Pairs, Singles
+from benchmarks.walr.utility.data import PARTS, DataSet, indicators
+from benchmarks.walr.utility.descent import Descent
+from benchmarks.walr.utility.means import Objective, RandomisedResponse
+from benchmarks.walr.utility.plot import draw as draw_plot
+from benchmarks.walr.utility.runs import ARMS, Effort, Results, choose, loss, measure, spread, without_privacy
+from benchmarks.walr.utility.tables import BEGIN, END, put_into
+from benchmarks.walr.utility.task import Arm, Option, Predict, Task
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 
 NO_NOISE = math.inf

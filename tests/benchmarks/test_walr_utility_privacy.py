@@ -1,4 +1,4 @@
-"""What the arms of benchmarks.walr_utility release: how far one label moves it, and the noise for that."""
+"""What the arms of benchmarks.walr.utility release: how far one label moves it, and the noise for that."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDp
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 from scipy import stats
 
-from benchmarks import walr_utility_bags, walr_utility_buckets, walr_utility_descent
-from benchmarks.walr import FRAC_BITS
-from benchmarks.walr_utility_bags import BAGS, bags_of
-from benchmarks.walr_utility_bins import Binned
-from benchmarks.walr_utility_buckets import histograms, tables
-from benchmarks.walr_utility_data import DataSet
-from benchmarks.walr_utility_means import (
+from benchmarks.walr.data import FRAC_BITS
+from benchmarks.walr.utility import (
+    bags as walr_utility_bags,
+)
+from benchmarks.walr.utility import (
+    buckets as walr_utility_buckets,
+)
+from benchmarks.walr.utility import (
+    descent as walr_utility_descent,
+)
+from benchmarks.walr.utility.bags import BAGS, bags_of
+from benchmarks.walr.utility.bins import Binned
+from benchmarks.walr.utility.buckets import histograms, tables
+from benchmarks.walr.utility.data import DataSet
+from benchmarks.walr.utility.means import (
     DEFAULT_WALR,
     debiased,
     debiased_std,
@@ -29,7 +37,7 @@ from benchmarks.walr_utility_means import (
     released_mean,
     turned,
 )
-from benchmarks.walr_utility_task import DELTA, Floats, Task
+from benchmarks.walr.utility.task import DELTA, Floats, Task
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import paillier
+from benchmarks.paillier import __main__ as paillier
 from blindfit.algorithms.paillier.keys import PrivateKey
 
 HEADLINE = [

@@ -109,7 +109,7 @@ NO_TEST_ROWS = {  # of the Falcon jobs after the demo
     "why": f"{TWO_EPOCHS}, and the demo has test figures",
 }
 FEWER_DRAWS = {  # of what demos simulate, not of what they run
-    "benchmarks/taylor_epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
+    "benchmarks/vertical/epsilons.py": ("DRAWS = 61", "DRAWS = 1"),
     "examples/label_dp/demo.py": ("DRAWS = 5", "DRAWS = 1"),
     "examples/dp_lr/demo.py": ("DRAWS = 20", "DRAWS = 2"),
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.hybrid_gradient import compare
+from benchmarks.walr.hybrid_gradient import compare
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid

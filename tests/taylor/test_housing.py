@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.housing import AIM, COLUMNS, FILE, Housing, Training, compare
+from benchmarks.vertical.housing import AIM, COLUMNS, FILE, Housing, Training, compare
 from blindfit.algorithms.paillier.keys import PrivateKey
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -22,7 +22,7 @@ ROWS = 20_640
 @pytest.fixture(scope="module")
 def housing() -> Housing:
     if not (DATA / FILE).exists():
-        pytest.skip(f"{DATA / FILE} is not there; benchmarks/housing.py says where it comes from")
+        pytest.skip(f"{DATA / FILE} is not there; benchmarks/vertical/housing.py says where it comes from")
     return Housing.read(DATA)
 
 

@@ -63,7 +63,7 @@ class SolverSettings:
         averaging: return the running mean of the weights, not the last ones.
         centred: take a batch's mean of (p - c) x in place of p x and add c mean(x), which is known exactly; c is the
             noisy rate of labels. False is the spec's own gradient, whose noise grows with the rate: from a rate of 1/2
-            on it exceeds that of ordinary minibatch descent (benchmarks/hybrid_gradient.py).
+            on it exceeds that of ordinary minibatch descent (benchmarks/walr/hybrid_gradient.py).
     """
 
     l2: float

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.cli.app import app, open_console, refuse_unused
+from blindfit.coordinator.cli.common import open_console, refuse_unused
+from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 
 PANEL = "Audit"
+app = json_output.App()
 
 
 @app.command(rich_help_panel=PANEL)

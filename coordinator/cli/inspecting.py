@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.cli.app import JobFile, PartyFile, SetOption, app, open_console, read_job, read_party
+from blindfit.coordinator.cli.common import JobFile, PartyFile, SetOption, open_console, read_job, read_party
 from blindfit.coordinator.terminal import json_output
 
 PANEL = "Inspect"
+app = json_output.App()
 
 
 @app.command(rich_help_panel=PANEL)
@@ -68,3 +69,12 @@ def logs(
     from blindfit.coordinator.operator import job_control
 
     job_control.show_log(read_party(settings, overrides), settings.parent, session, open_console())
+
+
+@app.command(rich_help_panel=PANEL)
+def version() -> None:
+    """Print the version."""
+    from blindfit.coordinator.cli import version as version_
+
+    typer.echo(version_.version())
+    json_output.answer({"version": version_.version()})

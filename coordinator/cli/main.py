@@ -16,14 +16,17 @@ from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, wh
 from blindfit.coordinator.cli import audit as audit_
 from blindfit.coordinator.cli import auditing, certs, inspecting, operating, training
 from blindfit.coordinator.cli import version as version_
-from blindfit.coordinator.cli.app import app, open_console
+from blindfit.coordinator.cli.common import open_console
 from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.stopped import Stopped
 
-GROUPS = (training, inspecting, operating, auditing)  # importing one adds its commands, in this order of `--help`
-
-app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)
+app = json_output.App(
+    name="blindfit",
+    help="Fits one model to several organisations' data without any of them seeing another's.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
@@ -35,14 +38,10 @@ def _about(
     pass
 
 
-app.command(rich_help_panel=auditing.PANEL)(audit_.audit)
-
-
-@app.command(rich_help_panel=inspecting.PANEL)
-def version() -> None:
-    """Print the version."""
-    typer.echo(version_.version())
-    json_output.answer({"version": version_.version()})
+auditing.app.command(rich_help_panel=auditing.PANEL)(audit_.audit)
+for group in (training, inspecting, operating, auditing):
+    app.add_typer(group.app)
+app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)
 
 
 def main(command: Sequence[str] | None = None) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blindfit.coordinator.cli.app import PartyFile, SetOption, app, open_console, read_job, read_party, refuse_unused
+from blindfit.coordinator.cli.common import PartyFile, SetOption, open_console, read_job, read_party, refuse_unused
 from blindfit.coordinator.terminal import json_output
 
 if TYPE_CHECKING:
     from blindfit.coordinator.operator.deciding import Confirm
 
 PANEL = "Operate"
+app = json_output.App()
 ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
 
 

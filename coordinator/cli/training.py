@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.cli.app import (
+from blindfit.coordinator.cli.common import (
     JobFile,
     OutOption,
     PartyFile,
@@ -17,7 +17,6 @@ from blindfit.coordinator.cli.app import (
     RunOutOption,
     SetOption,
     VerboseOption,
-    app,
     open_console,
     read_job,
     read_party,
@@ -28,6 +27,7 @@ from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 
 PANEL = "Train"
+app = json_output.App()
 
 
 @app.command(rich_help_panel=PANEL)

@@ -1,4 +1,4 @@
-"""The application that all commands belong to, and the options and steps that several commands share."""
+"""The options and the steps that several commands share."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from blindfit.parties.settings import PartySettings
 
 
-app = json_output.App(
-    name="blindfit",
-    help="Fits one model to several organisations' data without any of them seeing another's.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Overrides an option; may be given again."),

@@ -71,7 +71,7 @@ MODES = (
         ),
     ),
     Mode(
-        '"paillier"',
+        '"encrypted-rows"',
         (
             Box((LEFT, MIDDLE), "active party", "features, key,\nmodel", HOLDS),
             Box((RIGHT, MIDDLE), "server", "labels; sees\nno feature", SERVES),
@@ -82,7 +82,7 @@ MODES = (
         ),
     ),
     Mode(
-        '"shares"',
+        '"shared-rows"',
         (
             Box((LEFT, MIDDLE), "active party", "features, model", HOLDS),
             Box((RIGHT, HIGH), "server", "a share of each\nlabel and feature", SERVES),

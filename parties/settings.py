@@ -65,7 +65,7 @@ class PolicySettings(Settings):
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
     max_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
-    max_failed_uploads_in_all: int = Field(1000, ge=1)  # of all consumers, ever
+    max_failed_uploads_in_all: int = Field(1000, ge=1)  # of all active parties, ever
 
     @field_validator("mechanisms")
     @classmethod

@@ -103,7 +103,9 @@ def measure(n_rows: int, features: int, repetitions: int) -> dict[str, Any]:
             for trust, found in runs.items():
                 found.append(run_job(directory, trust, repetition, x, y))
     median = {t: {name: statistics.median(r[name] for r in found) for name in found[0]} for t, found in runs.items()}
-    median["shares"]["dealt_bytes"] = dealt_bytes(n_rows, features + 1, int(median["shares"]["norm_bound_steps"]))
+    median["shared-rows"]["dealt_bytes"] = dealt_bytes(
+        n_rows, features + 1, int(median["shared-rows"]["norm_bound_steps"])
+    )
     plain = LogisticRegression(C=np.inf).fit(x, y)
     return {
         "rows": n_rows,

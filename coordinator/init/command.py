@@ -111,8 +111,8 @@ def _check_common(seats: Sequence[Seat]) -> None:
 
 
 def _vertical(row_id: str, seats: Sequence[Seat], out: Path) -> dict[str, str]:
-    protocols = ("taylor", "falcon", "predict")
-    texts = {f"{seat.name}.toml": files.party_text(seat, seats, row_id, out, protocols) for seat in seats}
+    systems = ("taylor", "falcon", "predict")
+    texts = {f"{seat.name}.toml": files.party_text(seat, seats, row_id, out, systems) for seat in seats}
     is_linear = any(seat.table is not None and seat.table.label_is_number for seat in seats)
     taylor = ['model = "linear"'] if is_linear else ["# epochs = 20"]
     tables = {"split": ["test_fraction = 0.2"], "taylor": taylor}
@@ -127,8 +127,8 @@ def _head(out: Path) -> str:
 
 
 def _walr(row_id: str, seats: Sequence[Seat], out: Path) -> dict[str, str]:
-    protocols = ("walr", "evaluate")
-    texts = {f"{seat.name}.toml": files.party_text(seat, seats, row_id, out, protocols) for seat in seats}
+    systems = ("walr", "evaluate")
+    texts = {f"{seat.name}.toml": files.party_text(seat, seats, row_id, out, systems) for seat in seats}
     tables: Mapping[str, list[str]] = {
         "privacy": [f"epsilon = {EPSILON}  # the budget in the label holder's file is {files.BUDGET}", "delta = 1e-5"],
         "split": ["test_fraction = 0.2"],

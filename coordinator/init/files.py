@@ -39,7 +39,7 @@ def party_name(path: Path, taken: Sequence[str]) -> str:
 # --- a party ---------------------------------------------------------------------------------------------
 
 
-def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protocols: Sequence[str]) -> str:
+def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, systems: Sequence[str]) -> str:
     lines = [
         f'name = "{seat.name}"',
         f'role = "{seat.role}"',
@@ -54,7 +54,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
     for other in seats:
         if other is not seat:
             lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
-    lines += ["", "[policy]", f"systems = {toml_of(list(protocols))}"]
+    lines += ["", "[policy]", f"systems = {toml_of(list(systems))}"]
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     return "\n".join(lines) + "\n"

@@ -120,9 +120,9 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     dataset = party.settings.datasets.get(party.dataset_name)
     if dataset is not None and (hours := dataset.snapshot_every_h) is not None:
         text = (
-            f"{party.dataset_name} is published every {hours:g} hours (datasets.{party.dataset_name}.snapshot_every_h), "
-            "and each time the counts of what repeats give away of its rows begin again: label bits, models of a row, "
-            "linkages"
+            f"{party.dataset_name} gets a snapshot every {hours:g} hours "
+            f"(datasets.{party.dataset_name}.snapshot_every_h), and each time the counts of what repeats give away of "
+            "its rows begin again: label bits, models of a row, linkages"
         )
         yield Finding("warning", party.name, text)
 

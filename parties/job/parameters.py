@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 PROPOSED = "the proposed job"
 MOST_PARTS = 4  # of a parameter's name
-JOB_DIGEST = DigestFormat()
+_TRUST = {"two-servers": "split-labels", "encrypted-rows": "paillier", "shared-rows": "shares"}
+JOB_DIGEST = DigestFormat(
+    renamed={"align.min_common": "align.least_common"}, values={"walr.trust": _TRUST, "evaluate.trust": _TRUST}
+)
 """How options are written in every digest of a job: question, approval, linkage, batch layout, fit, norm bound."""
 
 

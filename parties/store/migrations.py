@@ -77,8 +77,13 @@ def to_version_1(database: sqlite3.Connection) -> None:
         database.execute(statement)
 
 
+def to_version_2(database: sqlite3.Connection) -> None:
+    """Give the smallest number of common rows of a linkage the name that the option of the job has."""
+    database.execute("ALTER TABLE linkages RENAME COLUMN least_common TO min_common")
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1,)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

@@ -37,7 +37,7 @@ def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, A
         "role": ROLES[name],
         "identity": {"certificate": files.certificate, "key": files.key, "authority": files.authority},
         "peers": {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}},
-        "policy": {"protocols": ["taylor"], **policy},
+        "policy": {"systems": ["taylor"], **policy},
     }
     if name != "keys":
         values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}
@@ -219,25 +219,25 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
     ("policy", "said"),
     [
         (
-            {"protocols": ["label-dp"], "unsafe": ["leverage"]},
+            {"systems": ["label-dp"], "unsafe": ["leverage"]},
             "without the protocol walr or taylor or falcon or evaluate, policy.unsafe does nothing",
         ),
         (
-            {"protocols": ["taylor"], "unsafe": ["jitter"]},
+            {"systems": ["taylor"], "unsafe": ["jitter"]},
             "policy.unsafe: 'jitter' is not one of class-weights, label-bits, leverage,",
         ),
         (
-            {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
+            {"systems": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
             'unsafe does nothing with approve = "ask"',
         ),
         (
-            {"protocols": ["taylor"], "min_common": 5},
+            {"systems": ["taylor"], "min_common": 5},
             "policy.min_common: data parties alone have rows to align, remo",
         ),
-        ({"protocols": ["taylor"], "min_linked": 0}, "policy.min_linked: must be at least 1"),
-        ({"protocols": ["taylor"], "max_delta": 0.5}, "policy.max_delta: must be below 0.5"),
+        ({"systems": ["taylor"], "min_linked": 0}, "policy.min_linked: must be at least 1"),
+        ({"systems": ["taylor"], "max_delta": 0.5}, "policy.max_delta: must be below 0.5"),
         (
-            {"protocols": ["taylor"], "max_delta": -1e-9},
+            {"systems": ["taylor"], "max_delta": -1e-9},
             "policy.max_delta: must be at least 0",
         ),
     ],
@@ -269,7 +269,7 @@ def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, An
 def test_how_few_rows_may_be_common_where_none_are_aligned(
     authority: Path, tmp_path: Path, protocol: str, option: str, said: str
 ) -> None:
-    settings = settings_of(authority, tmp_path, "helper", {"protocols": [protocol], option: 5})
+    settings = settings_of(authority, tmp_path, "helper", {"systems": [protocol], option: 5})
     (tmp_path / "party.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_unset=True)))
     if not said:
         assert load_party(tmp_path / "party.toml")

@@ -52,7 +52,7 @@ def party(name: str, role: str) -> PartySettings:
         "role": role,
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": {"coordinator": {"role": "coordinator"}, "bank": {"role": "active"}},
-        "policy": {"approve": "ask", "protocols": list(SYSTEMS)},
+        "policy": {"approve": "ask", "systems": list(SYSTEMS)},
         "datasets": {} if role == "key-node" else {"loans": DATASETS[role]},
     }
     if role in ("active", "measurement"):

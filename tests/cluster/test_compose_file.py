@@ -82,7 +82,7 @@ def test_the_authoritys_key_is_where_no_party_is() -> None:
     ).keys()
 
 
-@pytest.mark.parametrize(("job", "trust"), [("walr-split", "two-servers"), ("walr-shares", "shares")])
+@pytest.mark.parametrize(("job", "trust"), [("walr-split", "two-servers"), ("walr-shares", "shared-rows")])
 def test_no_server_of_split_labels_has_a_label(job: str, trust: str) -> None:
     assert job_of(job).parameters.walr.trust == trust
     servers = {name for name, party in job_of(job).parties.items() if party.role == "measurement"}

@@ -199,7 +199,7 @@ LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
     (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
-    (two_servers, "servers", '"paillier" is of 1, and the file has 2'),
+    (two_servers, "servers", '"encrypted-rows" is of 1, and the file has 2'),
     (of_trusted, "servers", 'whole was not asked as walr.trust = "encrypted-rows" asks'),
     (of_again, "servers", "not the statement of a WALR release"),
     (not_opened, "servers", "not the statement of a WALR release"),

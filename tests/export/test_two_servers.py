@@ -26,7 +26,7 @@ from tests.export import tampering
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts
 from tests.walr_split.house import ROWS, SERVERS, House
 
-JOBS = {"two-servers": "job.toml", "shares": "shares.toml"}
+JOBS = {"two-servers": "job.toml", "shared-rows": "shares.toml"}
 CHECKS_OF_TWO = (
     1 + len([*checks.CHECKS, *checks.BELONGING, *checks.TOGETHER]) + len(SERVERS) * len(checks.SERVER_CHECKS)
 )
@@ -223,7 +223,7 @@ def said(name: str, value: Any) -> Callable[[Trained, str], Change]:
 LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
     (first_of, "two-servers", "question", "east answered a request of another draw"),
     (first_of, "half", "question", "east and west answered different requests: epsilon differs"),
-    (first_of, "shares", "servers", 'east was not asked as walr.trust = "two-servers" asks'),
+    (first_of, "shared-rows", "servers", 'east was not asked as walr.trust = "two-servers" asks'),
     (twice, "", "servers", "east is there twice"),
     (one_key, "", "servers", "both sign with one key"),
     (one_left, "two-servers", "servers", '"two-servers" is of 2, and the file has 1'),

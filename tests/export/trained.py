@@ -17,7 +17,7 @@ from tests.export.tampering import Change
 from tests.nodes import Nodes
 
 ROWS, COLUMNS = 300, 3
-POLICY: dict[str, Any] = {"protocols": ["walr"], "max_epsilon": 2.0, "accept_seed": True}
+POLICY: dict[str, Any] = {"systems": ["walr"], "max_epsilon": 2.0, "accept_seed": True}
 
 
 @dataclass

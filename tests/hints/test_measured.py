@@ -41,7 +41,7 @@ def measured(directory: Path, protocol: str, rows: int = 300, **job: Any) -> Pro
             "data_dir": f"state/{name}",
             "identity": IDENTITY,
             "peers": peers,
-            "policy": {"protocols": [protocol], "max_epsilon": 50.0, "max_delta": 0.1},
+            "policy": {"systems": [protocol], "max_epsilon": 50.0, "max_delta": 0.1},
             "datasets": {"rows": {"url": f"csv:{name}.csv", "id": "id"}},
         }
     made.parties["shop"]["datasets"]["rows"]["features"] = "rest"
@@ -106,7 +106,7 @@ def test_numbers_that_are_asked_for_as_an_aggregate(tmp_path: Path) -> None:
     del rows["label_kind"], rows["label_range"]
     told = found('{} has no labels that are numbers: set protocol = "walr"', project.check())
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["walr"]
+        settings["policy"]["systems"] = ["walr"]
     not_found(told, project.check("protocol=walr"))
 
 

@@ -27,7 +27,7 @@ BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
 def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
     known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
     named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
-    return {**named, "policy": {"protocols": protocols}, **tables}
+    return {**named, "policy": {"systems": protocols}, **tables}
 
 
 PARTIES: dict[str, dict[str, Any]] = {
@@ -139,16 +139,16 @@ CASES = [
     *(
         Wrong(
             "server",
-            {f"{DATASET}.holders": ["shop"]},
+            {f"{DATASET}.passive_parties": ["shop"]},
             says="datasets.{}.passive_parties: {} is not a passive party of [peers]: correct it, or add "
             '[peers.{}] with role = "passive"',
             mend=mend,
         )
-        for mend in ({f"{DATASET}.holders": ["post"]}, {"peers.shop": {"role": "passive"}})
+        for mend in ({f"{DATASET}.passive_parties": ["post"]}, {"peers.shop": {"role": "passive"}})
     ),
     Wrong(
         "numbers",
-        {f"{DATASET}.holders": ["post"]},
+        {f"{DATASET}.passive_parties": ["post"]},
         says="datasets.{}.passive_parties: does nothing without binary labels, remove it",
     ),
     Wrong(

@@ -94,7 +94,7 @@ def walr_holders() -> Case:
         datasets={
             **case.datasets,
             "bank": {"features": "rest"},
-            "meter": {**case.datasets["meter"], "holders": ["bank"]},
+            "meter": {**case.datasets["meter"], "passive_parties": ["bank"]},
         },
     )
 

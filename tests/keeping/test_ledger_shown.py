@@ -1,4 +1,4 @@
-"""`blindfit ledger` and `blindfit snapshot`: what an operator is shown of what was charged, and of what is published."""
+"""`blindfit ledger` and `blindfit snapshot`: what an operator sees of charges and of snapshots."""
 
 from __future__ import annotations
 

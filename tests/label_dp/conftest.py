@@ -127,7 +127,7 @@ def party(name: str, role: str, other: str, other_role: str, dataset: dict[str, 
         "data_dir": f"state/{name}",
         "identity": files,
         "peers": {"coordinator": {"role": "coordinator"}, other: {"role": other_role}},
-        "policy": {"accept_seed": True, "protocols": ["label-dp"], "max_epsilon": 5.0},
+        "policy": {"accept_seed": True, "systems": ["label-dp"], "max_epsilon": 5.0},
         "datasets": {"rows" if role == "active" else "labels": {"id": "id", **dataset}},
     }
 

@@ -29,7 +29,7 @@ def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.job["protocol"] = "falcon"
     project.job["falcon"] = {"validation_fraction": 0.1}
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["falcon"]
+        settings["policy"]["systems"] = ["falcon"]
     del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
     return project
 
@@ -61,7 +61,7 @@ def test_who_learns_what_and_if_whom_colludes(shares: Project) -> None:
 
 
 def test_policies_of_all_parties(shares: Project) -> None:
-    shares.parties["shop"]["policy"] = {"protocols": ["taylor"]}
+    shares.parties["shop"]["policy"] = {"systems": ["taylor"]}
     assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
 
 

@@ -29,7 +29,7 @@ def refusals(findings: list[Finding]) -> list[tuple[str, str]]:
 def prediction(project: Project) -> Project:
     project.job |= {"protocol": "predict", "predict": {"session": "monday"}}
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["predict"]
+        settings["policy"]["systems"] = ["predict"]
     return project
 
 

@@ -61,7 +61,7 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None
     project.let_pass("label-bits")
     for name in ("shop", "notary"):
         del project.parties[name]["policy"]["unsafe"]
-    project.parties["bank"]["policy"] = {"protocols": ["taylor"], "approve": "ask"}
+    project.parties["bank"]["policy"] = {"systems": ["taylor"], "approve": "ask"}
     reason = "unsafe: its policy.unsafe does not list label-bits, and its operator is not asked"
     refused = levels(project.check("taylor.unsafe=['label-bits']"), "refuses")
     assert refused == [f"shop: {reason}", f"notary: {reason}"]
@@ -71,7 +71,7 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None
 
 
 def test_policies_of_all_parties(project: Project) -> None:
-    project.parties["shop"]["policy"] = {"protocols": ["walr"], "max_epsilon": 0.5, "approve": "ask"}
+    project.parties["shop"]["policy"] = {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}
     findings = project.check("privacy.epsilon=0.8")
     assert levels(findings, "refuses") == [
         "shop: its policy has no protocol taylor",

@@ -54,9 +54,9 @@ SCORES = "and their scores, rounded."
     [
         ("trusted", f"meter learnt the ids of 10 rows, {SCORES}"),
         ("two-servers", f"meter and registry learnt the ids of 10 rows, {SCORES}"),
-        ("paillier", "meter learnt the ids of 10 rows, and no score: they came encrypted, under a key of shop."),
+        ("encrypted-rows", "meter learnt the ids of 10 rows, and no score: they came encrypted, under a key of shop."),
         (
-            "shares",
+            "shared-rows",
             "meter and registry learnt the ids of 10 rows, and no score or label: of both each has uniform numbers, "
             "which alone tell nothing.",
         ),

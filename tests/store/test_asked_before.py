@@ -132,6 +132,8 @@ def run(worlds: Path, authority: Path, name: str) -> World:
 
 
 WALR = ("walr", "walr-holders", "walr-split", "walr-hidden", "walr-shares")
+NAMED_SINCE = {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
+"""Values of options that have other names today; a report says what the job was asked in today's words."""
 COMPUTED_AGAIN = 1e-9
 """How near a number is that another machine computes from the same answer, relative to it."""
 
@@ -147,7 +149,7 @@ def test_a_question_of_before_is_answered_the_same_for_nothing(name: str, worlds
     assert bool(again.releases(AGAIN)) == (name in WALR)
     before, now = again.models(BEFORE), again.models(AGAIN)
     assert bool(now) == (name != "evaluate")
-    assert texts_of(now) == texts_of(before)
+    assert texts_of(now) == {place: NAMED_SINCE.get(text, text) for place, text in texts_of(before).items()}
     assert numbers_of(now) == pytest.approx(numbers_of(before), rel=COMPUTED_AGAIN)
     assert {version_of(path) for path in again.root.glob("state/*/party.sqlite")} == {NEWEST}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.walr import AggregateOpen, statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, request, statement
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import pretraining
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
@@ -38,7 +38,7 @@ OF_HOW_IT_IS_USED = {
     "rows_are_public",
     "max_rows_per_person",
     "active_parties",
-    "holders",
+    "passive_parties",
     "label_range",
     "scores_may_be_solved_for",
 }
@@ -74,7 +74,7 @@ RENAMED = {
     "taylor.continue": "taylor.resume",
     "system": "protocol",
 }
-TRUST = {"one-server": "trusted", "two-servers": "two-servers", "shared-rows": "shares", "encrypted-rows": "paillier"}
+TRUST = {"one-server": "trusted", "split": "split-labels", "in-shares": "shares", "hidden": "paillier"}
 VALUES = {
     "walr.trust": TRUST,
     "evaluate.trust": TRUST,
@@ -92,7 +92,7 @@ def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options have other names and values, some are new, and some are gone."""
     names = {old: new for new, old in RENAMED.items()}
     values = {name: {old: new for new, old in table.items()} for name, table in VALUES.items()}
-    today = JobParameters.to_parameters
+    today, digest_of_today = JobParameters.to_parameters, parameters.JOB_DIGEST
 
     def written(name: str, value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -100,7 +100,7 @@ def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
         return values.get(name, {}).get(value, value)
 
     def to_parameters(job: JobParameters) -> dict[str, Any]:
-        found = today(job)
+        found = digest_of_today.fields(today(job))
         tables = {name.partition(".")[0] for name in found}
         kept = {name: value for name, value in found.items() if REMOVED.get(name) != value}
         new = {name: value for name, value in ADDED.items() if name.partition(".")[0] in tables}
@@ -113,7 +113,7 @@ def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_job_has_the_same_digests_after_options_were_renamed_added_and_removed(tomorrow: None) -> None:
     now = digests.job_of(digests.JOBS["walr of shares"]).to_parameters()
-    assert (now["walr.trusted"], now["walr.more"], "walr.intercept" in now) == ("shared-rows", "none", False)
+    assert (now["walr.trusted"], now["walr.more"], "walr.intercept" in now) == ("in-shares", "none", False)
     found = dict(digests.of_jobs())
     assert found == {name: FIRST[name] for name in found}
 
@@ -144,7 +144,8 @@ class AggregateOpenTomorrow(AggregateOpen):
 
 @pytest.mark.parametrize("name", digests.REQUESTS)
 def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walr, "DIGEST", DigestFormat(added={"weighted": 0}))
+    for module in (request, statement):
+        monkeypatch.setattr(module, "DIGEST", DigestFormat(added={"weighted": 0}))
     monkeypatch.setattr(statement, "ASKED", (*statement.ASKED, "weighted"))
     monkeypatch.setattr(statement, "_TYPE_OF", {**statement._TYPE_OF, "weighted": int})
     about = Between("meter", "bank", "people")

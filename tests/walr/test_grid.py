@@ -265,7 +265,7 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
 def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> None:
     """Where hardly one power of two lies between the least and the largest bound, the norm is changed."""
     for epsilon in np.linspace(1, walr.MAX_EPSILON, 50).tolist():
-        job = job_with("auto", epsilon, 1e-30, None, "shares")
+        job = job_with("auto", epsilon, 1e-30, None, "shared-rows")
         if gaussian.noise_multiplier("analytic", epsilon, 1e-30) < 0.3 and columns > 2000:
             continue  # so little noise has no grid for so many columns, whatever the norm
         for norm in np.geomspace(0.2, 2000, 60).tolist():

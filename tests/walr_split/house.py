@@ -90,8 +90,8 @@ class House:
             self.write_party(name)
         self.write_job("job.toml", "two-servers", ("shop", *SERVERS))
         self.write_job("trusted.toml", "trusted", ("shop", "whole"))
-        self.write_job("hidden.toml", "paillier", ("shop", "whole"))
-        self.write_job("shares.toml", "shares", ("shop", *SERVERS, "dealer"))
+        self.write_job("hidden.toml", "encrypted-rows", ("shop", "whole"))
+        self.write_job("shares.toml", "shared-rows", ("shop", *SERVERS, "dealer"))
         self.split()
 
     def write_labels(self, labels: list[int]) -> None:

@@ -440,7 +440,7 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, Jo
     house, session = trained
     for name in ("shop", *SERVERS):
         path = house.root / f"{name}.toml"
-        path.write_text(path.read_text().replace('protocols = ["walr"]', 'protocols = ["walr", "evaluate"]'))
+        path.write_text(path.read_text().replace('systems = ["walr"]', 'systems = ["walr", "evaluate"]'))
     text = (house.root / "job.toml").read_text().replace('"walr"', '"evaluate"').replace("seed = 3\n", "")
     text = text.replace("split = { test_fraction = 0.25 }\n", "").replace("walr = {", "evaluate = { EXTRA")
     for rows in ("held-out", "all"):

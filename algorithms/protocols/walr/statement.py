@@ -27,7 +27,10 @@ from blindfit.algorithms.protocols.walr.tally import step_6_check
 
 FORMAT = "blindfit-walr-release-1"
 ASKED = tuple(f.name for f in fields(AggregateOpen) if f.name not in NOT_CONTENT)
-ANSWER_DIGEST = DigestFormat(added={"rows_unknown": 0})
+ANSWER_DIGEST = DigestFormat(
+    renamed={"min_rows": "least_rows", "max_epsilon": "most_epsilon", "max_delta": "most_delta"},
+    added={"rows_unknown": 0},
+)
 """How fields of an answer are written in the statement; those of the request are written as `walr.DIGEST` says."""
 MOST_NAME_CHARS = 256
 PROOF = ("entry", "receipt", "receipt_signature")

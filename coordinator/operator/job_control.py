@@ -8,29 +8,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import grpc
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted
+from blindfit.algorithms.errors import ConfigError, PeerAborted
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator.deciding import open_store
+from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.terminal.json_output import answer
 from blindfit.coordinator.terminal.terminal import lines_of
 from blindfit.coordinator.terminal.whole_table import print_whole
-from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.sessions import ENDS
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
-from blindfit.protos import control_pb2_grpc, errors_pb2
+from blindfit.protos import errors_pb2
 
-CALL_TIMEOUT_S = 10.0
 OWN_PROCESS_S = 10.0
 POLL_S = 0.1
 TOLD = ("timestamp", "level", "event", "session")
@@ -154,16 +151,7 @@ async def _cancel_everywhere(addresses: Mapping[str, str], own: Identity, sessio
 
 
 async def _cancel_at(party: str, address: str, own: Identity, session: str) -> str:
-    """The state of the session then."""
-    channel = await identity.open_channel(own, party, address)
-    async with channel:
-        stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
-        try:
-            ended = await stub.Cancel(pb.SessionRequest(session=session), timeout=CALL_TIMEOUT_S)
-        except grpc.aio.AioRpcError as error:
-            raise _typed(error, party, address) from None
+    """Return the state of the session then."""
+    async with Control.open(own, party, address) as control:
+        ended = await control.cancel(session, ALONE_TIMEOUT_S)
     return pb.SessionState.Name(ended.state)
-
-
-def _typed(error: grpc.aio.AioRpcError, party: str, address: str) -> BlindfitError:
-    return error_codes.error_of_call(error, peer=party, address=address, step="Cancel")

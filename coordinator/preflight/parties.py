@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc
-
 from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
 from blindfit.algorithms.privacy import ledger as book
@@ -18,6 +16,7 @@ from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.snapshots import changed, datasets_of, unpublished
@@ -25,14 +24,12 @@ from blindfit.coordinator.terminal.wording import plain
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
 from blindfit.parties.data.urls import without_password
-from blindfit.parties.identity import connections as identity
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import require_offered
-from blindfit.parties.wire import error_codes
-from blindfit.protos import control_pb2, control_pb2_grpc
+from blindfit.protos import control_pb2
 
 
 @dataclass(frozen=True)
@@ -174,15 +171,10 @@ async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
         try:
-            channel = await identity.open_channel(own, name, address)
-            async with channel:
-                stub = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
-                findings += _compare(job, name, await stub.Describe(control_pb2.DescribePartyRequest(), timeout=10))
+            async with Control.open(own, name, address) as control:
+                findings += _compare(job, name, await control.describe(ALONE_TIMEOUT_S))
         except BlindfitError as error:
             findings.append(Finding("refuses", name, error.message))
-        except grpc.aio.AioRpcError as error:
-            refused = error_codes.error_of_call(error, peer=name, address=address, step="Describe")
-            findings.append(Finding("refuses", name, refused.message))
     return findings
 
 

@@ -17,19 +17,16 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import grpc
 
 from blindfit.algorithms.errors import (
     BlindfitError,
     HandshakeMismatch,
     LocalProtocolError,
     PeerAborted,
-    PeerTimeout,
     ProtocolError,
     TransportError,
     root_party,
@@ -38,12 +35,12 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
+from blindfit.coordinator.running.control import Control
 from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
-from blindfit.parties.identity import connections as identity
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.wire import codec, error_codes, waits
 from blindfit.protos import control_pb2 as pb
-from blindfit.protos import control_pb2_grpc, errors_pb2
+from blindfit.protos import errors_pb2
 from blindfit.protos.measurement_pb2 import SignedReceipt
 
 TRANSITIONS = {
@@ -60,7 +57,7 @@ TRANSITIONS = {
     ("READY", "cancel"): "CANCELLED",
     ("RUNNING", "cancel"): "CANCELLED",
 }
-CALL_TIMEOUT_S, CANCEL_TIMEOUT_S = 30.0, 5.0
+CANCEL_TIMEOUT_S = 5.0
 ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
 ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
@@ -80,7 +77,7 @@ class JobSession:
     receipts: HeldReceipts = field(default_factory=of_this_user)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    _stubs: dict[str, control_pb2_grpc.ControlStub] = field(default_factory=dict)
+    _controls: dict[str, Control] = field(default_factory=dict)
     _proposed: list[str] = field(default_factory=list)
     _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party
 
@@ -93,13 +90,11 @@ class JobSession:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 for name, address in self.addresses.items():
-                    channel = await identity.open_channel(self.own, name, address)
-                    stack.push_async_callback(channel.close)
-                    self._stubs[name] = control_pb2_grpc.ControlStub(channel)  # type: ignore[no-untyped-call]
+                    self._controls[name] = await stack.enter_async_context(Control.open(self.own, name, address))
                 await self._describe()
                 await self._propose()
                 self._change("start")
-                await self._all(self._start)
+                await asyncio.gather(*(self._start(name) for name in self.addresses))
                 self.seconds["set_up"] = time.monotonic() - started
                 await self._watch_all()
                 self._change("finish")
@@ -128,8 +123,8 @@ class JobSession:
     # --- steps
 
     async def _describe(self) -> None:
-        for name in self.addresses:
-            description = await self._call(name, "Describe", pb.DescribePartyRequest())
+        for name, control in self._controls.items():
+            description = await control.describe()
             if description.protocol_version != PROTOCOL_VERSION:
                 raise HandshakeMismatch(
                     culprit=name,
@@ -156,7 +151,7 @@ class JobSession:
                 parameters=parameters,
                 receipts=[SignedReceipt(statement=statement, signature=signature) for statement, signature in held],
             )
-            answer = await self._call(name, "Propose", proposal)
+            answer = await self._controls[name].call("Propose", proposal)
             self._proposed.append(name)
             if answer.state == pb.HELD:
                 await self._wait_for_approval(name)
@@ -192,7 +187,7 @@ class JobSession:
         raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
 
     async def _start(self, name: str) -> None:
-        await self._call(name, "Start", pb.SessionRequest(session=self.id))
+        await self._controls[name].call("Start", pb.SessionRequest(session=self.id))
 
     async def _watch_all(self) -> None:
         watches = {asyncio.create_task(self._watch(name)): name for name in self.addresses}
@@ -239,10 +234,10 @@ class JobSession:
             asking.cancel()
 
     async def _ask(self, name: str) -> waits.Report:
-        return await waits.ask_stub(self._stubs[name], self.id, tuple(self.addresses))
+        return await self._controls[name].waits(self.id, tuple(self.addresses))
 
     async def _watch(self, name: str) -> None:
-        async for event in self._events(name, None):
+        async for event in self._events(name):
             self._keep_receipt(name, event)
             self.on_event(name, event)
             if event.state == pb.DONE:
@@ -258,32 +253,8 @@ class JobSession:
             given = event.receipt.statement, event.receipt.signature
             self.receipts.keep(name, self._keys.get(name, b""), given)
 
-    # --- calls
-
-    async def _call(self, name: str, method: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-        try:
-            answer = await getattr(self._stubs[name], method)(request, timeout=timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise self._typed(error, name, method) from None
-        return answer
-
-    async def _events(self, name: str, timeout_s: float | None):  # type: ignore[no-untyped-def]
-        call = self._stubs[name].Watch(pb.SessionRequest(session=self.id), timeout=timeout_s)
-        try:
-            async for event in call:
-                yield event
-        except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise PeerTimeout(peer=name, step="Watch", timeout_s=timeout_s or 0) from None
-            raise self._typed(error, name, "Watch") from None
-        finally:
-            call.cancel()
-
-    def _typed(self, error: grpc.aio.AioRpcError, name: str, step: str) -> BlindfitError:
-        return error_codes.error_of_call(error, peer=name, address=self.addresses[name], step=step)
-
-    async def _all(self, step: Callable[[str], object]) -> None:
-        await asyncio.gather(*(step(name) for name in self.addresses))  # type: ignore[call-overload]
+    def _events(self, name: str, timeout_s: float | None = None) -> AsyncIterator[pb.Event]:
+        return self._controls[name].events(self.id, timeout_s)
 
     async def _cancel_all(self, blamed: str = "") -> None:
         """One that hangs holds up no other, and nobody for long: it hears of the end from its peers, or from time."""
@@ -292,7 +263,7 @@ class JobSession:
 
     async def _cancel(self, name: str, blamed: str) -> None:
         with contextlib.suppress(BlindfitError, asyncio.CancelledError):
-            await self._call(name, "Cancel", pb.SessionRequest(session=self.id, blamed=blamed), CANCEL_TIMEOUT_S)
+            await self._controls[name].cancel(self.id, CANCEL_TIMEOUT_S, blamed)
 
 
 def _ended(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:

@@ -22,10 +22,10 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import read_job
-from blindfit.coordinator.running import session as module
+from blindfit.coordinator.running.control import CALL_TIMEOUT_S, Control
 from blindfit.coordinator.running.driving import drive
 from blindfit.coordinator.running.launcher import Launched
-from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.session import CANCEL_TIMEOUT_S, JobSession
 from blindfit.protos import control_pb2 as pb
 from tests.wire.test_limits import proposal
 
@@ -45,9 +45,6 @@ class Answers:
     def __init__(self, *events: pb.Event | Exception, version: str = PROTOCOL_VERSION, state: int = pb.ACCEPTED):
         self._events, self._version, self._state = events, version, state
         self.asked: list[str] = []
-
-    async def close(self) -> None:
-        pass
 
     async def Describe(self, request: object, timeout: float) -> pb.PartyDescription:  # noqa: N802
         self.asked.append("Describe")
@@ -89,11 +86,11 @@ class Watched:
 def answering(monkeypatch: pytest.MonkeyPatch, parties: Mapping[str, Answers]) -> dict[str, str]:
     """Addresses at which they answer."""
 
-    async def open_channel(_own: object, name: str, _address: str) -> Answers:
-        return parties[name]
+    @contextlib.asynccontextmanager
+    async def opened(_own: object, name: str, address: str) -> AsyncIterator[Control]:
+        yield Control(name, address, parties[name])
 
-    monkeypatch.setattr(module.identity, "open_channel", open_channel)
-    monkeypatch.setattr(module.control_pb2_grpc, "ControlStub", lambda channel: channel)
+    monkeypatch.setattr(Control, "open", opened)
     return dict.fromkeys(parties, "a:1")
 
 
@@ -158,7 +155,7 @@ async def test_who_hangs_holds_up_the_cancelling_of_no_other(monkeypatch: pytest
     hangs, heard = Answers(state=pb.ACCEPTED), asyncio.Event()
 
     async def never(request: object, timeout: float) -> pb.SessionAnswer:
-        assert timeout == module.CANCEL_TIMEOUT_S < module.CALL_TIMEOUT_S
+        assert timeout == CANCEL_TIMEOUT_S < CALL_TIMEOUT_S
         await heard.wait()  # of another party's
         raise LATE
 

@@ -11,7 +11,7 @@ MUTANTS = (
         "one-party-alone-puts-noise-in",
         (4, 5),
         "algorithms/protocols/falcon/noise.py",
-        "for owner in range(len(noise.row_bounds))]",
+        "for owner in range(len(self.row_bounds))]",
         "for owner in range(1)]",
         (f"{NOISE}::test_all_parties_noise_and_nothing_else_moves_the_weights",),
     ),

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage, ScoresOutOfRange
-from blindfit.algorithms.protocols.falcon import noise
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat, zeros
@@ -132,12 +131,12 @@ class Trained:
     kept: KeptShares | None = None
 
 
-def new_model(p: FalconParameters, seat: Seat) -> Model:
+def begin_model(p: FalconParameters, seat: Seat) -> Model:
     none = seat.holder.public(np.zeros(1, dtype=np.uint64))
     return Model(seat.beginning(sum(p.columns)), none, none)
 
 
-async def run(
+async def run_program(
     seat: Seat,
     p: FalconParameters,
     held: Held | None,
@@ -155,7 +154,7 @@ async def run(
     progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
     labels = await _labels(seat, p, held)
-    model = model or new_model(p, seat)
+    model = model or begin_model(p, seat)
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
@@ -225,8 +224,8 @@ async def _noises(seat: Seat, p: FalconParameters, held: Held | None, epoch: int
     if p.noise is None:
         return [None] * len(p.batches)
     steps = [p.step(epoch, batch) for batch in range(len(p.batches))]
-    mine = None if held is None else noise.drawn(p.noise, steps, held.uniform)
-    put_in = await noise.put_in(seat, p.noise, steps, mine)
+    mine = None if held is None else p.noise.draw(steps, held.uniform)
+    put_in = await p.noise.put_in(seat, steps, mine)
     return [put_in[number] for number in range(len(steps))]
 
 

@@ -35,7 +35,7 @@ class HeldRows:
     kept: KeptShares
 
 
-async def run(
+async def run_program(
     seat: Seat,
     p: ScoringParameters,
     held: HeldRows | None,

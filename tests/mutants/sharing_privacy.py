@@ -43,8 +43,8 @@ MUTANTS = (
         "the-range-is-opened-under-differential-privacy",
         (12, 25),
         "algorithms/protocols/falcon/program.py",
-        "    if p.noise is not None:\n        await seat.checked()\n",
-        "    if p.noise is not None and not p.epochs:\n        await seat.checked()\n",
+        "    if p.noise is not None:\n        await seat.check()\n",
+        "    if p.noise is not None and not p.epochs:\n        await seat.check()\n",
         (f"{NOISE}::test_nothing_is_opened_but_masked_numbers_and_the_weights",),
     ),
     Mutant(

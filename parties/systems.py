@@ -130,9 +130,9 @@ def taylor() -> System[TaylorJob]:
     from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
 
     def data_party(party: Party) -> Seat[TaylorJob]:
-        from blindfit.parties.taylor.data_party import DataParty
+        from blindfit.parties.taylor.data_party import open_data_party
 
-        return DataParty(party)
+        return open_data_party(party)
 
     def key_node(party: Party) -> Seat[TaylorJob]:
         from blindfit.parties.taylor.key_node import KeyNode
@@ -167,9 +167,9 @@ def falcon() -> System[FalconJob]:
     from blindfit.parties.falcon.settings import FalconJob, UnsafeFlag
 
     def data_party(party: Party) -> Seat[FalconJob]:
-        from blindfit.parties.falcon.data_party import DataParty
+        from blindfit.parties.falcon.data_party import open_data_party
 
-        return DataParty(party)
+        return open_data_party(party)
 
     def dealer(party: Party) -> Seat[FalconJob]:
         from blindfit.parties.falcon.key_node import Dealer

@@ -28,7 +28,8 @@ import numpy as np
 from blindfit.algorithms.alignment.matching import Indices, Pairs, non_matches
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.linear.logistic import Floats, as_rows, sigmoid, weighted_aggregate
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.quality.metrics import log_loss
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)

@@ -18,7 +18,7 @@ from blindfit.algorithms.errors import BlindfitWarning
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
-from blindfit.algorithms.statistics.linear.solvers import FitResult
+from blindfit.algorithms.statistics.linear.solver_settings import FitResult
 from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.texts import cut, printable
 

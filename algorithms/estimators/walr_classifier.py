@@ -26,7 +26,8 @@ from blindfit.algorithms.randomness import public_generator, system_uniform
 from blindfit.algorithms.statistics.linear.fitted_model import statement_of
 from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, require_pull
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import require_pull
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.fit import MuTreatment, WalrFit, fit_released
 from blindfit.algorithms.statistics.walr.model import WALRModel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from blindfit.algorithms.errors import RangeError
@@ -34,16 +36,14 @@ def columns_dot(
         RangeError: shapes do not fit, or a sum could pass half the modulus.
     """
     matrix = _matrix(X, rows=len(w_enc))
-    bound = _largest_sum(matrix, axis=0) * w_enc.bound
-    check_fits(bound, w_enc.public_key)
-    kernel = w_enc.public_key.kernel
-    slices = even_slices(len(matrix), _parts(matrix, workers))
-    if len(slices) <= 1:
-        sums = column_powers(kernel, w_enc.residues, matrix)
-    else:
+
+    def sums(kernel: Kernel, slices: list[slice]) -> Residues:
+        if len(slices) <= 1:
+            return column_powers(kernel, w_enc.residues, matrix)
         tasks = [(type(kernel), int(kernel.n), w_enc.residues[part], matrix[part]) for part in slices]
-        sums = _multiplied(kernel, workers.map(_column_task, tasks))
-    return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
+        return _multiplied(kernel, workers.map(_column_task, tasks))
+
+    return _dot(X, w_enc, matrix, 0, workers, sums)
 
 
 def rows_dot(
@@ -65,16 +65,30 @@ def rows_dot(
         RangeError: shapes do not fit, or a sum could pass half the modulus.
     """
     matrix = _matrix(X, columns=len(w_enc))
-    bound = _largest_sum(matrix, axis=1) * w_enc.bound
-    check_fits(bound, w_enc.public_key)
-    kernel = w_enc.public_key.kernel
-    slices = even_slices(len(matrix), _parts(matrix, workers))
-    if len(slices) <= 1:
-        sums = row_powers(kernel, w_enc.residues, matrix)
-    else:
+
+    def sums(kernel: Kernel, slices: list[slice]) -> Residues:
+        if len(slices) <= 1:
+            return row_powers(kernel, w_enc.residues, matrix)
         tasks = [(type(kernel), int(kernel.n), w_enc.residues, matrix[part]) for part in slices]
-        sums = Residues.concatenate(_counted(kernel, workers.map(_row_task, tasks)))
-    return EncryptedVector(Ciphertext(w_enc.public_key, sums), X.frac_bits + w_enc.frac_bits, bound)
+        return Residues.concatenate(_counted(kernel, workers.map(_row_task, tasks)))
+
+    return _dot(X, w_enc, matrix, 1, workers, sums)
+
+
+def _dot(
+    X: Fixed,
+    w_enc: EncryptedVector[Ciphertext],
+    matrix: IntegerMatrix,
+    axis: int,
+    workers: Workers,
+    sums: Callable[[Kernel, list[slice]], Residues],
+) -> EncryptedVector[Ciphertext]:
+    """Return the sums along an axis, each part of the rows a task, with their bound checked first."""
+    bound = _largest_sum(matrix, axis) * w_enc.bound
+    check_fits(bound, w_enc.public_key)
+    slices = even_slices(len(matrix), _parts(matrix, workers))
+    found = sums(w_enc.public_key.kernel, slices)
+    return EncryptedVector(Ciphertext(w_enc.public_key, found), X.frac_bits + w_enc.frac_bits, bound)
 
 
 def _matrix(X: Fixed, *, rows: int | None = None, columns: int | None = None) -> IntegerMatrix:

@@ -29,7 +29,7 @@ Learns: a data party, the sizes of all sets and its own rows that all parties ha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
@@ -41,11 +41,11 @@ from blindfit.algorithms.alignment import psi
 from blindfit.algorithms.alignment.psi import ArrivingSet, BlindingKey, Origin, Points, Rows
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.messages import Channel, Int32Tensor, Integer, IntegerTensor, OctetVector
+from blindfit.algorithms.protocols.align_ring import Ring
 from blindfit.algorithms.protocols.table import CHUNKS, DATA, KEY, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
-CHUNK_POINTS = 2**14  # half a MiB; at 70 us each, a second of one core
 CHUNK_ROWS = 2**18  # a MiB
 MAX_IDS = 2**24
 MAX_DATA_PARTIES = 16  # their chunks fit in the window of a link several times
@@ -121,64 +121,6 @@ class Alignment:
     """
 
     positions: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """The data parties in the order in which sets pass through them, and their sizes once these are known."""
-
-    parties: tuple[str, ...]
-    counts: tuple[int, ...] = ()
-    min_common: tuple[int, ...] = ()
-
-    @property
-    def least(self) -> int:
-        return max(self.min_common)
-
-    def next_after(self, party: str) -> str:
-        return self.parties[(self.parties.index(party) + 1) % len(self.parties)]
-
-    def before(self, party: str) -> str:
-        return self.parties[self.parties.index(party) - 1]
-
-    def timetable(self, party: str) -> Iterator[Piece]:
-        """What a data party blinds, in order; `hops` is how many have blinded it before."""
-        seat, seats = self.parties.index(party), len(self.parties)
-        for turn in range(_chunks(max(self.counts)) + seats - 1):
-            for hops in range(seats):
-                owner = (seat - hops) % seats
-                if 0 <= turn - hops < _chunks(self.counts[owner]):
-                    yield Piece(self.parties[owner], hops, turn - hops, self.counts[owner])
-
-    def arrivals(self) -> Iterator[Piece]:
-        """What the key node gets, in an order that each sender keeps."""
-        for chunk in range(_chunks(max(self.counts))):
-            for owner, count in zip(self.parties, self.counts, strict=True):
-                if chunk < _chunks(count):
-                    yield Piece(owner, len(self.parties), chunk, count)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One chunk of one set, at one stop of its way."""
-
-    owner: str
-    hops: int
-    chunk: int
-    count: int  # of the whole set
-
-    @property
-    def size(self) -> int:
-        return min(CHUNK_POINTS, self.count - self.chunk * CHUNK_POINTS)
-
-    @property
-    def places(self) -> slice:
-        start = self.chunk * CHUNK_POINTS
-        return slice(start, start + self.size)
-
-
-def _chunks(count: int) -> int:
-    return -(-count // CHUNK_POINTS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

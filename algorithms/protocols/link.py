@@ -41,9 +41,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from blindfit.algorithms.alignment import clk, matching
-from blindfit.algorithms.alignment.matching import Histogram, Pairs
 from blindfit.algorithms.alignment.psi import permutation
-from blindfit.algorithms.alignment.sensitivity import ExpectedErrors, expected_errors
+from blindfit.algorithms.alignment.sensitivity import expected_errors
 from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.messages import (
@@ -53,22 +52,27 @@ from blindfit.algorithms.messages import (
     IntegerTensor,
     Octets,
     OctetVector,
-    ParameterValue,
     canonical_bytes,
 )
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext, Randomisers
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector, concatenate, encrypt
 from blindfit.algorithms.protocols.align import InThread, Report, directly, silent
+from blindfit.algorithms.protocols.linkage import (
+    MAX_RECORDS,
+    LinkageSettings,
+    LinkageSummary,
+    LinkedRows,
+    Matched,
+    Positions,
+)
 from blindfit.algorithms.protocols.table import CHUNKS, DATA, KEY, ONCE, Arrow, Table
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 KEY_SHARE_BYTES = 32
-MAX_RECORDS = 2**18  # of one party: 7e10 pairs, ten minutes of one core
 CHUNK_SLOTS = 2**14  # 8 MiB under a key of 2048 bits
 SEATS = (0, 1)  # the data parties: the first, the second
 
-Positions = npt.NDArray[np.int64]
 R = TypeVar("R")
 
 
@@ -113,71 +117,6 @@ TABLE = Table(
 
 
 # --- what is agreed, and what each role has in the end -------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LinkageSettings:
-    """Public, and the same at all three.
-
-    Args:
-        threshold: least Dice coefficient of a match.
-        min_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
-            learn of single people whether the other has them.
-    """
-
-    encoding: clk.Encoding
-    threshold: float = 0.8
-    min_matches: int = 100
-
-    def __post_init__(self) -> None:
-        matching.check_threshold(self.threshold)
-        if not 1 <= self.min_matches <= MAX_RECORDS:
-            raise ConfigError(f"min_matches is {self.min_matches}: it must be from 1 to {MAX_RECORDS:,}")
-
-    def parameters(self) -> dict[str, ParameterValue]:
-        """For the handshake."""
-        return {
-            **self.encoding.parameters(),
-            "linkage_threshold": self.threshold,
-            "linkage_min_matches": self.min_matches,
-        }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LinkedRows:
-    """
-    Attributes:
-        positions: for each slot this party's own row, each of them once, or -1 for a row of zeros.
-        mask_enc: for each slot [[1]] where both parties' rows are one person, else [[0]]; frac_bits 0.
-    """
-
-    positions: Positions
-    mask_enc: EncryptedVector[Ciphertext]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkageSummary:
-    """For the key node's own report; a data party must not see how many match."""
-
-    sizes: tuple[int, int]
-    n_matches: int
-    threshold: float
-    histogram: Histogram
-    errors: ExpectedErrors
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Matched:
-    """What the key node found; `matches` are positions in the two shuffled lists.
-
-    Attributes:
-        anybody: there are none, as too many pairs are alike; for the key node's own operator. A data party is told the
-            same as of too few matches: with copies of one record it could ask for a group smaller than `min_matches`.
-    """
-
-    matches: Pairs
-    summary: LinkageSummary
-    anybody: DataError | None = None
 
 
 # --- steps of a data party -----------------------------------------------------------------------------

@@ -52,8 +52,8 @@ async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS
     Args:
         below: b, at most 59: |x| < 2^b.
     """
-    dealt = await party.dealt(comparison_item(name, x.shape, below))
-    (c,) = await party.opened(masked(party.holder, x, dealt["r"], below))
+    dealt = await party.take_dealt(comparison_item(name, x.shape, below))
+    (c,) = await party.open_(masked(party.holder, x, dealt["r"], below))
     small = (c < _TOP).astype(np.uint64)
     bits = dealt["plain"] + (dealt["wrapped"] - dealt["plain"]).times(small)
     c0 = _low(c, below)

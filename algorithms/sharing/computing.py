@@ -20,24 +20,24 @@ class Party(Protocol):
     @property
     def holder(self) -> Holder: ...
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
-        """This party's shares of an item that is used here and never again."""
+    async def take_dealt(self, item: Item) -> dict[str, Share]:
+        """Return this party's shares of an item, which is used here and never again."""
         ...
 
-    async def opened(self, *shares: Share) -> list[Elements]:
-        """What all parties' shares add up to: one round, however many there are."""
+    async def open_(self, *shares: Share) -> list[Elements]:
+        """Return what all parties' shares add up to: one round, however many there are."""
         ...
 
 
 async def multiply(party: Party, name: str, x: Share, y: Share) -> Share:
     """x y, elementwise: one round."""
-    dealt = await party.dealt(products.product_item(name, x.shape))
-    d, e = await party.opened(*products.masked_factors(x, y, dealt))
+    dealt = await party.take_dealt(products.product_item(name, x.shape))
+    d, e = await party.open_(*products.masked_factors(x, y, dealt))
     return products.product(party.holder, dealt, d, e)
 
 
 async def divide(party: Party, name: str, x: Share, bits: int) -> Share:
     """x / 2^bits for |x| < 2^59, with an error below 1: one round."""
-    dealt = await party.dealt(truncation.truncation_item(name, x.shape, bits))
-    (opened,) = await party.opened(truncation.masked(party.holder, x, dealt["r"]))
+    dealt = await party.take_dealt(truncation.truncation_item(name, x.shape, bits))
+    (opened,) = await party.open_(truncation.masked(party.holder, x, dealt["r"]))
     return truncation.truncated(party.holder, dealt, opened, bits)

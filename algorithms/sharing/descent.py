@@ -213,12 +213,12 @@ async def _gradient(
     party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Labels, w: Share
 ) -> tuple[Share, Share]:
     """Rounds 1 to 3; at feature_bits + residual_bits."""
-    dealt = await party.dealt(items.forward)
-    (masked,) = await party.opened(w - dealt["v"])
+    dealt = await party.take_dealt(items.forward)
+    (masked,) = await party.open_(w - dealt["v"])
     z = batch.times(w, dealt, masked)
     errors, coarse = await residuals(party, step, items, z, labels)
-    dealt = await party.dealt(items.backward)
-    (masked,) = await party.opened(errors - dealt["v"])
+    dealt = await party.take_dealt(items.backward)
+    (masked,) = await party.open_(errors - dealt["v"])
     return batch.transposed_times(errors, dealt, masked), coarse
 
 
@@ -229,8 +229,8 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: La
     Args:
         z: scores, at scales.waves.score bits, wherever they come from.
     """
-    dealt = await party.dealt(items.residual)
-    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    dealt = await party.take_dealt(items.residual)
+    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
     if step.model == "linear":
         shorter, coarse = truncation.quotients(party.holder, dealt, c, step.score_shift, step.coarse_shift)
         errors = (shorter - labels.y).times(field.elements([step.linear_factor]))
@@ -246,9 +246,9 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: La
 
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:
     """Several divisions in one round."""
-    dealt = [await party.dealt(item) for item, _, _ in asked]
+    dealt = [await party.take_dealt(item) for item, _, _ in asked]
     hidden = [truncation.masked(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]
-    opened = await party.opened(*hidden)
+    opened = await party.open_(*hidden)
     return [
         truncation.truncated(party.holder, one, value, bits)
         for one, value, (_, _, bits) in zip(dealt, opened, asked, strict=True)

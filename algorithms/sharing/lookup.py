@@ -30,7 +30,7 @@ async def counted(party: Party, name: str, q: Share, size: int) -> Share:
     Args:
         size: a power of two; every q is below it.
     """
-    dealt = await party.dealt(one_hot_item(name, len(q), size))
-    (c,) = await party.opened(q + dealt["r"])
+    dealt = await party.take_dealt(one_hot_item(name, len(q), size))
+    (c,) = await party.open_(q + dealt["r"])
     turned = (c & np.uint64(size - 1)).astype(np.int64)
     return dealt["hot"].at_columns((np.arange(size)[None, :] - turned[:, None]) % size).sum_over_first()

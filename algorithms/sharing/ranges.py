@@ -52,7 +52,7 @@ async def out_of_range(party: Party, name: str, coarse: Share, units: int, coeff
     product = await product_of(party, name, factors)
     weights = coefficients.elements(name, product.shape)
     total = product.times(weights).total()
-    hidden = (await party.dealt(Item(f"hiding/{name}", random={"u": (1,)})))["u"]
+    hidden = (await party.take_dealt(Item(f"hiding/{name}", random={"u": (1,)})))["u"]
     return await multiply(party, f"{name}/hidden", total, hidden)
 
 

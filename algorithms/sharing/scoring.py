@@ -30,8 +30,8 @@ FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of .05 about 0
 
 async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share:
     """X w: one round."""
-    dealt = await party.dealt(products.forward_item(name, rows.dealer_mask, len(rows), len(w)))
-    (masked,) = await party.opened(w - dealt["v"])
+    dealt = await party.take_dealt(products.forward_item(name, rows.dealer_mask, len(rows), len(w)))
+    (masked,) = await party.open_(w - dealt["v"])
     return rows.times(w, dealt, masked)
 
 
@@ -60,8 +60,8 @@ async def log_loss(
         y: 0 and 1.
     """
     shift = scales.score - scales.result
-    dealt = await party.dealt(waves.waves_item(name, z.shape, chosen, scales, shift=shift))
-    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=shift))
+    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
     even = waves.log_cosh(party.holder, dealt, c, chosen, scales)
     coarser = truncation.truncated(party.holder, dealt, c, shift)
     # log(1 + e^z) - y z = log(2 cosh(z / 2)) - (2 y - 1) z / 2
@@ -120,8 +120,8 @@ async def counts(
 
 async def _binned(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
     """Rows by bin and label, (2 BINS,): three rounds. A row near a border of two bins falls into either, by chance."""
-    dealt = await party.dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
-    (c,) = await party.opened(truncation.masked(party.holder, z, dealt["r"]))
+    dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
+    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
     sines = chosen.flat_sigmoid(FLATTENED_BY)
     flattened = waves.sigmoid(party.holder, dealt, c, chosen, scales, factor=BINS - 3, sines=sines)
     places = party.holder.plus(

@@ -31,7 +31,8 @@ from benchmarks.walr.data import DELTA, FRAC_BITS, Floats, PreparedRows, rand_da
 from benchmarks.walr.forecast import DataSet, bank, generated, log_loss
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, scores, sigmoid, weighted_aggregate
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.walr.fit import MuTreatment, fit_released, treatment_of
 from blindfit.algorithms.statistics.walr.forecast import Assumed, Case, Fitting, forecast, l2_of
 from blindfit.algorithms.statistics.walr.model import WALRModel

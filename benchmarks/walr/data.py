@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.fit import fit_released
 from blindfit.algorithms.statistics.walr.model import WALRModel

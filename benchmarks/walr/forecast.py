@@ -34,7 +34,8 @@ from benchmarks.walr.data import DELTA, EXAMPLE, FRAC_BITS, Floats, PreparedRows
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, scores, weighted_aggregate
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.walr.forecast import Assumed, Case, Fitting, entropy, forecast, without_noise
 from blindfit.algorithms.statistics.walr.model import WALRModel

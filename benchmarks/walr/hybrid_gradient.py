@@ -27,7 +27,8 @@ from rich.table import Table
 
 from benchmarks.kit import machine
 from blindfit.algorithms.statistics.linear.logistic import Floats, Rows, as_rows, sigmoid, weighted_aggregate
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit, hybrid_gradient
 
 INTERCEPTS = (-4.0, -2.0, 0.0, 2.0)
 

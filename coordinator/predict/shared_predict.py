@@ -13,7 +13,7 @@ import numpy as np
 from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ScoringParameters
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
-from blindfit.algorithms.protocols.shared_scores.program import run
+from blindfit.algorithms.protocols.shared_scores.program import run_program
 from blindfit.algorithms.sharing.kept import KeptShares, kept_length
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.coordinator.job.job import Job
@@ -106,7 +106,7 @@ def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
 def counted(parameters: ScoringParameters) -> Counted:
     """By going through the program, without a number of anybody's."""
     seat = CountingSeat(macs=parameters.macs)
-    asyncio.run(run(seat, parameters, None))
+    asyncio.run(run_program(seat, parameters, None))
     return seat.counted
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from blindfit.algorithms.paillier.keys import PrivateKey, generate_private_key
 from blindfit.algorithms.paillier.threshold import deal
 from blindfit.algorithms.protocols import falcon
-from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Progress, program
+from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Progress
+from blindfit.algorithms.protocols.falcon.program import run_program
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.coordinator.vertical.counted import Counted, counting_seat
 from blindfit.parties.wire.channel import LocalNetwork
@@ -114,7 +115,7 @@ def cost_of(parameters: FalconParameters) -> Cost:
 
     epochs = min(parameters.epochs, 2)
     short = replace(parameters, epochs=epochs, patience=WITHOUT_END if parameters.judges else 0)
-    asyncio.run(program.run(seat, short, None, Progress(report=begins, keep=mark)))
+    asyncio.run(run_program(seat, short, None, Progress(report=begins, keep=mark)))
     start, *ends = marks
     return Cost(
         parameters, start, ends[0] - start, ends[-1] - ends[-2] if epochs == 2 else Counted(), seat.counted - ends[-1]

@@ -76,16 +76,16 @@ class CountingSeat(BlindSeat):
     async def deal(self, item: Item) -> None:
         self.counted += Counted(dealt=item.correction_length(macs=self._macs))
 
-    async def opened(self, *shares: Share) -> list[Elements]:
+    async def open_(self, *shares: Share) -> list[Elements]:
         await self._open(sum(share.value.size for share in shares))
-        return await super().opened(*shares)
+        return await super().open_(*shares)
 
     async def _open(self, elements: int) -> None:
         self._openings.append(elements)
         self.counted += Counted(rounds=1, opened=elements)
         self._unchecked += elements
         if self._unchecked > MOST_UNCHECKED:
-            await self.checked()
+            await self.check()
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
         """Without the arrays: all rows of all parties at once are large."""
@@ -98,7 +98,7 @@ class CountingSeat(BlindSeat):
         self.counted += Counted(put_in=math.prod(shape))
         return await super().put_in(name, owner, shape, mine)
 
-    async def moved(
+    async def move(
         self, step: Step, _batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         """Steps of equal sizes are gone through once."""
@@ -115,12 +115,12 @@ class CountingSeat(BlindSeat):
         self._of_a_step[alike] = self.counted.dealt - before, list(self._openings)
         return state, zeros((step.rows,))
 
-    async def checked(self) -> None:
+    async def check(self) -> None:
         if self._macs:
             self.counted += Counted(rounds=ROUNDS_OF_A_CHECK)
         self._unchecked = 0
 
-    async def agreed(self, go_on: bool, /) -> bool:
+    async def agree(self, go_on: bool, /) -> bool:
         return go_on
 
 
@@ -131,7 +131,7 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         super().__init__(macs=False)
         self._scales, self._key_bits = EncryptedScales(p), key_bits
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         await self.scores(step.name, batch, state)

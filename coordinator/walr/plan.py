@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.algorithms.statistics.walr.forecast import Case, forecast, l2_of, without_noise
 from blindfit.coordinator.job.job import Job

@@ -15,7 +15,8 @@ from typing import Any
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, several_parties
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally, BlockWanted
+from blindfit.algorithms.protocols.walr.messages import BlockWanted
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
 from blindfit.parties.sessions.sessions import Session
 
 

@@ -22,7 +22,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.label_dp.release import LabelsOpen
+from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.parties.identity import connections as identity

@@ -27,7 +27,7 @@ from blindfit.algorithms.protocols.walr import (
     shared_rows,
 )
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows
-from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows
+from blindfit.algorithms.protocols.walr.messages import MaskedRows
 from blindfit.algorithms.sharing import field
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.waits import Waits

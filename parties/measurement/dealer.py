@@ -5,7 +5,7 @@ from __future__ import annotations
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import shared_rows
-from blindfit.algorithms.protocols.walr.shared_rows import MasksUsed
+from blindfit.algorithms.protocols.walr.messages import MasksUsed
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party

@@ -10,7 +10,7 @@ import numpy as np
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, MalformedMessage
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings, Prior
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.label_dp.release import (
+from blindfit.algorithms.protocols.label_dp.messages import (
     FittedRelease,
     LabelIds,
     LabelIdsEnd,

@@ -31,7 +31,9 @@ from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, Policy
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism
 from blindfit.algorithms.protocols.label_dp import release as protocol
-from blindfit.algorithms.protocols.label_dp.release import WITHHELD, FittedRelease, LabelsOpen, RollCall, Steps
+from blindfit.algorithms.protocols.label_dp.messages import FittedRelease, LabelsOpen
+from blindfit.algorithms.protocols.label_dp.release import WITHHELD, RollCall, Steps
+from blindfit.algorithms.protocols.label_dp.request import release_digest, request_digest, step_2_cost, step_2_event
 from blindfit.parties.measurement import labels_codec as codec
 from blindfit.parties.measurement.background import Background
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
@@ -115,7 +117,7 @@ class LabelReleases:
     def _is_answered(self, reader: Reads, request: LabelsOpen, consumer: str) -> bool:
         stored = reader.answer(consumer, request.request_id)
         if stored is not None:
-            check_same(stored, protocol.request_digest(request))
+            check_same(stored, request_digest(request))
         return stored is not None
 
     def _check_policy(self, request: LabelsOpen, dataset: LabelDataset) -> None:
@@ -229,7 +231,7 @@ class LabelReleases:
             entry, receipt = self._charging.append(transaction, request, dataset, consumer, cost)
             under_way = StoredLabels(digest, entry.position, request.settings.name, request.release, directory)
             transaction.add_label_release(under_way)
-            answer = StoredAnswer(protocol.request_digest(request).hex(), b"", entry.position, request.session)
+            answer = StoredAnswer(request_digest(request).hex(), b"", entry.position, request.session)
             transaction.add_answer(consumer, request.request_id, answer)
         return Charged(request, dataset, cost, receipt, under_way)
 
@@ -275,7 +277,7 @@ class LabelReleases:
 
 
 def _digest(request: LabelsOpen) -> str:
-    return protocol.release_digest(request).hex()
+    return release_digest(request).hex()
 
 
 def _is_charged(reader: Reads, request: LabelsOpen) -> bool:
@@ -298,8 +300,8 @@ def _locked(directory: Path, how: int) -> Iterator[None]:
 
 
 def cost_of(request: LabelsOpen, dataset: LabelDataset) -> Cost:
-    event = protocol.step_2_event(request, neighbours=dataset.neighbours)
-    return Cost(event, *protocol.step_2_cost(request, event))
+    event = step_2_event(request, neighbours=dataset.neighbours)
+    return Cost(event, *step_2_cost(request, event))
 
 
 def allowed_mechanisms(charging: ChargingService) -> list[str]:

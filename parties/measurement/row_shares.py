@@ -8,7 +8,8 @@ from typing import Any
 from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, shared_rows
-from blindfit.algorithms.protocols.walr.shared_rows import MasksUsed, SharedRows
+from blindfit.algorithms.protocols.walr.messages import MasksUsed
+from blindfit.algorithms.protocols.walr.shared_rows import SharedRows
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.work.own_thread import in_own_thread

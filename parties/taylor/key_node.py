@@ -16,6 +16,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
+from blindfit.algorithms.protocols.linkage import LinkageSummary
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.protocols.taylor import KeySeat, Progress
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
@@ -188,7 +189,7 @@ class KeyNode:
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 
-def tell_of_few_matches(linked: link.LinkageSummary, match_rate: float) -> None:
+def tell_of_few_matches(linked: LinkageSummary, match_rate: float) -> None:
     """The operator alone: the data parties' checks go by the job's rate, and only the key node knows the real one."""
     slots = max(linked.sizes)
     if linked.n_matches < match_rate * slots:

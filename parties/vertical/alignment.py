@@ -18,7 +18,7 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext, ReceivedCiphert
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
-from blindfit.algorithms.protocols.link import LinkageSettings
+from blindfit.algorithms.protocols.linkage import LinkageSettings
 from blindfit.algorithms.randomness import PublicRandomness, UniformInt, keyed_uniform
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.secret import PartySecret
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
-class Aligned:
+class Alignment:
     """Own rows in the common order (-1: none), and after linkage the mask, which nobody but the key node can read."""
 
     positions: NDArray[np.int64]
@@ -48,7 +48,7 @@ async def align_rows(
     rows: PartyRows,
     public_key: PublicKey,
     secret: PartySecret,
-) -> Aligned:
+) -> Alignment:
     """Args:
         secret: what a linkage's uploads are drawn from: the same for the same snapshots, so that the same rows come to
             the same slots.
@@ -63,7 +63,7 @@ async def align_rows(
     return await align_by_id(session, seats, rows)
 
 
-async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Aligned:
+async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Alignment:
     """Raises DataError: too few rows in common."""
     alignment = await align.run_data_party(
         rows.ids.to_pylist(),
@@ -76,12 +76,12 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
         report=lambda step, done, total: session.report(step, done, total, "ids"),
         in_thread=asyncio.to_thread,
     )
-    return Aligned(alignment.positions)
+    return Alignment(alignment.positions)
 
 
 async def _link(
     session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey, uniform: UniformInt
-) -> Aligned:
+) -> Alignment:
     check_linkage(session)
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
@@ -101,7 +101,7 @@ async def _link(
         uniform=uniform,
         in_thread=asyncio.to_thread,
     )
-    return Aligned(linked.positions, linked.mask_enc)
+    return Alignment(linked.positions, linked.mask_enc)
 
 
 def tell_of_unreadable(dates: Mapping[str, int]) -> None:
@@ -150,7 +150,7 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
 
 
 def order_of(
-    common: PartyRows, aligned: Aligned, randomness: PublicRandomness, held_out: tuple[int, int]
+    common: PartyRows, aligned: Alignment, randomness: PublicRandomness, held_out: tuple[int, int]
 ) -> NDArray[np.int64]:
     """In which the common rows fall into parts and batches: by their ids, or by the slots of linkage, whose own order
     the key node knows, and this one not.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from blindfit.algorithms.protocols.link import LinkageSummary
+from blindfit.algorithms.protocols.linkage import LinkageSummary
 from blindfit.parties.files.written import encoded_json
 
 EFFECT = (

@@ -16,14 +16,8 @@ from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRe
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.protocols.walr.grid import Grid
-from blindfit.algorithms.protocols.walr.several_parties import (
-    Block,
-    BlockColumns,
-    BlockContent,
-    BlockFit,
-    BlockGrid,
-    BlockWanted,
-)
+from blindfit.algorithms.protocols.walr.messages import BlockColumns, BlockContent, BlockFit, BlockGrid, BlockWanted
+from blindfit.algorithms.protocols.walr.several_parties import Block
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.protocols.walr.several_parties import BlockFit
+from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.written import encoded_table

@@ -23,8 +23,7 @@ from blindfit.algorithms.protocols.walr import (
     two_servers,
 )
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows
-from blindfit.algorithms.protocols.walr.several_parties import BlockFit
-from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows
+from blindfit.algorithms.protocols.walr.messages import BlockFit, MaskedRows
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart

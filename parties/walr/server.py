@@ -13,7 +13,7 @@ import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, RangeError
 from blindfit.algorithms.protocols.walr import several_parties
-from blindfit.algorithms.protocols.walr.several_parties import BlockFit
+from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.measurement.blocks import Blocks, ToFit, blocks_of
 from blindfit.parties.measurement.seat import MeasurementSeat

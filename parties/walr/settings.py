@@ -19,7 +19,7 @@ from blindfit.algorithms.protocols.walr.grid import (
     auto_grid,
 )
 from blindfit.algorithms.protocols.walr.several_parties import MOST_ITERATIONS
-from blindfit.algorithms.statistics.linear.solvers import SolverName, SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust

@@ -26,7 +26,7 @@ from blindfit.algorithms.errors import (
     PeerTimeout,
     UnexpectedStep,
 )
-from blindfit.algorithms.protocols import align
+from blindfit.algorithms.protocols import align, align_ring
 from blindfit.algorithms.protocols.align import (
     Alignment,
     BlindedPoints,
@@ -139,7 +139,7 @@ def failure(session: Session) -> BlindfitError:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(align, "CHUNK_POINTS", 4)
+    monkeypatch.setattr(align_ring, "CHUNK_POINTS", 4)
     monkeypatch.setattr(align, "CHUNK_ROWS", 5)
 
 
@@ -216,10 +216,10 @@ def test_the_common_order_is_the_key_nodes_and_uniform() -> None:
 
 def test_more_rows_than_a_chunk_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psi, "bindings", quick_points.QUICK)  # 17,000 points, three times
-    sizes = [align.CHUNK_POINTS + 500, 1_000]
+    sizes = [align_ring.CHUNK_POINTS + 500, 1_000]
     id_sets = [
         [f"customer-{n:06d}" for n in range(start, start + size)]
-        for start, size in zip((0, align.CHUNK_POINTS), sizes, strict=True)
+        for start, size in zip((0, align_ring.CHUNK_POINTS), sizes, strict=True)
     ]
     told: list[tuple[str, int, int]] = []
     session = Session(id_sets, network=LocalNetwork(ROLES, align.TABLE, timeout_s=60.0)).run(

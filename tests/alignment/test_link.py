@@ -23,15 +23,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
 from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt
 from blindfit.algorithms.protocols import link
-from blindfit.algorithms.protocols.link import (
-    Filters,
-    KeyShare,
-    LinkageSettings,
-    LinkageSummary,
-    LinkedRows,
-    Matched,
-    Slots,
-)
+from blindfit.algorithms.protocols.link import Filters, KeyShare, Slots
+from blindfit.algorithms.protocols.linkage import LinkageSettings, LinkageSummary, LinkedRows, Matched
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.channel import LocalNetwork, Wire
 from examples.linkage.dirty_records import Registers, registers

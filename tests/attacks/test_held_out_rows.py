@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -24,10 +23,9 @@ from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OUT_ROWS
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.parties.falcon import data_party as falcon
-from blindfit.parties.taylor import data_party as taylor
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.alignment import Aligned, order_of
+from blindfit.parties.vertical import training
+from blindfit.parties.vertical.alignment import Alignment, order_of
 from tests.falcon.local import Case, train
 from tests.falcon.project import make
 from tests.nodes import Nodes
@@ -96,18 +94,18 @@ def of_taylor(root: Path) -> None:
 
 @pytest.mark.parametrize("defended", [False, True])
 @pytest.mark.parametrize(
-    ("module", "make_project", "job", "first", "second"),
+    ("system", "make_project", "job", "first", "second"),
     [
-        (falcon, of_falcon, "job.toml", (60, 24), (61, 23)),
-        (taylor, of_taylor, "job.toml", (60, 24), (61, 23)),
-        (taylor, of_taylor, "linkage.toml", (0, 60), (0, 61)),
+        ("falcon", of_falcon, "job.toml", (60, 24), (61, 23)),
+        ("taylor", of_taylor, "job.toml", (60, 24), (61, 23)),
+        ("taylor", of_taylor, "linkage.toml", (0, 60), (0, 61)),
     ],
     ids=["falcon", "taylor", "linkage"],
 )
 def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    module: ModuleType,
+    system: str,
     make_project: Callable[[Path], None],
     job: str,
     first: tuple[int, int],
@@ -119,7 +117,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
     """
     orders: list[list[object]] = []
 
-    def noted(common: PartyRows, aligned: Aligned, randomness: PublicRandomness, held_out: tuple[int, int]) -> Order:
+    def noted(common: PartyRows, aligned: Alignment, randomness: PublicRandomness, held_out: tuple[int, int]) -> Order:
         order = order_of(common, aligned, randomness, held_out if defended else (0, 0))
         names = common.ids.to_pylist() if aligned.mask_enc is None else range(len(order))
         orders.append([names[place] for place in order])
@@ -128,14 +126,14 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
     def order_in(test: int, validation: int) -> list[object]:
         """Every party that comes so far has the same."""
         orders.clear()
-        fractions = [f"{module.__name__.split('.')[2]}.validation_fraction={validation / ROWS}"]
+        fractions = [f"{system}.validation_fraction={validation / ROWS}"]
         fractions += [f"split.test_fraction={test / ROWS}"] if test else []
         with quick_keys(), pytest.raises(BlindfitError):
             Nodes(tmp_path).run(*fractions, job=job)
         assert all(order == orders[0] for order in orders)
         return orders[0]
 
-    monkeypatch.setattr(module, "order_of", noted)
+    monkeypatch.setattr(training, "order_of", noted)
     make_project(tmp_path)
     held, larger = (set(order_in(*sizes)[: sizes[0] or sizes[1]]) for sizes in (first, second))
     assert len(larger) == len(held) + 1
@@ -147,7 +145,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
 
 def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the range, by the loss, or by both: a party's one large row decides, and the count is of all three."""
-    opened, told = DataSeat.opened, []
+    opened, told = DataSeat.open_, []
 
     async def seen(seat: DataSeat, *shares: Share) -> list[Elements]:
         whole = await opened(seat, *shares)
@@ -155,7 +153,7 @@ def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPat
             told.append(tuple(int(number) != 0 for number in whole[0]))
         return whole
 
-    monkeypatch.setattr(DataSeat, "opened", seen)
+    monkeypatch.setattr(DataSeat, "open_", seen)
     ends = set()
     for size in (0, 14, 52, -52):
         slowly = OptimiserSettings(learning_rate=0.3)

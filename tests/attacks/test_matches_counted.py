@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from blindfit.parties.store.counts import Linkage
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages
-from blindfit.parties.vertical.alignment import Aligned
+from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.each_case import each_case
 from tests.hints.following import Told, refused, says
@@ -239,7 +239,7 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, mo
     change(project, "shop-b", "min_linked = 30", "min_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
-    async def told(*asked: Any) -> Aligned:
+    async def told(*asked: Any) -> Alignment:
         aligned = await align(*asked)
         common.append(len(aligned.positions))
         return aligned

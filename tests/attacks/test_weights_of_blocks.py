@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 
 ROWS, L2, BITS = 14, 0.3, 12
 

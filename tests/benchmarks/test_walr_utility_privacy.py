@@ -42,7 +42,7 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
 from blindfit.algorithms.statistics.dp_lr.descent import CLIP_STEPS, gradient_sums
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr.fit import fit_released
 
 EPSILON = 0.7

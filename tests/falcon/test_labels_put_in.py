@@ -121,7 +121,7 @@ class Curious:
     told: list[int] = field(default_factory=list)  # what was opened of one element
 
     def take_the_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        opened = DataSeat.opened
+        opened = DataSeat.open_
 
         async def curious(seat: DataSeat, *shares: Share) -> list[Elements]:
             mine = seat.me == "laboratory"
@@ -135,19 +135,19 @@ class Curious:
                 self.told.append(int(whole[0][0]))
             return whole
 
-        monkeypatch.setattr(DataSeat, "opened", curious)
+        monkeypatch.setattr(DataSeat, "open_", curious)
 
 
 def without_the_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each seat's, which comes before the bit is opened."""
-    checked, made = DataSeat.checked, Counter[DataSeat]()
+    checked, made = DataSeat.check, Counter[DataSeat]()
 
     async def but_one(seat: DataSeat) -> None:
         made[seat] += 1
         if made[seat] != 2:
             await checked(seat)
 
-    monkeypatch.setattr(DataSeat, "checked", but_one)
+    monkeypatch.setattr(DataSeat, "check", but_one)
 
 
 @pytest.mark.parametrize("defended", [False, True])

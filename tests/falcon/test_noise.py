@@ -95,13 +95,13 @@ def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
 
 
 def test_all_parties_noise_and_nothing_else_moves_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn, real = [], noise.drawn
+    drawn, real = [], Noise.draw
 
     def kept(*given: Any) -> Any:
         drawn.append(real(*given))
         return drawn[-1]
 
-    monkeypatch.setattr(noise, "drawn", kept)
+    monkeypatch.setattr(Noise, "draw", kept)
     case = Private(20.0)
     found = case.weights()
     assert len(drawn) == 2
@@ -123,13 +123,13 @@ def test_the_noise_in_opened_weights_has_its_law() -> None:
 
 
 def test_every_step_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn, real = [], noise.drawn
+    drawn, real = [], Noise.draw
 
     def kept(*given: Any) -> Any:
         drawn.append(real(*given))
         return drawn[-1]
 
-    monkeypatch.setattr(noise, "drawn", kept)
+    monkeypatch.setattr(Noise, "draw", kept)
     Private(5.0, batches=2, epochs=2).weights()
     assert [one.shape for one in drawn] == [(2, 7)] * 4  # two parties, two epochs
     assert len(np.unique(np.concatenate([one.ravel() for one in drawn]))) == 4 * 2 * 7

@@ -116,7 +116,11 @@ def test_steps_are_no_finer_than_a_quarter_of_a_weights_error(rows: int, kept: i
 def test_weights_that_grow_are_refused_and_nothing_is_opened() -> None:
     opened: list[str] = []
     case = Case(options={"optimiser": OptimiserSettings(learning_rate=400.0, schedule="constant", l2=0.0)})
-    told = Progress(before_opening=lambda: opened.append("weights"))
+
+    async def note() -> None:
+        opened.append("weights")
+
+    told = Progress(before_opening=note)
     with pytest.raises(ScoresOutOfRange, match=r"out of range in epoch 1: .*") as refused:
         train(case, progress=dict.fromkeys(case.parameters.data_parties, told))
     assert not opened

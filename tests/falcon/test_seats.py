@@ -381,15 +381,15 @@ def test_who_leaves_before_anything_is_told_pays_for_having_asked(
     quick: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a training is let pass tells of what those with others have told."""
-    train = data_party.DataParty._train
+    train = data_party.Falcon.train
 
-    async def leaves(party: data_party.DataParty, session: Any, seats: Any, *more: Any) -> Any:
-        if seats.me == "shop-a":
-            await session.channel.receive("bank", MaskedInput)
+    async def leaves(method: Any, agreed: Any) -> Any:
+        if method._seats.me == "shop-a":
+            await method._session.channel.receive("bank", MaskedInput)
             raise DataError("leaves")
-        return await train(party, session, seats, *more)
+        return await train(method, agreed)
 
-    monkeypatch.setattr(data_party.DataParty, "_train", leaves)
+    monkeypatch.setattr(data_party.Falcon, "train", leaves)
     for number in (1, 2):
         with pytest.raises(BlindfitError):
             Nodes(quick.root).run()

@@ -160,7 +160,11 @@ def test_weights_that_grow_are_refused_and_nothing_is_opened(insecure_test_key: 
     opened: list[str] = []
     optimiser = OptimiserSettings(learning_rate=400.0, schedule="constant", l2=0.0)
     case = encrypted_case(insecure_test_key, rows=160, optimiser=optimiser)
-    told = Progress(before_opening=lambda: opened.append("weights"))
+
+    async def note() -> None:
+        opened.append("weights")
+
+    told = Progress(before_opening=note)
     with pytest.raises(ScoresOutOfRange, match=r"out of range in epoch 1: "):
         train(case, progress=dict.fromkeys(case.parameters.data_parties, told), key=insecure_test_key)
     assert not opened
@@ -523,7 +527,7 @@ def worst(case: Case, key: PrivateKey, signs: list[int]) -> tuple[float, float, 
         step = p.step(number // len(p.batch_rows), number % len(p.batch_rows))
         ones = conversion.Ciphertext(key.public_key, kernel.ones_plus([sign * v] * len(x)))
         residuals = conversion.EncryptedVector(ones, scales.residual_bits, 2**VALUE_BITS)
-        state = block.moved(step, OwnRows(x), residuals, state)
+        state = block.move(step, OwnRows(x), residuals, state)
     weights = decrypt(block.weights(state, 0, 0), key)
     scores = decrypt(block.scores(OwnRows(x[:1]), state), key)
     largest = abs(int(weights.values[0])) / 2**weights.frac_bits

@@ -44,7 +44,8 @@ from blindfit.algorithms.sharing.short_rows import MOST_NUMBERS, Plan, longest_t
 from blindfit.algorithms.statistics.label_dp.fit import evaluate_released
 from blindfit.algorithms.statistics.linear import pretraining, solvers
 from blindfit.algorithms.statistics.linear.pretraining import pretrain
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, evaluate_values
 from blindfit.algorithms.statistics.walr.defaults import clip_mu, project_mu
 from blindfit.parties.job.tables import PrivacySettings

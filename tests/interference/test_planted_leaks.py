@@ -16,6 +16,7 @@ from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.taylor import data_party, key_node
+from blindfit.parties.vertical import training
 from tests.interference.neighbours import (
     COORDINATOR,
     LAST,
@@ -159,7 +160,7 @@ def test_a_loss_in_the_progress_of_a_job_that_a_budget_pays_for(fresh: Probe, mo
 
 def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever receives it refuses it, after it was seen."""
-    prepare, run_party, ones = data_party.prepare, ready.run_party, []
+    prepare, run_party, ones = training.prepare, ready.run_party, []
 
     def prepared(rows: Any, *rest: Any, **how: Any) -> Any:
         if rows.labels is not None:
@@ -171,7 +172,7 @@ def test_a_message_sent_once_more_when_a_label_is_1(fresh: Probe, monkeypatch: p
             await channel.send("shop-b", mine)
         return await run_party(mine, me, others, channel)
 
-    monkeypatch.setattr(data_party, "prepare", prepared)
+    monkeypatch.setattr(training, "prepare", prepared)
     monkeypatch.setattr(ready, "run_party", twice)
     found = told_apart(TAYLOR, "shop-b", fresh)
     assert any("bank -> shop-b Exchange" in line and "Ready" in line for line in found)
@@ -192,7 +193,7 @@ def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.Mon
     async def uncharged(*_: Any) -> None:
         """Nor is there a receipt."""
 
-    monkeypatch.setattr(data_party.DataParty, "_charge", uncharged)
+    monkeypatch.setattr(data_party.Taylor, "charge", uncharged)
     monkeypatch.setattr(key_node, "keep_proof", uncharged)
     found = told_apart(LABEL_DP, "shop-a", fresh)
     assert any("NoisyGradient.values" in line and "before its charge" in line for line in found)
@@ -204,7 +205,7 @@ def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pyt
     def all_told(report: dict[str, Any]) -> dict[str, Any]:
         return {"evaluation.log_loss": report["evaluation"]["log_loss"]} if report["evaluation"] else {}
 
-    monkeypatch.setattr(data_party, "summary_of", all_told)
+    monkeypatch.setattr(training, "summary_of", all_told)
     assert any("summary/evaluation.log_loss" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
     assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
 

@@ -143,15 +143,15 @@ def running(root: Path) -> Iterator[Ran]:
 
 
 def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
-    begin_data, begin_key = data_party.DataParty._begin, key_node.KeyNode._begin
+    begin_data, begin_key = data_party.Taylor.begin, key_node.KeyNode._begin
     noise_key = key_node.KeyNode._noise_key
     remove, random = Checkpoints.remove, IndexKeys.random
 
-    async def watched_data(self, session, *arguments):
-        aligned = await begin_data(self, session, *arguments)
-        ran.keys[f"secret of {session.me.name}"] = self._party.secret.key
-        ran.rows |= columns_of(arguments[2].take(aligned.positions), session.me.name)
-        return aligned
+    async def watched_data(self, read):
+        begun, alignment = await begin_data(self, read)
+        ran.keys[f"secret of {self._seats.me}"] = self._party.secret.key
+        ran.rows |= columns_of(read.rows.take(alignment.positions), self._seats.me)
+        return begun, alignment
 
     async def watched_key(self, session, *arguments):
         begun = await begin_key(self, session, *arguments)
@@ -172,7 +172,7 @@ def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
         ran.keys |= {"key of ids": keys.ids.to_bytes()[:64], "key of persons": keys.persons.to_bytes()[:64]}
         return keys
 
-    patch.setattr(data_party.DataParty, "_begin", watched_data)
+    patch.setattr(data_party.Taylor, "begin", watched_data)
     patch.setattr(key_node.KeyNode, "_begin", watched_key)
     patch.setattr(key_node.KeyNode, "_noise_key", watched_noise)
     patch.setattr(Checkpoints, "remove", watched_remove)

@@ -13,7 +13,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.label_dp.release import LabelIds, LabelIdsEnd
+from blindfit.algorithms.protocols.label_dp.messages import LabelIds, LabelIdsEnd
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd
 from blindfit.parties.measurement import label_index
 from blindfit.parties.measurement.desk import AggregateDesk

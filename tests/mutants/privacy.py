@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "a-persons-rows-cost-as-one",
         (7, 22),
-        "algorithms/protocols/label_dp/release.py",
+        "algorithms/protocols/label_dp/request.py",
         "return ReleaseEvent.pure(rows * settings.epsilon, neighbours)",
         "return ReleaseEvent.pure(settings.epsilon, neighbours)",
         ("tests/release_labels/test_protocol.py::test_step_2_what_a_release_costs",),
@@ -352,7 +352,7 @@ MUTANTS = (
     Mutant(
         "a-default-that-is-said-costs-again",
         (26,),
-        "algorithms/protocols/label_dp/release.py",
+        "algorithms/protocols/label_dp/request.py",
         "    settings = settings.in_full\n",
         "",
         ("tests/release_labels/test_release.py::test_a_default_that_is_said_asks_for_the_same_release",),

@@ -261,8 +261,8 @@ MUTANTS = (
         "label-dp-not-charged",
         (1,),
         "parties/taylor/data_party.py",
-        "if job.privacy is not None else None\n        resumed = ",
-        "if job.privacy is None else None\n        resumed = ",
+        "        if self._job.privacy is None:\n            return\n        payer",
+        "        if self._job.privacy is not None:\n            return\n        payer",
         (f"{PROCESSES}::test_label_dp_is_charged_once_to_the_active_partys_ledger",),
     ),
     # --- what gradients give away
@@ -536,7 +536,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed-at-a-data-party",
         (24,),
-        "parties/taylor/data_party.py",
+        "parties/vertical/training.py",
         "self._running.alone(session.job.resumes or session.id)",
         "self._running.alone(session.job.resumes)",
         (f"{AT_ONCE}[taylor]",),

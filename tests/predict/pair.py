@@ -24,7 +24,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import system
 from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.alignment import Aligned
+from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.wire.channel import LocalNetwork
@@ -118,8 +118,8 @@ class Pair:
         network = LocalNetwork({**ROLES, "keys": "key-node"}, *system("predict").tables())
         read = {party: published(self.parties[party].snapshots, "rows") for party in ROLES}
 
-        async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Aligned:
-            return Aligned(common)
+        async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Alignment:
+            return Alignment(common)
 
         async def run(party: str) -> None:
             seat = JointPrediction(self.parties[party])

@@ -13,7 +13,8 @@ import numpy as np
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.label_dp.release import LabelsOpen, Received
+from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
+from blindfit.algorithms.protocols.label_dp.release import Received
 from blindfit.algorithms.protocols.table import Gate
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.labels_codec import MESSAGES

@@ -19,7 +19,8 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import MOST_MULTIPLIER, ReleaseEvent
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.privacy.label_mechanisms.gaussian import Gaussian
-from blindfit.algorithms.protocols.label_dp.release import step_1_open, step_2_event
+from blindfit.algorithms.protocols.label_dp.release import step_1_open
+from blindfit.algorithms.protocols.label_dp.request import step_2_event
 from tests.release_labels.house import LAPLACE, NAMES
 
 N = "one label changes"

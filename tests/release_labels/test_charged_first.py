@@ -26,7 +26,8 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings, Prior, fitting, make_mechanism
 from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
-from blindfit.algorithms.protocols.label_dp.release import FittedRelease, RollCall
+from blindfit.algorithms.protocols.label_dp.messages import FittedRelease
+from blindfit.algorithms.protocols.label_dp.release import RollCall
 from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.measurement.release_labels import LOST, NOT_MADE, LabelReleases, LabelsDesk

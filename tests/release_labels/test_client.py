@@ -25,7 +25,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt
-from blindfit.algorithms.protocols.label_dp.release import FittedRelease, NoisyLabels
+from blindfit.algorithms.protocols.label_dp.messages import FittedRelease, NoisyLabels
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.labels_codec import request_to_pb

@@ -25,16 +25,9 @@ from blindfit.algorithms.privacy.label_mechanisms import (
     make_mechanism,
 )
 from blindfit.algorithms.protocols.label_dp import release as protocol
-from blindfit.algorithms.protocols.label_dp.release import (
-    MAX_IDS_A_MESSAGE,
-    WITHHELD,
-    FittedRelease,
-    LabelIds,
-    LabelsOpened,
-    NoisyLabels,
-    RollCall,
-    Support,
-)
+from blindfit.algorithms.protocols.label_dp.messages import FittedRelease, LabelIds, LabelsOpened, NoisyLabels
+from blindfit.algorithms.protocols.label_dp.release import MAX_IDS_A_MESSAGE, WITHHELD, RollCall, Support
+from blindfit.algorithms.protocols.label_dp.request import release_digest, settings_parameters
 from blindfit.algorithms.randomness import keyed_uniform
 from blindfit.parties.measurement.labels_codec import MESSAGES, request_to_pb, settings_to_pb
 from blindfit.protos import measurement_pb2 as pb
@@ -104,14 +97,14 @@ def test_settings_come_through_the_wire(settings: MechanismSettings) -> None:
     request = protocol.step_1_open(NAMES, settings, dataset="prices", snapshot="v", session="s")
     envelope = pb.ReleaseLabelsRequest.FromString(request_to_pb(request).SerializeToString())
     back = MESSAGES.from_pb(envelope, protocol.LabelsOpen, culprit="shop")
-    assert protocol.release_digest(back) == protocol.release_digest(request)
-    assert protocol.settings_parameters(back.settings) == protocol.settings_parameters(settings)
+    assert release_digest(back) == release_digest(request)
+    assert settings_parameters(back.settings) == settings_parameters(settings)
     assert replace(back, settings=settings) == replace(request, settings=settings)
 
 
 def test_every_setting_counts_in_the_digest() -> None:
     def digest(settings: MechanismSettings) -> bytes:
-        return protocol.release_digest(protocol.step_1_open(NAMES, settings, dataset="d", snapshot="v"))
+        return release_digest(protocol.step_1_open(NAMES, settings, dataset="d", snapshot="v"))
 
     changes: dict[str, Any] = {
         "epsilon": 1.5,

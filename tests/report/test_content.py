@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import DataError, MalformedMessage
-from blindfit.algorithms.statistics.linear.solvers import FitResult
+from blindfit.algorithms.statistics.linear.solver_settings import FitResult
 from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.statistics.walr.fit import WalrFit
 from blindfit.coordinator.report.content import nested

@@ -52,14 +52,14 @@ class Seated:
     def holder(self) -> Holder:
         return self.table.expanders[self.place].holder
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
+    async def take_dealt(self, item: Item) -> dict[str, Share]:
         if self.place == 0:
             assert item.name not in self.table.names, f"{item.name} is dealt twice"
             self.table.names.append(item.name)
         item = self.table.items.get(item.name, item)
         return dealt(self.table.dealer, self.table.expanders, item)[self.place]
 
-    async def opened(self, *shares: Share) -> list[Elements]:
+    async def open_(self, *shares: Share) -> list[Elements]:
         return await self.table.open(shares)
 
 

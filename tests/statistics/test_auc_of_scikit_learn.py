@@ -19,7 +19,7 @@ from blindfit.algorithms.statistics.dp_lr.descent import DescentSettings
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows, weighted_aggregate
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.walr import defaults

@@ -13,7 +13,7 @@ from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.linear.logistic import WalrObjective, as_rows
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from tests.each_case import each_case
 
 NAMES = ("age", "income", "visits")

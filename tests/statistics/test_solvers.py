@@ -10,7 +10,8 @@ from benchmarks.walr.hybrid_gradient import compare
 from blindfit.algorithms.errors import ConfigError, RangeError
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, WalrObjective, as_rows, sigmoid
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit, hybrid_gradient
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit, hybrid_gradient
 from blindfit.algorithms.statistics.walr.defaults import default_l2
 from tests.each_case import each_case
 from tests.statistics.conftest import Problem

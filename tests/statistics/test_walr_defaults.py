@@ -7,7 +7,8 @@ from scipy.optimize import linprog, lsq_linear
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.statistics.linear.logistic import sigmoid
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, clip_rows, row_norms
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.quality.metrics import gain_kept, log_loss
 from blindfit.algorithms.statistics.walr.defaults import (
     clip_mu,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr import fit as walr_fit
 from blindfit.algorithms.statistics.walr.fit import (
     FEW_CELLS,

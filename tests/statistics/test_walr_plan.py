@@ -7,7 +7,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, sigmoid, softplus, weighted_aggregate
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr import forecast as walr_plan
 from blindfit.algorithms.statistics.walr.fit import fit_released
 from blindfit.algorithms.statistics.walr.forecast import (

@@ -14,6 +14,7 @@ import numpy as np
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.label_dp.request import release_digest
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, statement
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
@@ -240,7 +241,7 @@ def of_requests() -> Iterator[tuple[str, str]]:
         labels = release_labels.step_1_open(
             ["a", "b"], settings, dataset="labels", snapshot="0b" * 16, max_rows_per_person=2
         )
-        yield f"labels by {name}", release_labels.release_digest(labels).hex()
+        yield f"labels by {name}", release_digest(labels).hex()
         yield f"name of the request for labels by {name}", labels.request_id
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.label_dp import release as release_labels
+from blindfit.algorithms.protocols.label_dp import request as label_request
 from blindfit.algorithms.protocols.walr import AggregateOpen, request, statement
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import pretraining
@@ -144,8 +144,9 @@ class AggregateOpenTomorrow(AggregateOpen):
 
 @pytest.mark.parametrize("name", digests.REQUESTS)
 def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tomorrow = DigestFormat(added={"weighted": 0})
     for module in (request, statement):
-        monkeypatch.setattr(module, "DIGEST", DigestFormat(added={"weighted": 0}))
+        monkeypatch.setattr(module, "DIGEST", tomorrow)
     monkeypatch.setattr(statement, "ASKED", (*statement.ASKED, "weighted"))
     monkeypatch.setattr(statement, "_TYPE_OF", {**statement._TYPE_OF, "weighted": int})
     about = Between("meter", "bank", "people")
@@ -166,15 +167,15 @@ def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkey
 def test_a_label_release_has_the_same_digest_after_options_were_renamed_and_added(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    today = release_labels.settings_parameters
+    today = label_request.settings_parameters
 
     def tomorrow(settings: Any) -> dict[str, Any]:
         found = today(settings)
         return {("bins" if option == "cells" else option): value for option, value in found.items()} | {"more": 1.0}
 
     changed = DigestFormat(renamed={"settings.bins": "settings.cells"}, added={"settings.more": 1.0})
-    monkeypatch.setattr(release_labels, "settings_parameters", tomorrow)
-    monkeypatch.setattr(release_labels, "DIGEST", changed)
+    monkeypatch.setattr(label_request, "settings_parameters", tomorrow)
+    monkeypatch.setattr(label_request, "DIGEST", changed)
     found = dict(digests.of_requests())
     for kind in ("labels by", "name of the request for labels by"):
         assert found[f"{kind} {name}"] == FIRST[f"{kind} {name}"]

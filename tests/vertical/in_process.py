@@ -23,7 +23,7 @@ from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.alignment import Aligned
+from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.wire.channel import LocalChannel, LocalNetwork
 from tests.published import published
 from tests.quick_keys import quick_keys
@@ -103,8 +103,8 @@ def finished(project: Project, *overrides: str, key: PrivateKey, session: str, n
         made.seats[seat.name], made.plan, made.parameters = seat, plan, parameters
         return await run(seat, plan, parameters, *channel, **options)
 
-    async def by_id(_session: object, _seats: object, _source: object, rows: PartyRows, *_: object) -> Aligned:
-        return Aligned(np.argsort(rows.ids.to_pylist(), kind="stable"))
+    async def by_id(_session: object, _seats: object, _source: object, rows: PartyRows, *_: object) -> Alignment:
+        return Alignment(np.argsort(rows.ids.to_pylist(), kind="stable"))
 
     async def number_of_rows(*_: object) -> int:
         return len(pyarrow.csv.read_csv(project.root / "bank.csv"))

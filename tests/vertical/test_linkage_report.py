@@ -10,7 +10,7 @@ import pytest
 
 from blindfit.algorithms.alignment.matching import Histogram
 from blindfit.algorithms.alignment.sensitivity import ExpectedErrors
-from blindfit.algorithms.protocols.link import LinkageSummary
+from blindfit.algorithms.protocols.linkage import LinkageSummary
 from blindfit.parties.files.written import write_file
 from blindfit.parties.vertical.linkage_report import EFFECT, TOO_LOW, content_of, linkage_report
 

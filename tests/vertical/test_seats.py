@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.store.database import Store
-from blindfit.parties.taylor.data_party import DataParty
+from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.seats import refuse_dataset
@@ -133,14 +133,14 @@ def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(proj
 def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
     """Of each training from now on: the jitter of a row of the active party's snapshot, by its place there."""
     found: list[dict[int, float]] = []
-    drawn_for = DataParty._jitter
+    drawn_for = Taylor._jitter
 
-    def noted(party: DataParty, session: Any, positions: Any) -> Any:
-        drawn = drawn_for(party, session, positions)
+    def noted(method: Taylor, positions: Any) -> Any:
+        drawn = drawn_for(method, positions)
         found.append(dict(zip(positions.tolist(), drawn.tolist(), strict=True)))
         return drawn
 
-    monkeypatch.setattr(DataParty, "_jitter", noted)
+    monkeypatch.setattr(Taylor, "_jitter", noted)
     return found
 
 

@@ -19,7 +19,7 @@ from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, GaussianMechan
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings, Tally, WeightRows, two_servers
 from blindfit.algorithms.protocols.walr.grid import LARGEST_SUM, LEAST_BITS, Grid, Room, auto_grid
-from blindfit.algorithms.protocols.walr.several_parties import BlockColumns
+from blindfit.algorithms.protocols.walr.messages import BlockColumns
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.measurement import codec

@@ -15,7 +15,8 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, sigmoid
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.parties.wire import codec
 from tests.protocols.counts import assert_as_often
 from tests.walr.seats import FRAC_BITS, MemoryDesk, labels_of, request_for, rows_of, run_both, talk

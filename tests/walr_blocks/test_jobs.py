@@ -26,7 +26,8 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlockContent, BlocksTally
+from blindfit.algorithms.protocols.walr.messages import BlockContent
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlocksTally
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession

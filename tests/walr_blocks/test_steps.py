@@ -12,7 +12,8 @@ from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, Malforme
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, Tally, several_parties
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlockColumns, BlockRows, BlocksTally
+from blindfit.algorithms.protocols.walr.messages import BlockColumns
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
 from tests.walr.seats import NORM_BOUND, SETTINGS, request_for, rows_of
 
 BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(range(32))))

@@ -11,7 +11,8 @@ import numpy as np
 
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, shared_rows, two_servers
-from blindfit.algorithms.protocols.walr.shared_rows import MaskedRows, MasksUsed, Server, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr.messages import MaskedRows, MasksUsed
+from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.parties.wire.channel import LocalNetwork, Wire

@@ -12,7 +12,8 @@ from scipy import stats
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import shared_rows
-from blindfit.algorithms.protocols.walr.shared_rows import Dimensions, MaskedRows, Server, SharedRows
+from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows
+from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements

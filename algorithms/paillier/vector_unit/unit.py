@@ -10,7 +10,7 @@ That is five products of half the size where one mod n^2 as it stands takes eigh
 nothing has to be subtracted on the way ("almost Montgomery"). No branch and no address depends on a number, other than
 which rows are multiplied; nor on an exponent, but for its count of digits.
 
-The machine code is made at run time (ifma_code), so that no compiler is needed; on any other processor `vector_unit`
+The machine code is made at run time (machine_code.py), so no compiler is needed. On any other processor `vector_unit`
 gives None, and GMP does the work.
 
 Source: Gueron, Krasnov 2016, "Accelerating big integer arithmetic using Intel IFMA extensions"; Walter 1999,
@@ -19,7 +19,6 @@ Source: Gueron, Krasnov 2016, "Accelerating big integer arithmetic using Intel I
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NoReturn
@@ -29,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz
 
+from blindfit.algorithms.llvm import INTEGER, POINTER, binding, compile_functions
 from blindfit.algorithms.paillier.vector_unit.shape import HALVES, LIMB_BITS, TABLE_SIZE, WINDOW_BITS
 
 Rows = npt.NDArray[np.uint64]
@@ -256,44 +256,16 @@ def _agrees_with_gmp(unit: VectorUnit) -> bool:
 
 @cache
 def _supported() -> bool:
-    try:
-        import llvmlite.binding as llvm
-    except ImportError:
-        return False
-    features = llvm.get_host_cpu_features()
-    return all(features.get(name, False) for name in _FEATURES)
+    llvm = binding()
+    features = llvm and llvm.get_host_cpu_features()
+    return bool(features) and all(features.get(name, False) for name in _FEATURES)
 
 
 @cache
 def _compiled(lanes: int) -> dict[str, Any]:
-    """The machine code for so many numbers side by side; ctypes lets other threads run meanwhile."""
-    import llvmlite.binding as llvm
-
+    """Return the functions for so many numbers side by side. More work on loops makes them no faster."""
     from blindfit.algorithms.paillier.vector_unit.machine_code import llvm_code
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-    module = llvm.parse_assembly(llvm_code(lanes))
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = (
-        False  # no faster, and slow to make
-    )
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _KEPT_ALIVE.append(engine)
-    pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    first, last = [pointer, pointer, pointer, integer, integer], [pointer, pointer, integer, integer]
-    kinds = {
-        "horner": ctypes.CFUNCTYPE(None, *first, integer, *last),
-        "powers": ctypes.CFUNCTYPE(None, *first, pointer, *last),
-    }
-    return {name: kind(engine.get_function_address(name)) for name, kind in kinds.items()}
-
-
-_KEPT_ALIVE: list[Any] = []
+    first, last = (POINTER, POINTER, POINTER, INTEGER, INTEGER), (POINTER, POINTER, INTEGER, INTEGER)
+    kinds = {"horner": (*first, INTEGER, *last), "powers": (*first, POINTER, *last)}
+    return compile_functions(llvm_code(lanes), kinds, loops=False)

@@ -17,6 +17,7 @@ Time O(n (1 + log(1/epsilon))) for n labels and O(P) once; space O(n + P).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -154,8 +155,8 @@ class BlockMechanism(LabelMechanism):
     """A label mechanism that adds such noise, one block being the labels' range."""
 
     @property
-    def noise(self) -> BlockNoise:
-        raise NotImplementedError
+    @abstractmethod
+    def noise(self) -> BlockNoise: ...
 
     def draw(self, steps: Steps, uniform: UniformInt) -> Steps:
         return steps + self.noise.draw(len(steps), uniform)

@@ -239,7 +239,7 @@ class EncryptedBlock:
         scaled = np.rint(np.ldexp(rows.features * self._factors(state.factor), extra)).astype(np.int64)
         return rows_dot(Fixed.from_integers(scaled, FEATURE_BITS + extra), state.own)
 
-    def moved(
+    def move(
         self, step: Step, rows: OwnRows, v_enc: EncryptedVector[Ciphertext], state: EncryptedState
     ) -> EncryptedState:
         factor = state.factor * (1 - step.rate * step.l2)

@@ -30,7 +30,7 @@ async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
     if not macs:
         return KeptShares(vector, None)
     whole = joined([vector, await _random(seat, "nobody knows", 1)])
-    await seat.opened(whole + await _random(seat, "kept", len(whole)))
+    await seat.open_(whole + await _random(seat, "kept", len(whole)))
     return KeptShares(whole, seat.holder.mac_key_share)
 
 
@@ -55,16 +55,16 @@ async def taken_up(seat: Seat, parties: int, columns: int, mine: KeptShares | No
 
 
 async def _check(seat: Seat, total: Share, length: int) -> None:
-    await seat.checked()  # whose coefficients nobody knew when the shares were put in
+    await seat.check()  # whose coefficients nobody knew when the shares were put in
     coefficients = seat.coefficients.elements("kept shares", (length,))
     values = total[:length].times(coefficients).total()
     macs = total[length : 2 * length].times(coefficients).total()
     wrong = macs - await multiply(seat, "kept shares/key", total[2 * length :], values)
-    told = await seat.revealed(await multiply(seat, "kept shares/hidden", wrong, await _random(seat, "hidden", 1)))
+    told = await seat.reveal(await multiply(seat, "kept shares/hidden", wrong, await _random(seat, "hidden", 1)))
     if told.any():
         raise SharesDoNotFit
 
 
 async def _random(seat: Seat, name: str, length: int) -> Share:
     """Numbers that nobody knows."""
-    return (await seat.dealt(Item(f"random/{name}", random={"u": (length,)})))["u"]
+    return (await seat.take_dealt(Item(f"random/{name}", random={"u": (length,)})))["u"]

@@ -34,6 +34,10 @@ DEVIATIONS = 64  # of all parties' noise together, for which there is room in th
 LARGEST_RESIDUAL = 1.125  # that room is made for, before it is known on which grid residuals lie
 
 
+class PutsIn(Protocol):
+    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share: ...
+
+
 @dataclass(frozen=True)
 class Noise:
     """What is public of it.
@@ -71,26 +75,19 @@ class Noise:
         of_one = math.sqrt(self.mechanism(step).sigma_squared) * grid / step.rate
         return of_one * math.sqrt(len(self.row_bounds))
 
+    def draw(self, steps: list[Step], uniform: UniformInt) -> Elements:
+        """Draw the noise of one party for these steps, (steps, columns)."""
+        numbers = [self.mechanism(step).release([0] * step.columns, uniform) for step in steps]
+        return np.array([[number % f.P for number in row] for row in numbers], dtype=np.uint64)
 
-class PutsIn(Protocol):
-    async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share: ...
+    async def put_in(self, seat: PutsIn, steps: list[Step], mine: Elements | None) -> Share:
+        """Return a share of all parties' noise, (steps, columns). No party knows the sum or chooses its own noise last.
 
-
-def drawn(noise: Noise, steps: list[Step], uniform: UniformInt) -> Elements:
-    """One party's, of these steps."""
-    numbers = [noise.mechanism(step).release([0] * step.columns, uniform) for step in steps]
-    return np.array([[number % f.P for number in row] for row in numbers], dtype=np.uint64)
-
-
-async def put_in(seat: PutsIn, noise: Noise, steps: list[Step], mine: Elements | None) -> Share:
-    """All parties' noise of an epoch's steps, (steps, columns): no party knows the sum, and none chose its own last.
-
-    Args:
-        mine: as `drawn`; None at the dealer.
-    """
-    shape = len(steps), steps[0].columns
-    parts = [await seat.put_in("noise", owner, shape, mine) for owner in range(len(noise.row_bounds))]
-    total, *rest = parts
-    for part in rest:
-        total = total + part
-    return total
+        Args:
+            mine: what this party drew (`draw`); None at the dealer.
+        """
+        shape = len(steps), steps[0].columns
+        total, *rest = [await seat.put_in("noise", owner, shape, mine) for owner in range(len(self.row_bounds))]
+        for part in rest:
+            total = total + part
+        return total

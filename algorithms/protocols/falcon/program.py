@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage, ScoresOutOfRange
-from blindfit.algorithms.protocols.falcon import noise
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat, zeros
@@ -53,6 +52,10 @@ class Model:
     epochs: int = 0
 
 
+async def _pass() -> None:
+    """Let the weights be opened."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """Who is told what.
@@ -66,7 +69,7 @@ class Progress:
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
     keep: Callable[[Model, bool], None] = lambda _model, _go_on: None
-    before_opening: Callable[[], None] = lambda: None
+    before_opening: Callable[[], Awaitable[None]] = _pass
     check_begun: Callable[[bool], None] = lambda _open: None
 
 
@@ -132,12 +135,12 @@ class Trained:
     kept: KeptShares | None = None
 
 
-def new_model(p: FalconParameters, seat: Seat) -> Model:
+def begin_model(p: FalconParameters, seat: Seat) -> Model:
     none = seat.holder.public(np.zeros(1, dtype=np.uint64))
     return Model(seat.beginning(sum(p.columns)), none, none)
 
 
-async def run(
+async def run_program(
     seat: Seat,
     p: FalconParameters,
     held: Held | None,
@@ -155,7 +158,7 @@ async def run(
     progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
     labels = await _labels(seat, p, held)
-    model = model or new_model(p, seat)
+    model = model or begin_model(p, seat)
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
@@ -192,7 +195,7 @@ async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Sh
         MalformedMessage: a label is not 0 or 1, or a number is far out of the range to which labels are clipped; or a
             class weight is far larger than the largest.
     """
-    await seat.checked()  # coefficients that nobody knew when all this was put in
+    await seat.check()  # coefficients that nobody knew when all this was put in
     if p.is_linear:
         far = await _far_out(seat, "labels", y, p.label_bits, LABEL_BOUND)
         tests = [("labels", f"beyond {LABEL_BOUND:g} deviations", far)]
@@ -203,11 +206,11 @@ async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Sh
         bits, bound = CLASS_WEIGHT_BITS + COARSE_CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT / 2**COARSE_CLASS_WEIGHT_BITS
         far = await _far_out(seat, "class weights", weights, bits, bound)
         tests.append(("class weights", f"beyond {LARGEST_CLASS_WEIGHT}", far))
-    await seat.checked()  # or whoever changed what was opened of a label would see whether that mattered
-    told = await seat.opened(*(share for _, _, share in tests))
+    await seat.check()  # or whoever changed what was opened of a label would see whether that mattered
+    told = await seat.open_(*(share for _, _, share in tests))
     for (what, how, _), bit in zip(tests, told, strict=True):
         if bit[0]:
-            await seat.checked()  # before anybody is accused
+            await seat.check()  # before anybody is accused
             raise MalformedMessage(culprit=p.data_parties[ACTIVE], field=what, reason=f"are {how}", step="MaskedInput")
 
 
@@ -225,8 +228,8 @@ async def _noises(seat: Seat, p: FalconParameters, held: Held | None, epoch: int
     if p.noise is None:
         return [None] * len(p.batches)
     steps = [p.step(epoch, batch) for batch in range(len(p.batches))]
-    mine = None if held is None else noise.drawn(p.noise, steps, held.uniform)
-    put_in = await noise.put_in(seat, p.noise, steps, mine)
+    mine = None if held is None else p.noise.draw(steps, held.uniform)
+    put_in = await p.noise.put_in(seat, steps, mine)
     return [put_in[number] for number in range(len(steps))]
 
 
@@ -245,7 +248,7 @@ async def _epoch(
         rows = p.batch(model.epochs, number)
         progress.report(f"epoch {model.epochs + 1}", number, len(p.batch_rows))
         step = p.step(model.epochs, number)
-        model.state, scores = await seat.moved(step, matrix.rows(rows), labels[rows], model.state, noises[number])
+        model.state, scores = await seat.move(step, matrix.rows(rows), labels[rows], model.state, noises[number])
         coarse.append(scores)
     model.epochs += 1
     go_on = await _judge(seat, p, matrix, labels, model, coarse)
@@ -265,8 +268,8 @@ async def _judge(
         ScoresOutOfRange: a score, or a weight, of this epoch was not.
     """
     if p.noise is not None:
-        await seat.checked()
-        return await seat.agreed(model.epochs < p.epochs)
+        await seat.check()
+        return await seat.agree(model.epochs < p.epochs)
     bits = p.scales.waves.score
     w = await seat.weights("range", model.state)
     large = await divide(seat, "weights in coarse units", w, WEIGHT_BITS + COARSE_WEIGHT_BITS)
@@ -279,11 +282,11 @@ async def _judge(
         ends = await _ends(seat, p, model, loss, least)
     units, coefficients = ranges.units_below(p.waves), seat.coefficients
     outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
-    told = await seat.revealed(outside if ends is None else joined([outside, ends]))
+    told = await seat.reveal(outside if ends is None else joined([outside, ends]))
     if told[0]:
         raise ScoresOutOfRange(epoch=model.epochs)
     stops = len(told) > 1 and bool(told[1])
-    return await seat.agreed(model.epochs < p.epochs and not stops)
+    return await seat.agree(model.epochs < p.epochs and not stops)
 
 
 async def _validation_loss(seat: Seat, p: FalconParameters, z: Share, labels: Labels) -> Share:
@@ -348,11 +351,11 @@ async def _opened(
     opens = len(owned)
     if p.test_rows:
         owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))
-    progress.before_opening()
+    await progress.before_opening()
     if owned:
-        mine = await seat.revealed_to_owners("weights", owned)
+        mine = await seat.reveal_to_owners("weights", owned)
     else:
-        await seat.checked()
+        await seat.check()
         mine = {}
     place = next((number for number in mine if number < opens), None)
     weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
@@ -379,7 +382,7 @@ async def _figures(
         else:
             piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
             counts = piece if counts is None else counts + piece
-        await seat.checked()
+        await seat.check()
     progress.report("evaluate", len(starts), len(starts) + 1)
     if errors is not None:
         return await divide(seat, "errors", errors, _loss_shift(p))

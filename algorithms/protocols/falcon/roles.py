@@ -10,11 +10,10 @@ from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.paillier.key_checks import check_public_key
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.threshold import KeyShare, deal
-from blindfit.algorithms.protocols.falcon import program
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales
 from blindfit.algorithms.protocols.falcon.messages import DealtKeyShare, DealtSeed
 from blindfit.algorithms.protocols.falcon.parameters import FalconParameters
-from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, Trained
+from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, Trained, begin_model, run_program
 from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
 from blindfit.algorithms.protocols.falcon.threshold_seats import ThresholdDataSeat, ThresholdDealerSeat
 from blindfit.algorithms.randomness import UniformInt, system_uniform
@@ -120,7 +119,7 @@ async def run_data_party(
         if key_share is None:
             raise LocalProtocolError("encrypted weights take a share of their key")
         encrypted = ThresholdDataSeat(me, parameters, key_share, seed, run, channel, uniform)
-        trained = await program.run(encrypted, parameters, held, told, model, is_done=is_done)
+        trained = await run_program(encrypted, parameters, held, told, model, is_done=is_done)
         encrypted.require_all_used()
         return replace(trained, rounds=encrypted.all_rounds)
     seat = DataSeat(
@@ -134,7 +133,7 @@ async def run_data_party(
         uniform=uniform,
         check_begun=told.check_begun,
     )
-    trained = await program.run(seat, parameters, held, told, model, is_done=is_done)
+    trained = await run_program(seat, parameters, held, told, model, is_done=is_done)
     seat.require_all_used()
     return replace(trained, rounds=seat.rounds)
 
@@ -159,8 +158,8 @@ async def run_key_node(
         seat = DealerSeat(seeds, parameters.data_parties[0], run, channel, macs=parameters.macs)
     else:
         seat = ThresholdDealerSeat(parameters, seeds, run, channel)
-    model = program.new_model(parameters, seat)
+    model = begin_model(parameters, seat)
     model.epochs = epochs
-    trained = await program.run(seat, parameters, None, progress or Progress(), model, is_done=is_done)
+    trained = await run_program(seat, parameters, None, progress or Progress(), model, is_done=is_done)
     await seat.flush()
     return trained

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -52,13 +53,13 @@ class Seat(Party, Protocol):
         ...
 
     async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share:
-        """What one party alone knows."""
+        """Return a share of what only one party knows."""
         ...
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
-        """As `descent.move`."""
+        """Take one step of descent, as `descent.move`."""
         ...
 
     async def weights(self, name: str, state: ModelState, /) -> Share:
@@ -81,24 +82,24 @@ class Seat(Party, Protocol):
         """X w."""
         ...
 
-    async def checked(self) -> None:
-        """That all that was opened since the last check is right.
+    async def check(self) -> None:
+        """Check all that was opened since the last check.
 
         Raises:
             MacCheckFailed, MalformedMessage: it is not.
         """
         ...
 
-    async def revealed(self, share: Share) -> Elements:
-        """To all data parties, after a check of all before it; the dealer goes on as if it were zeros."""
+    async def reveal(self, share: Share) -> Elements:
+        """Open a share to all data parties, after a check of all before it. The dealer goes on as if it were zeros."""
         ...
 
-    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        """Several arrays, each to its owner's place; what this seat owns, after a check of all of them."""
+    async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        """Open each array to its owner's place, with a check of all. Return what this seat owns."""
         ...
 
-    async def agreed(self, go_on: bool, /) -> bool:
-        """The data parties know it; the first tells the dealer."""
+    async def agree(self, go_on: bool, /) -> bool:
+        """Return whether to go on. The data parties know it, and the first of them tells the dealer."""
         ...
 
 
@@ -120,8 +121,8 @@ def zeros(shape: Shape) -> Share:
     return Share(np.zeros(shape, dtype=np.uint64), None)
 
 
-class _WeightsInShares:
-    """What a model is where all of it is in shares."""
+class _EverySeat:
+    """What all seats do alike. A model is in shares, unless a seat says otherwise."""
 
     holder: Holder
 
@@ -138,6 +139,12 @@ class _WeightsInShares:
     async def scores(self: Party, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
         return await scoring.scores(self, name, rows, in_shares(state).weights)
 
+    async def reveal(self: Seat, share: Share) -> Elements:
+        await self.check()
+        (value,) = await self.open_(share)
+        await self.check()
+        return value
+
 
 class _Names:
     """Each item's own name: its run, which no other has, and its number therein (MATH 4.5)."""
@@ -153,7 +160,7 @@ class _Names:
 # --- a data party ---------------------------------------------------------------------------------------------------
 
 
-class DataSeat(_WeightsInShares):
+class DataSeat(_EverySeat):
     """
     Args:
         parties: the data parties; the first gets the corrections.
@@ -185,7 +192,7 @@ class DataSeat(_WeightsInShares):
         self.rounds = 0
         self.holder: Holder = self._expander.holder
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
+    async def take_dealt(self, item: Item) -> dict[str, Share]:
         return await self._shares(self._names.named(item))
 
     async def _shares(self, item: Item) -> dict[str, Share]:
@@ -211,7 +218,7 @@ class DataSeat(_WeightsInShares):
         if self._dealt:
             raise MalformedMessage(culprit=self._key_node, field="values", reason="is not asked for", step="Correction")
 
-    async def opened(self, *shares: Share) -> list[Elements]:
+    async def open_(self, *shares: Share) -> list[Elements]:
         mine = joined([share.reshaped(math.prod(share.shape)) for share in shares])
         told = await told_by_all(OpenedShares(mine.value), self._others, OpenedShares, self._channel)
         for other, message in told.items():
@@ -226,7 +233,7 @@ class DataSeat(_WeightsInShares):
         ends = np.cumsum([share.value.size for share in shares])
         parts = np.split(whole, ends[:-1])
         if len(self._opened) > MOST_UNCHECKED:
-            await self.checked()
+            await self.check()
         return [part.reshape(share.shape) for part, share in zip(parts, shares, strict=True)]
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None) -> SecretMatrix:
@@ -272,14 +279,14 @@ class DataSeat(_WeightsInShares):
             pieces.append(piece)
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint64)
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, noise: Share | None = None
     ) -> tuple[ModelState, Share]:
         if not isinstance(batch, MaskedMatrix):
             raise LocalProtocolError("a data party has its side of the matrix")
         return await descent.move(self, step, batch, labels, in_shares(state), noise)
 
-    async def checked(self) -> None:
+    async def check(self) -> None:
         if not self._macs:
             return
         self._checks += 1
@@ -296,25 +303,19 @@ class DataSeat(_WeightsInShares):
             self._check_begun,
         )
 
-    async def revealed(self, share: Share) -> Elements:
-        await self.checked()
-        (value,) = await self.opened(share)
-        await self.checked()
-        return value
-
-    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        await self.checked()
+    async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        await self.check()
         items = [self._names.named(_hiding_item(name, owner, share.shape)) for owner, share in owned]
         hidden = [share + (await self._shares(item))["u"] for (_, share), item in zip(owned, items, strict=True)]
-        opened = await self.opened(*hidden)
-        await self.checked()
+        opened = await self.open_(*hidden)
+        await self.check()
         return {
             number: f.subtract(value, self._expander.known(item, "u"))
             for number, ((owner, _), item, value) in enumerate(zip(owned, items, opened, strict=True))
             if owner == self.place
         }
 
-    async def agreed(self, go_on: bool) -> bool:
+    async def agree(self, go_on: bool) -> bool:
         if self.place == 0:
             await self._channel.send(self._key_node, GoesOn(int(go_on)))
         return go_on
@@ -327,42 +328,36 @@ def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
 # --- the dealer -------------------------------------------------------------------------------------------------------
 
 
-class BlindSeat(_WeightsInShares):
+class BlindSeat(_EverySeat, ABC):
     """A seat without data: what it has of every share and every opened value is zeros."""
 
     def __init__(self, run: str) -> None:
         self.coefficients, self.holder = coefficients_of(run), Holder(first=False, mac_key_share=None)
 
+    @abstractmethod
     async def deal(self, item: Item) -> None:
-        """What it does with an item that the program asks for."""
-        raise NotImplementedError
+        """Do what is due for an item that the program asks for."""
 
-    async def dealt(self, item: Item) -> dict[str, Share]:
+    async def take_dealt(self, item: Item) -> dict[str, Share]:
         await self.deal(item)
         return {name: zeros(shape) for name, shape in item.shapes.items()}
 
-    async def opened(self, *shares: Share) -> list[Elements]:
+    async def open_(self, *shares: Share) -> list[Elements]:
         return [np.zeros(share.shape, dtype=np.uint64) for share in shares]
 
     async def put_in(self, name: str, owner: int, shape: Shape, _mine: Elements | None, /) -> Share:
         await self.deal(products.mask_item(name, owner, shape))
         return zeros(shape)
 
-    async def checked(self) -> None:
+    async def check(self) -> None:
         """Nothing is opened here."""
 
-    async def revealed(self, share: Share) -> Elements:
-        await self.checked()
-        (value,) = await self.opened(share)
-        await self.checked()
-        return value
-
-    async def revealed_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
-        await self.checked()
+    async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
+        await self.check()
         for owner, share in owned:
             await self.deal(_hiding_item(name, owner, share.shape))
-        await self.opened(*(share for _, share in owned))
-        await self.checked()
+        await self.open_(*(share for _, share in owned))
+        await self.check()
         return {}
 
 
@@ -394,7 +389,7 @@ class DealerSeat(BlindSeat):
         items = [products.mask_item("features", place, (rows, width)) for place, width in enumerate(widths)]
         return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, _labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         for item in Items.of(step, batch.dealer_mask).all:
@@ -404,7 +399,7 @@ class DealerSeat(BlindSeat):
         await self.flush()
         return state, zeros((step.rows,))
 
-    async def agreed(self, _go_on: bool, /) -> bool:
+    async def agree(self, _go_on: bool, /) -> bool:
         await self.flush()
         said = (await self._channel.receive(self._first, GoesOn)).go_on
         if said not in (0, 1):

@@ -85,7 +85,7 @@ class ThresholdDataSeat(DataSeat):
     def beginning(self, _columns: int, /) -> ModelState:
         return self._block.beginning()
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         rows, encrypted = own_rows(batch), of_ciphertexts(state)
@@ -93,7 +93,7 @@ class ThresholdDataSeat(DataSeat):
         z = await self._scores(rows, encrypted, offered)
         v, coarse = await residuals(self, self._scales, step, z, labels)
         v_enc = await self._encrypted(v, offered, self._scales.residual_bits)
-        return self._block.moved(step, rows, v_enc, encrypted), coarse
+        return self._block.move(step, rows, v_enc, encrypted), coarse
 
     async def scores(self, _name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
         return await self._scores(own_rows(rows), of_ciphertexts(state))
@@ -118,7 +118,7 @@ class ThresholdDataSeat(DataSeat):
         return EncryptedState(every[self._owned])
 
     async def _encrypted(self, v: Share, offered: Offered, frac_bits: int) -> EncryptedVector[Ciphertext]:
-        (opened,) = await self.opened(hidden(v, offered))
+        (opened,) = await self.open_(hidden(v, offered))
         return without_masks(opened, offered, frac_bits)
 
 
@@ -142,7 +142,7 @@ class ThresholdDealerSeat(BlindWeights, DealerSeat):
         super().__init__(seeds, p.data_parties[0], run, channel, macs=False)
         self._scales = EncryptedScales(p)
 
-    async def moved(
+    async def move(
         self, step: Step, batch: SecretMatrix, labels: Labels, state: ModelState, _noise: Share | None = None, /
     ) -> tuple[ModelState, Share]:
         _, coarse = await residuals(self, self._scales, step, zeros((len(batch),)), labels)

@@ -32,22 +32,17 @@ Learns: the server, the ids; consumers, the noisy labels, the fitted mechanism w
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms import fixed_point
-from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, RangeError
-from blindfit.algorithms.messages import Channel, Integer, IntegerTensor, Octets, Real, Text, Texts, parameters_digest
-from blindfit.algorithms.privacy.accountant import composed_epsilon
+from blindfit.algorithms.messages import Channel, parameters_digest
 from blindfit.algorithms.privacy.events import ReleaseEvent
-from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
 from blindfit.algorithms.privacy.label_mechanisms import (
     FittedMechanism,
     LabelMechanism,
@@ -59,17 +54,22 @@ from blindfit.algorithms.privacy.label_mechanisms import (
 )
 from blindfit.algorithms.privacy.label_mechanisms.intervals import IntervalMechanism
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
+from blindfit.algorithms.protocols.label_dp.messages import (
+    FittedRelease,
+    LabelIds,
+    LabelIdsEnd,
+    LabelsOpen,
+    LabelsOpened,
+    NoisyLabels,
+)
+from blindfit.algorithms.protocols.label_dp.request import _release_parameters, step_2_check, step_2_cost, step_2_event
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
-from blindfit.algorithms.protocols.walr import MAX_REQUEST_ID_CHARS, ConsumerRows, ContentDigest, WeightRows
+from blindfit.algorithms.protocols.walr import ConsumerRows, ContentDigest, WeightRows
 from blindfit.algorithms.randomness import UniformInt
 
 LABELS_A_MESSAGE = 2**16  # of at most ten bytes each
 MAX_IDS_A_MESSAGE = 2**20
-MAX_RELEASE_CHARS = 64
-MOST_ROWS_PER_PERSON = 2**16
 MOST_OUTPUT_STEPS = 2**53  # of a mechanism without bounds; larger integers are no reals of the grid
-DIGEST = DigestFormat()
-"""How fields of a request are written in its digest and in its name; those of a mechanism begin with "settings."."""
 WITHHELD = int(np.iinfo(np.int64).min)
 """What is remembered of a row whose label is not released."""
 
@@ -80,66 +80,6 @@ R = TypeVar("R")
 
 
 # --- messages ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LabelsOpen:
-    protocol_version: Text
-    request_id: Text
-    dataset: Text
-    snapshot: Text
-    n_rows: Integer
-    max_rows_per_person: Integer  # 0: the unit is a row
-    release: Text  # another name asks for another draw, and is charged
-    settings: MechanismSettings  # epsilon and delta are those of one row
-    content_sha256: Octets
-    receipt: Octets  # empty: the consumer has none of this server
-    receipt_signature: Octets
-    session: Text = ""
-
-    @property
-    def rows_per_unit(self) -> int:
-        return max(1, self.max_rows_per_person)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelsOpened:
-    made_before: Integer  # 1: the release is remembered, and costs nothing
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LabelIds:
-    ids: Texts
-
-
-@dataclass(frozen=True, slots=True)
-class LabelIdsEnd:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class FittedRelease:
-    """The same for every request of one release; all of it is public."""
-
-    parameters: Text  # JSON: LabelMechanism.parameters()
-    epsilon: Real  # of one unit, the prior's part included
-    delta: Real
-    epsilon_prior: Real  # of one row
-    prior_mechanism: Text  # empty: no prior was estimated
-    share_outside: Real | None  # of the labels, as the prior has them: outside the interval to which they are clipped
-    event: Text
-    unit: Text
-    neighbours: Text
-    receipt: Octets
-    receipt_signature: Octets
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class NoisyLabels:
-    """Of the next rows."""
-
-    steps: IntegerTensor  # on the mechanism's grid; 0 where withheld
-    withheld: Octets  # a bit a row, the first in the highest bit; empty: none is
 
 
 TABLE = Table(
@@ -262,103 +202,6 @@ class Support:
 
 
 # --- steps of the measurement server ---------------------------------------------------------------
-
-
-def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
-    """Raises:
-    MalformedMessage: names the field that no server could serve.
-    """
-
-    def require(condition: bool, name: str, reason: str) -> None:
-        if not condition:
-            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step="LabelsOpen")
-
-    settings = request.settings
-    require(
-        request.protocol_version == PROTOCOL_VERSION,
-        "protocol_version",
-        f"this server speaks version {PROTOCOL_VERSION}",
-    )
-    require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
-    require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
-    require(0 <= request.max_rows_per_person <= MOST_ROWS_PER_PERSON, "max_rows_per_person", "is out of range")
-    require(0 < len(request.release) <= MAX_RELEASE_CHARS, "release", f"is not 1 to {MAX_RELEASE_CHARS} characters")
-    require(request.release.isprintable(), "release", "is not printable")
-    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
-    try:
-        steps = gaussian_steps(settings)
-    except (BlindfitError, ValueError, OverflowError, ZeroDivisionError):
-        raise MalformedMessage(culprit=consumer, field="delta", reason="is out of range", step="LabelsOpen") from None
-    if steps is not None:
-        enough = math.ceil(settings.grid.cells * LEAST_STD_STEPS / steps)
-        reason = f"the noise would be smaller than {LEAST_STD_STEPS} grid steps: take {enough} cells or more"
-        require(steps >= LEAST_STD_STEPS, "cells", reason)
-
-
-def gaussian_steps(settings: MechanismSettings) -> float | None:
-    """The noise of the gaussian mechanism in grid steps, at least; None for the others."""
-    if settings.name != "gaussian":
-        return None
-    return analytic_noise_multiplier(settings.epsilon, settings.delta) * settings.grid.cells
-
-
-def step_2_event(request: LabelsOpen, *, neighbours: str) -> ReleaseEvent:
-    """What the whole release costs: one row's label, or those of a person's rows one after the other."""
-    settings, rows = request.settings, request.rows_per_unit
-    if settings.name == "gaussian":
-        # Of the claim: the noise that keeps it on the integers is a little wider.
-        multiplier = analytic_noise_multiplier(settings.epsilon, settings.delta) / rows**0.5
-        return ReleaseEvent("gaussian", multiplier, neighbours)
-    return ReleaseEvent.pure(rows * settings.epsilon, neighbours)
-
-
-def step_2_cost(request: LabelsOpen, event: ReleaseEvent) -> tuple[float, float]:
-    """Epsilon and delta of one unit."""
-    if event.mechanism == "pure":
-        return request.rows_per_unit * request.settings.epsilon, 0.0
-    return composed_epsilon([event], request.settings.delta), request.settings.delta
-
-
-def release_digest(request: LabelsOpen) -> bytes:
-    """Of all that one fit, one draw and one charge stand for: not of the rows, nor of who asks."""
-    return parameters_digest(
-        _release_parameters(
-            request.dataset, request.snapshot, request.max_rows_per_person, request.release, request.settings
-        )
-    )
-
-
-def request_digest(request: LabelsOpen) -> bytes:
-    """One request id stands for one such digest."""
-    return parameters_digest({"release": release_digest(request).hex(), "rows": request.content_sha256.hex()})
-
-
-def _release_parameters(
-    dataset: str, snapshot: str, max_rows_per_person: int, release: str, settings: MechanismSettings
-) -> dict[str, Any]:
-    chosen = {f"settings.{name}": value for name, value in settings_parameters(settings).items()}
-    asked = {
-        "dataset": dataset,
-        "snapshot": snapshot,
-        "max_rows_per_person": max_rows_per_person,
-        "release": release,
-        **chosen,
-    }
-    return DIGEST.fields(asked)
-
-
-def settings_parameters(settings: MechanismSettings) -> dict[str, Any]:
-    """What is set, flat and typed: two settings that mean the same have the same."""
-    settings = settings.in_full
-    chosen = {name: getattr(settings, name) for name in asdict(settings) if name not in ("grid", "prior")}
-    reals = {n: float(v) for n, v in chosen.items() if isinstance(v, int | float) and n != "output_cells"}
-    parameters = {name: value for name, value in (chosen | reals).items() if value is not None}
-    grid = settings.grid
-    parameters |= {"lo": float(grid.lo), "hi": float(grid.hi), "cells": int(grid.cells)}
-    if settings.prior is not None:
-        for name, values in (("edges", settings.prior.edges), ("masses", settings.prior.masses)):
-            parameters[f"prior_{name}"] = tuple(float(value).hex() for value in values)
-    return parameters
 
 
 @dataclass(repr=False)

@@ -35,7 +35,7 @@ class HeldRows:
     kept: KeptShares
 
 
-async def run(
+async def run_program(
     seat: Seat,
     p: ScoringParameters,
     held: HeldRows | None,
@@ -59,7 +59,7 @@ async def run(
         scores.append(await _scored(seat, p, block, weights))
         report(rows.stop)
     before_scores()
-    revealed = await seat.revealed_to_owners("scores", [(ACTIVE, joined(scores))])
+    revealed = await seat.reveal_to_owners("scores", [(ACTIVE, joined(scores))])
     return f.integers(revealed[0]) if revealed else None
 
 

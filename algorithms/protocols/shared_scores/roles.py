@@ -11,10 +11,9 @@ from blindfit.algorithms.errors import MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.falcon.roles import deal_seeds, receive_seed
 from blindfit.algorithms.protocols.falcon.seats import DataSeat, DealerSeat
-from blindfit.algorithms.protocols.shared_scores import program
 from blindfit.algorithms.protocols.shared_scores.messages import ModelTold
 from blindfit.algorithms.protocols.shared_scores.parameters import ScoringParameters
-from blindfit.algorithms.protocols.shared_scores.program import HeldRows
+from blindfit.algorithms.protocols.shared_scores.program import HeldRows, run_program
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing.prg import Seed
 
@@ -59,7 +58,7 @@ async def run_data_party(
     before_scores: Callable[[], None] = lambda: None,
     uniform: UniformInt = system_uniform,
 ) -> npt.NDArray[np.int64] | None:
-    """Steps 1 and 3 to 6, as `program.run`.
+    """Steps 1 and 3 to 6, as `run_program`.
 
     Args:
         run: the session's name.
@@ -71,7 +70,7 @@ async def run_data_party(
     seed = await receive_seed(parameters.key_node, channel)
     names, key_node = parameters.data_parties, parameters.key_node
     seat = DataSeat(me, names, key_node, seed, run, channel, macs=parameters.macs, uniform=uniform)
-    scores = await program.run(seat, parameters, held, report, before_scores)
+    scores = await run_program(seat, parameters, held, report, before_scores)
     seat.require_all_used()
     return scores
 
@@ -93,5 +92,5 @@ async def run_key_node(
     seeds = seeds or [Seed.random() for _ in parameters.data_parties]
     await deal_seeds(seeds, parameters.data_parties, channel)
     seat = DealerSeat(seeds, parameters.data_parties[0], run, channel, macs=parameters.macs)
-    await program.run(seat, parameters, None, report)
+    await run_program(seat, parameters, None, report)
     await seat.flush()

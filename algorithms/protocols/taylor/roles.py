@@ -62,7 +62,7 @@ from blindfit.algorithms.protocols.taylor.steps import (
     step_4_answer,
     step_5_gradient,
 )
-from blindfit.algorithms.statistics.vertical.grid import LABEL_TERM_BOUND
+from blindfit.algorithms.statistics.vertical.grid import LABEL_TERM_BOUND, Grid
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
 
 R = TypeVar("R")
@@ -126,6 +126,29 @@ async def run_data_party(
     if parameters.calibrate:
         await link.calibrate(plan.validation, mu_enc)
     return epochs
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """What the data parties add up along the chain, together with the scores.
+
+    Attributes:
+        length: how many sums there are.
+        start, add: the steps of the first party and of those after it.
+        partial, whole: the messages to the next party, and from the last one to the key node.
+        sums_of: the sums in a `partial`.
+    """
+
+    length: int
+    start: Callable[[DataSeat, Rows, Grid], tuple[Encrypted, Encrypted]]
+    add: Callable[[DataSeat, Rows, Grid, Encrypted, Encrypted, Encrypted], Encrypted]
+    partial: type[Any]
+    whole: type[Any]
+    sums_of: Callable[[Any], CiphertextVector]
+
+
+LOSS = _Passed(1, step_6_start, step_6_loss, PartialLoss, HoldOutLoss, lambda message: message.loss)
+CALIBRATION = _Passed(SUMS, step_8_start, step_8_sums, PartialSums, CalibrationSums, lambda message: message.sums)
 
 
 @dataclass(slots=True)
@@ -228,54 +251,38 @@ class _Chain:
 
     async def verdict(self, rows: Rows, mu_enc: Encrypted | None) -> bool:
         """Steps 6 and 7."""
-        await self._pass_loss(rows, mu_enc)
+        await self._pass_on(LOSS, rows, mu_enc)
         verdict = await self.channel.receive(self.parameters.key_node, Verdict)
         if verdict.go_on not in (0, 1):
             culprit = self.parameters.key_node
             raise MalformedMessage(culprit=culprit, field="go_on", reason="is not 0 or 1", step="Verdict")
         return bool(verdict.go_on)
 
-    async def _pass_loss(self, rows: Rows, mu_enc: Encrypted | None) -> None:
-        grid = self.parameters.grid
-        if self._is_active or mu_enc is None:
-            scores, loss = await self._run(lambda: step_6_start(self.seat, rows, grid))
-            await self.channel.send(self.parameters.after(self._me), PartialLoss(scores.ciphertext, loss.ciphertext))
-            return
-        sender = self.parameters.before(self._me)
-        message = await self.channel.receive(sender, PartialLoss)
-        before = self._scores_before(message.scores, len(rows), sender)
-        so_far = self._received(message.loss, 1, grid.loss_bits, grid.loss_bound(len(rows)), sender)
-        loss = await self._run(lambda: step_6_loss(self.seat, rows, grid, before, so_far, mu_enc))
-        if self._is_last:
-            await self.channel.send(self.parameters.key_node, HoldOutLoss(loss.ciphertext))
-            return
-        scores = await self._run(lambda: step_6_scores(self.seat, rows, grid, before))
-        await self.channel.send(self.parameters.after(self._me), PartialLoss(scores.ciphertext, loss.ciphertext))
-
     async def calibrate(self, rows: Rows, mu_enc: Encrypted | None) -> None:
         """Steps 8 and 9; the active party's seat has what they end in."""
         key_node = self.parameters.key_node
-        await self._pass_sums(rows, mu_enc)
+        await self._pass_on(CALIBRATION, rows, mu_enc)
         if self._is_active:
             told = await self.channel.receive(key_node, Calibration)
             self.seat.platt = step_9_calibration(self.seat, told, key_node)
 
-    async def _pass_sums(self, rows: Rows, mu_enc: Encrypted | None) -> None:
+    async def _pass_on(self, passed: _Passed, rows: Rows, mu_enc: Encrypted | None) -> None:
         grid = self.parameters.grid
         if self._is_active or mu_enc is None:
-            scores, sums = await self._run(lambda: step_8_start(self.seat, rows, grid))
-            await self.channel.send(self.parameters.after(self._me), PartialSums(scores.ciphertext, sums.ciphertext))
+            scores, sums = await self._run(lambda: passed.start(self.seat, rows, grid))
+            await self.channel.send(self.parameters.after(self._me), passed.partial(scores.ciphertext, sums.ciphertext))
             return
         sender = self.parameters.before(self._me)
-        message = await self.channel.receive(sender, PartialSums)
+        message = await self.channel.receive(sender, passed.partial)
         before = self._scores_before(message.scores, len(rows), sender)
-        so_far = self._received(message.sums, SUMS, grid.loss_bits, grid.loss_bound(len(rows)), sender)
-        sums = await self._run(lambda: step_8_sums(self.seat, rows, grid, before, so_far, mu_enc))
+        bound = grid.loss_bound(len(rows))
+        so_far = self._received(passed.sums_of(message), passed.length, grid.loss_bits, bound, sender)
+        sums = await self._run(lambda: passed.add(self.seat, rows, grid, before, so_far, mu_enc))
         if self._is_last:
-            await self.channel.send(self.parameters.key_node, CalibrationSums(sums.ciphertext))
+            await self.channel.send(self.parameters.key_node, passed.whole(sums.ciphertext))
             return
         scores = await self._run(lambda: step_6_scores(self.seat, rows, grid, before))
-        await self.channel.send(self.parameters.after(self._me), PartialSums(scores.ciphertext, sums.ciphertext))
+        await self.channel.send(self.parameters.after(self._me), passed.partial(scores.ciphertext, sums.ciphertext))
 
     def _scores_before(self, scores: CiphertextVector, rows: int, sender: str) -> Encrypted:
         """Of the parties before this one in the chain."""

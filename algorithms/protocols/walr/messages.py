@@ -7,12 +7,27 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.messages import Integer, IntegerTensor, NarrowTensor, Octets, Real, Text, Texts
-from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
+from blindfit.algorithms.messages import (
+    Integer,
+    IntegerTensor,
+    NarrowTensor,
+    Octets,
+    Real,
+    RealTensor,
+    ShareVector,
+    Text,
+    Texts,
+)
+from blindfit.algorithms.protocols.table import (
+    ACTIVE,
+    CHUNKS,
+    MEASUREMENT,
+    ONCE,
+    Arrow,
+    Table,
+)
 
 BATCH_BYTES = 2**21  # of one message, half of what gRPC lets through: two sides work side by side, and a server that
-
-
 # maps its index piece by piece goes through it once for each message
 BATCH_ROWS = 16384
 MAX_BATCH_ROWS = 2**20  # with fixed_point.MAX_NORM_BOUND, the sum of a batch is exact in float64
@@ -120,3 +135,68 @@ TABLE = Table(
     Arrow("5", MEASUREMENT, ACTIVE, NoisySum, ONCE, "the noisy sum"),
     Arrow("5", MEASUREMENT, ACTIVE, RowsKept, CHUNKS, "which rows counted", "rows that did not count"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockColumns:
+    n_columns: Integer
+    norm_bound: Real  # of its standardised rows, as `step_1_bound` rounds it
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGrid:
+    frac_bits: Integer
+    norm_bound: Integer  # grid steps, of this block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockContent:
+    content_sha256: Octets
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWanted:
+    send_rows: Integer  # 0: they were summed and fitted before
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOpen:
+    n_rows: Integer
+    norm_bound: Integer  # grid steps: this and the hash are what the active party was told
+    content_sha256: Octets
+    content_salt: Octets
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BlockFit:
+    weights: RealTensor  # (columns of the block,), of what was sent
+    rows_kept: Integer
+    solver: Text
+    iterations: Integer
+    converged: Integer
+    gradient_norm: Real  # rounded up to a power of two
+    l2: Real
+    feasible: Integer  # 1: yes, 0: no, -1: neither was proved
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    n_rows: Integer
+    n_columns: Integer
+    norm_bound: Integer  # grid steps
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MaskedRows:
+    ids: Texts
+    values: ShareVector  # for each id its numbers, less masks that the sender knows
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Challenge:
+    seed: Octets  # of the signs
+
+
+@dataclass(frozen=True, slots=True)
+class MasksUsed:
+    """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""

@@ -45,11 +45,6 @@ from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, Malforme
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import (
     Channel,
-    Integer,
-    Octets,
-    Real,
-    RealTensor,
-    Text,
     canonical_json,
     parameters_digest,
 )
@@ -59,6 +54,12 @@ from blindfit.algorithms.protocols.walr.messages import (
     MAX_BATCH_ROWS,
     AggregateOpen,
     Bits,
+    BlockColumns,
+    BlockContent,
+    BlockFit,
+    BlockGrid,
+    BlockOpen,
+    BlockWanted,
     NoisySum,
     RowsEnd,
     WeightRows,
@@ -79,48 +80,6 @@ Floats = npt.NDArray[np.float64]
 
 
 # --- messages ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BlockColumns:
-    n_columns: Integer
-    norm_bound: Real  # of its standardised rows, as `step_1_bound` rounds it
-
-
-@dataclass(frozen=True, slots=True)
-class BlockGrid:
-    frac_bits: Integer
-    norm_bound: Integer  # grid steps, of this block
-
-
-@dataclass(frozen=True, slots=True)
-class BlockContent:
-    content_sha256: Octets
-
-
-@dataclass(frozen=True, slots=True)
-class BlockWanted:
-    send_rows: Integer  # 0: they were summed and fitted before
-
-
-@dataclass(frozen=True, slots=True)
-class BlockOpen:
-    n_rows: Integer
-    norm_bound: Integer  # grid steps: this and the hash are what the active party was told
-    content_sha256: Octets
-    content_salt: Octets
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class BlockFit:
-    weights: RealTensor  # (columns of the block,), of what was sent
-    rows_kept: Integer
-    solver: Text
-    iterations: Integer
-    converged: Integer
-    gradient_norm: Real  # rounded up to a power of two
-    l2: Real
-    feasible: Integer  # 1: yes, 0: no, -1: neither was proved
 
 
 _NEW = "rows that were not fitted before"

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import MAX_COLUMNS, MAX_NORM_BOUND, MAX_ROWS, IntegerRows
-from blindfit.algorithms.messages import Channel, Integer, Octets, ShareVector, Texts, parameters_digest
+from blindfit.algorithms.messages import Channel, parameters_digest
 from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
 from blindfit.algorithms.protocols.falcon.messages import (
     CheckCommitment,
@@ -52,7 +52,7 @@ from blindfit.algorithms.protocols.falcon.messages import (
     ResidueCommitment,
 )
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, KEY, MEASUREMENT, ONCE, ROUNDS, Arrow, Table
-from blindfit.algorithms.protocols.walr.messages import AggregateOpen
+from blindfit.algorithms.protocols.walr.messages import AggregateOpen, Challenge, Dimensions, MaskedRows, MasksUsed
 from blindfit.algorithms.protocols.walr.request import ConsumerRows
 from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_ids
 from blindfit.algorithms.protocols.walr.two_servers import ShareTally
@@ -70,29 +70,6 @@ PIECE = 2**18  # elements of one message: 2 MiB
 
 
 # --- messages ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Dimensions:
-    n_rows: Integer
-    n_columns: Integer
-    norm_bound: Integer  # grid steps
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class MaskedRows:
-    ids: Texts
-    values: ShareVector  # for each id its numbers, less masks that the sender knows
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Challenge:
-    seed: Octets  # of the signs
-
-
-@dataclass(frozen=True, slots=True)
-class MasksUsed:
-    """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""
 
 
 _BOTH = (MEASUREMENT, MEASUREMENT)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.llvm import INTEGER, POINTER, binding, compile_functions
 from blindfit.algorithms.sharing.field.elements import Elements, Kernel, P
 
 TERMS = 32  # of a sum before it is folded; what was folded before counts for less than one
@@ -45,33 +46,14 @@ class MachineCode:
 @cache
 def machine_code() -> MachineCode | None:
     """None where llvmlite is not installed, a pointer has not 64 bits, or a product is not what Python computes."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
+    if ctypes.sizeof(POINTER) != 8 or binding() is None:
         return None
-    try:
-        import llvmlite.binding as llvm
-    except ImportError:
-        return None
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-    module = llvm.parse_assembly(_CODE.replace("$TERMS", str(TERMS)))
-    module.verify()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    builder.getModulePassManager().run(module, builder)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _KEPT_ALIVE.append(engine)
-    pointer, integer = ctypes.c_void_p, ctypes.c_int64
     kinds = {
-        "products": (pointer, pointer, pointer, integer),
-        "times": (pointer, pointer, pointer, integer, integer),
-        "transposed_times": (pointer, pointer, pointer, integer, integer, pointer),
+        "products": (POINTER, POINTER, POINTER, INTEGER),
+        "times": (POINTER, POINTER, POINTER, INTEGER, INTEGER),
+        "transposed_times": (POINTER, POINTER, POINTER, INTEGER, INTEGER, POINTER),
     }
-    code = MachineCode(
-        {name: ctypes.CFUNCTYPE(None, *kind)(engine.get_function_address(name)) for name, kind in kinds.items()}
-    )
+    code = MachineCode(compile_functions(_CODE.replace("$TERMS", str(TERMS)), kinds))
     return code if is_right(code) else None
 
 
@@ -91,8 +73,6 @@ def is_right(code: Kernel) -> bool:
 def _inner(a: list[int], b: list[int]) -> int:
     return sum(x * y for x, y in zip(a, b, strict=True)) % P
 
-
-_KEPT_ALIVE: list[Any] = []
 
 _CODE = """
 define private i128 @fold(i128 %x) alwaysinline {        ; 2^61 = 1: below 2^67 + 2^61

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,12 +38,12 @@ class FittedModel:
         return statement_of(getattr(self, "privacy", {}))
 
 
-class LinearModel(FittedModel):
+class LinearModel(FittedModel, ABC):
     """A subclass says what its weights are, for standardised features."""
 
+    @abstractmethod
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Of the kept columns, and the intercept; 0 where there is none."""
-        raise NotImplementedError
+        """Return the weights of the kept columns and the intercept, which is 0 where there is none."""
 
     @property
     def coef_(self) -> Floats:
@@ -59,8 +60,8 @@ class LinearModel(FittedModel):
 class LogisticModel(LinearModel):
     """A subclass says what it makes of rows: `scores`, log odds. Where rows are clipped, those of `coef_` are not."""
 
-    def scores(self, features: Features) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def scores(self, features: Features) -> Floats: ...
 
     @property
     def classes_(self) -> NDArray[np.int64]:

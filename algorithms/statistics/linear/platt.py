@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.statistics.linear.logistic import RealRows, sigmoid
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 
 Floats = npt.NDArray[np.float64]
 LEAST_ROWS = 20  # of a fit: fewer tell a slope no better than a guess

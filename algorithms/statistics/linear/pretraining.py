@@ -22,7 +22,7 @@ from blindfit.algorithms.statistics.linear import fields, solvers
 from blindfit.algorithms.statistics.linear.logistic import Floats, RealRows, weighted_aggregate
 from blindfit.algorithms.statistics.linear.named_columns import Features, in_order, names_in, record_of
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.linear.standardised_logistic import StandardisedLogistic
 
 FORMAT = "blindfit-pretrained-1"

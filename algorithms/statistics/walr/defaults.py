@@ -21,7 +21,8 @@ from blindfit.algorithms.statistics.linear.logistic import (
     signed_sums,
     summed,
 )
-from blindfit.algorithms.statistics.linear.solvers import FitResult, SolverSettings, backtrack, fit, solve_positive
+from blindfit.algorithms.statistics.linear.solver_settings import FitResult, SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import backtrack, fit, solve_positive
 
 L2_INSIDE, STEPS_INSIDE = 1e-6, 12  # of `project_mu`: the steps suffice for scores of deviation 5
 

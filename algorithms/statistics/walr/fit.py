@@ -10,7 +10,7 @@ import numpy as np
 
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.linear.logistic import Floats, Rows
-from blindfit.algorithms.statistics.linear.solvers import FitResult, SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import FitResult, SolverSettings
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.defaults import Bounds, Feasibility
 

@@ -35,7 +35,7 @@ from blindfit.algorithms.statistics.linear.logistic import (
     softplus,
     weighted_aggregate,
 )
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr.defaults import default_l2
 from blindfit.algorithms.statistics.walr.fit import MuTreatment, treated, treatment_of
 

@@ -22,7 +22,8 @@ from benchmarks.walr.utility.task import DELTA, Arm, Floats, Option, Predict, Ta
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.statistics.linear.logistic import RealRows
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.fit import MuTreatment, treated, treatment_of
 

@@ -17,7 +17,8 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.randomness import public_generator
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, Rows, sigmoid
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant, row_norms
-from blindfit.algorithms.statistics.linear.solvers import SolverSettings, fit
+from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
+from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.walr import defaults
 
 DELTA = 1e-5

@@ -1,0 +1,328 @@
+"""The training of a data party, active or passive, station by station; `run_training` is all of it on one page.
+
+    station   what the party then has
+    Work      its session, seats, rows that are still unread, and checkpoints
+    Read      its rows, and the split and batches that all data parties have drawn together
+    Aligned   its rows in the common order, split and scaled
+    Agreed    what every party says of itself, and the parameters of the training that follow
+    Computed  weights that nobody has seen, where a system opens them at the end
+    Trained   its part of the model, and the figures of the test rows
+    Kept      model and report on its disk, and the word of every other party that it has its own
+
+A system fills in a `Method`: how its parties align, train and write. A guard stands at a station, and nothing behind
+the station happens unless the guard lets the training pass. The method lists its guards in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols import ready
+from blindfit.algorithms.protocols.ready import Ready, Stored
+from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.parties.data.source import Source
+from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.training.budget import Charged
+from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.rows import PartyRows, check_features, read_rows
+from blindfit.parties.vertical.alignment import Alignment, order_of
+from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
+from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.running import Running
+from blindfit.parties.vertical.seats import Seats
+from blindfit.parties.work.clock import Clock
+
+
+class Parameters(Protocol):
+    """What every system's public parameters have."""
+
+    @property
+    def epochs(self) -> int: ...
+
+
+J = TypeVar("J", bound=TrainingParameters)
+J_contra = TypeVar("J_contra", bound=TrainingParameters, contravariant=True)
+B = TypeVar("B")  # what a system's party has once its training has begun, such as keys
+P = TypeVar("P", bound=Parameters)
+T = TypeVar("T", bound="Trained")
+S = TypeVar("S")
+
+
+# --- stations ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Work(Generic[J]):
+    party: Party
+    session: Session[J]
+    seats: Seats
+    source: Source
+    checkpoints: Checkpoints
+    clock: Clock = field(default_factory=Clock)
+
+    @classmethod
+    def of(cls, party: Party, session: Session[J]) -> Work[J]:
+        checkpoints = Checkpoints.of(party.data_dir, session.job, session.id, party.vault)
+        return cls(party, session, Seats.of(session), session.published.source().filled(), checkpoints)
+
+    @property
+    def is_active(self) -> bool:
+        return self.seats.me == self.seats.chain[0]
+
+
+@dataclass(frozen=True, repr=False)
+class Read:
+    rows: PartyRows
+    randomness: PublicRandomness
+
+
+@dataclass(frozen=True, repr=False)
+class Aligned(Generic[B]):
+    """
+    Attributes:
+        begun: what the system's party has from the beginning of the training, also when it is resumed.
+        drawn: a name of the split and the batches.
+    """
+
+    begun: B
+    alignment: Alignment
+    prepared: Prepared
+    drawn: str
+
+
+@dataclass(frozen=True, repr=False)
+class Agreed(Aligned[B], Generic[B, P]):
+    """
+    Attributes:
+        told: what every party says of itself, this one included.
+        resumed: the last epoch that every party has kept; 0 where there is none.
+        first_epoch: where training goes on; `parameters.epochs` where it had stopped before.
+    """
+
+    told: Mapping[str, Ready]
+    parameters: P
+    resumed: int
+    first_epoch: int
+
+
+@dataclass(frozen=True, repr=False)
+class Computed(Generic[B, P]):
+    agreed: Agreed[B, P]
+
+
+@dataclass(frozen=True, repr=False)
+class Trained:
+    epochs: int
+    evaluation: dict[str, Any] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Kept:
+    report: dict[str, Any]
+
+
+# --- guards and methods -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Guard(Generic[S]):
+    """What a training must pass at a station.
+
+    Attributes:
+        station: the training goes no further than this station unless it passes.
+        protects: whose secret it protects, and from what.
+        check: raises what ends the training.
+    """
+
+    station: type[S]
+    protects: str
+    check: Callable[[S], Awaitable[None]]
+
+
+async def pass_guards(guards: Sequence[Guard[Any]], reached: object) -> None:
+    """Pass all guards that stand at a station, in their order."""
+    for guard in guards:
+        if guard.station is type(reached):
+            await guard.check(reached)
+
+
+class Method(Protocol[J_contra, B, P, T]):
+    """What a system's data party does in one session, beyond what all systems have in common."""
+
+    def __init__(self, work: Work[J_contra]) -> None: ...
+
+    @staticmethod
+    def check(party: Party, job: J_contra, me: Member, source: Source) -> None:
+        """Refuse what this system can refuse before a session starts."""
+        ...
+
+    @staticmethod
+    def choose_preparation(job: J_contra) -> Preparation:
+        """Return what the job specifies about its parties' rows."""
+        ...
+
+    @property
+    def guards(self) -> Sequence[Guard[Any]]: ...
+
+    def describe_charge(self, agreed: Agreed[B, P]) -> Charged | None:
+        """Return what this party's own budget was charged; None where it was not."""
+        ...
+
+    async def begin(self, read: Read) -> tuple[B, Alignment]:
+        """Align the rows and keep their order, or take up the order of the training that is resumed."""
+        ...
+
+    def name_checkpoints(self, begun: B, epochs: str) -> str:
+        """Return what this party tells the others of its checkpoints.
+
+        Args:
+            epochs: the epochs after which it can go on.
+        """
+        ...
+
+    def make_parameters(self, told: Mapping[str, Ready], prepared: Prepared) -> P: ...
+
+    def find_answer(self, agreed: Agreed[B, P]) -> T | None:
+        """Return the outcome of an earlier training that answers this job, if every data party still has it."""
+        ...
+
+    async def train(self, agreed: Agreed[B, P]) -> T: ...
+
+    def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
+        """Write this party's part of the model and its report, to which the system's own figures are added first."""
+        ...
+
+
+# --- from station to station ------------------------------------------------------------------------------------------
+
+
+async def run_training(method: Method[J, B, P, T], work: Work[J]) -> Kept:
+    await pass_guards(method.guards, work)
+    read = await read_own_rows(work)
+    aligned = await align(method, work, read)
+    await pass_guards(method.guards, aligned)
+    agreed = await agree(method, work, aligned)
+    trained = method.find_answer(agreed)
+    if trained is None:
+        await pass_guards(method.guards, agreed)
+        trained = await method.train(agreed)
+    return await keep(method, work, agreed, trained)
+
+
+async def read_own_rows(work: Work[J]) -> Read:
+    session = work.session
+    rows = await asyncio.to_thread(read_rows, work.source, labels=work.is_active, report=session.report)
+    randomness = await drawn_together(work.party, session, work.seats.chain)
+    work.party.noted(work.checkpoints.directory, session.id)
+    work.clock.lap("read_s")
+    return Read(rows, randomness)
+
+
+async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligned[B]:
+    begun, alignment = await method.begin(read)
+    work.clock.lap("align_s")
+    common, chosen = read.rows.take(alignment.positions), method.choose_preparation(work.session.job)
+    order = order_of(common, alignment, read.randomness, chosen.held_out(len(alignment.positions)))
+    dataset = work.session.me.dataset
+    prepared = await asyncio.to_thread(
+        prepare,
+        common,
+        work.source.feature_names,
+        chosen,
+        order,
+        active=work.is_active,
+        label_range=work.party.settings.datasets[dataset].label_range,
+        table=work.source.record if chosen.feature_bounds is None else work.source.record.public(),
+    )
+    tell_of_clipping(dataset, prepared)
+    return Aligned(begun, alignment, prepared, named(read.randomness))
+
+
+async def agree(method: Method[J, B, P, T], work: Work[J], aligned: Aligned[B]) -> Agreed[B, P]:
+    prepared, checkpoints = aligned.prepared, work.checkpoints
+    kept = method.name_checkpoints(aligned.begun, ",".join(map(str, checkpoints.epochs())))
+    mine = Ready(prepared.columns.shape[1], kept, aligned.drawn)
+    told = await ready.run_party(mine, work.seats.me, work.seats.others, work.session.channel)
+    parameters = method.make_parameters(told, prepared)
+    resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
+    first_epoch = checkpoints.first_epoch(resumed, parameters.epochs)
+    work.clock.lap("prepare_s")
+    return Agreed(**vars(aligned), told=told, parameters=parameters, resumed=resumed, first_epoch=first_epoch)
+
+
+async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], trained: T) -> Kept:
+    """Write what is kept, and forget what the training could be resumed from once every party has its own."""
+    work.session.channel.require_all_read(but=Stored)  # while the training could still be resumed
+    work.clock.lap("evaluate_s")
+    figures = trained.epochs, trained.evaluation, method.describe_charge(agreed)
+    report = report_of(work.session, work.source, agreed.prepared, *figures) | {"timing": work.clock.laps}
+    method.write(agreed, trained, report)
+    await ready.run_stored(trained.epochs, work.seats.others, work.session.channel)
+    work.checkpoints.remove()
+    return Kept(report)
+
+
+def is_done(agreed: Agreed[Any, Any]) -> bool:
+    """Return whether the training had stopped before it was resumed: only what follows the last epoch is left."""
+    return bool(agreed.resumed) and agreed.first_epoch == agreed.parameters.epochs
+
+
+def make_part(
+    work: Work[J], chosen: Preparation, prepared: Prepared, weights: Floats, row_bound: int | None
+) -> VerticalModelPart:
+    """Return this party's part of a model whose weights it has.
+
+    Args:
+        weights: (columns,), at the active party with the intercept last.
+        row_bound: largest norm of a row under differential privacy, in steps of the features' grid.
+    """
+    has_intercept = work.is_active and chosen.intercept
+    return VerticalModelPart(
+        party=work.seats.me,
+        role=work.session.me.role,
+        model=chosen.model,
+        data_parties=work.seats.chain,
+        standardiser=prepared.standardiser,
+        weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
+        intercept=float(weights[-1]) if has_intercept else None,
+        row_bound=row_bound,
+        label_mean=prepared.labels.mean,
+        label_scale=prepared.labels.scale,
+    )
+
+
+# --- the seat ---------------------------------------------------------------------------------------------------------
+
+
+class DataParty(Generic[J, B, P, T]):
+    """The seat of a data party in the trainings of a system."""
+
+    def __init__(self, party: Party, method: type[Method[J, B, P, T]], resume_option: str) -> None:
+        self._party, self._method, self._running = party, method, Running(party.settings.name, resume_option)
+
+    def check(self, job: J, me: Member) -> None:
+        """Refuse what can be refused before a session starts. The dataset must open, with features and due labels."""
+        source = check_features(self._party.snapshots.source(me.dataset), "a data party")
+        chosen = self._method.choose_preparation(job)
+        if me.role == "active" and source.settings.label is None:
+            raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
+        if me.role == "active" and (source.settings.label_kind == "binary") != (chosen.model == "logistic"):
+            model = f'{chosen.table}.model = "{chosen.model}"'
+            raise ConfigError(f"datasets.{me.dataset}.label_kind does not go with {model}")
+        self._method.check(self._party, job, me, source)
+        self._running.refuse_another(job.resumes)
+        refuse_unknown(self._party.data_dir, job, me.name)
+
+    async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
+        with self._running.alone(session.job.resumes or session.id):
+            work = Work.of(self._party, session)
+            return summary_of((await run_training(self._method(work), work)).report)

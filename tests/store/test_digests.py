@@ -15,6 +15,7 @@ from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.walr import AggregateOpen, statement
+from blindfit.algorithms.protocols.walr import request as walr_request
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import pretraining
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
@@ -144,7 +145,8 @@ class AggregateOpenTomorrow(AggregateOpen):
 
 @pytest.mark.parametrize("name", digests.REQUESTS)
 def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walr, "DIGEST", DigestFormat(added={"weighted": 0}))
+    for module in (walr_request, statement):
+        monkeypatch.setattr(module, "DIGEST", DigestFormat(added={"weighted": 0}))
     monkeypatch.setattr(statement, "ASKED", (*statement.ASKED, "weighted"))
     monkeypatch.setattr(statement, "_TYPE_OF", {**statement._TYPE_OF, "weighted": int})
     about = Between("meter", "bank", "people")

@@ -221,7 +221,7 @@ class DataParty:
                 restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
             )
             return Aligned(positions, mask_enc)
-        aligned = await align_rows(session, seats, source, rows, public_key, self._party.secret)
+        aligned = await align_rows(session, seats, source, rows, public_key, self._party)
         base = {"positions": aligned.positions.tolist(), "mask_enc": stored_mask(aligned.mask_enc)}
         checkpoints.begin(session.question, base)
         return aligned

@@ -260,7 +260,7 @@ def _measurement(party: Party) -> Seat[JobParameters]:
 
 
 def _mask_dealer(party: Party) -> Seat[JobParameters]:
-    from blindfit.parties.measurement.dealer import MaskDealer
+    from blindfit.parties.measurement.ways.shared_rows import MaskDealer
 
     return MaskDealer(party)
 

@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols.falcon import roles as falcon_roles
 from blindfit.algorithms.protocols.taylor import roles
 from blindfit.algorithms.protocols.walr import encrypted_rows
 from blindfit.parties.falcon import key_node as falcon_key_node
-from blindfit.parties.measurement import row_key
+from blindfit.parties.measurement.ways import encrypted_rows as hidden_rows
 
 BITS = 512
 
@@ -31,7 +31,7 @@ def small_key(*_: object) -> PrivateKey:
 def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
     """Of the vertical trainings that this process takes part in, and of rows that it hides."""
     with ExitStack() as patched:
-        for making in (BlindfitEngine, falcon_key_node, row_key):
+        for making in (BlindfitEngine, falcon_key_node, hidden_rows):
             patched.enter_context(mock.patch.object(making, "generate_private_key", make))
         for checking in (roles, falcon_roles, encrypted_rows):
             patched.enter_context(mock.patch.object(checking, "check_public_key", _check))

@@ -143,8 +143,7 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
 
 def wrong_labels_here(job: Job[Any], party: PartyHere) -> str:
     """Return why the labels of a measurement server do not go with the job, in its own words; "" if they do."""
-    shares, asked = party.dataset.label_kind == "share", job.parameters
-    return wrong_labels(asked.trust_option, party.dataset_name, shares=shares, asks_shares=asked.asks_shares)
+    return wrong_labels(job.parameters, party.dataset_name, shares=party.dataset.label_kind == "share")
 
 
 def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -11,9 +10,7 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import Grid, wide_grid
 from blindfit.algorithms.statistics.walr.evaluation import FIGURES, LEAST_BINS, LEAST_SCORE_BOUND, MOST_BINS, FigureName
-from blindfit.parties.job.parameters import PrivateParameters
-from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, Trust
+from blindfit.parties.measurement.trust import SumJob, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
@@ -46,7 +43,7 @@ class EvaluateSettings(Settings):
         return self
 
 
-class EvaluateJob(PrivateParameters):
+class EvaluateJob(SumJob):
     protocol: Literal["evaluate"] = "evaluate"  # which system computes
     evaluate: EvaluateSettings = EvaluateSettings()
     scores_rows: ClassVar[bool] = True
@@ -63,26 +60,8 @@ class EvaluateJob(PrivateParameters):
         return wide_grid(NORM_BOUND, multiplier, privacy.max_rows_per_person or 1)
 
     @property
-    def asks_shares(self) -> bool:
-        return self.evaluate.trust in ASK_TWO_SERVERS
-
-    @property
-    def encrypts_rows(self) -> bool:
-        return self.evaluate.trust == ENCRYPTED_ROWS
-
-    @property
-    def shares_rows(self) -> bool:
-        return self.evaluate.trust == SHARED_ROWS
-
-    @property
-    def unsafe(self) -> tuple[str, ...]:
-        return trust.unsafe(self.evaluate.trust)
-
-    def unsafe_at(self, role: str) -> tuple[str, ...]:
-        return self.unsafe if role == "measurement" else ()
-
-    def wrong_parties(self, roles: Sequence[str]) -> str:
-        return trust.wrong_servers(self.trust_option, self.evaluate.trust, roles)
+    def trust(self) -> Trust:
+        return self.evaluate.trust
 
     @model_validator(mode="after")
     def _has_a_model_and_a_price(self) -> EvaluateJob:

@@ -89,21 +89,6 @@ class JobParameters(Settings):
         """
         raise ConfigError("[privacy] is missing: this job releases nothing under differential privacy")
 
-    @property
-    def asks_shares(self) -> bool:
-        """Whether its measurement servers hold shares of labels, and not labels."""
-        return False
-
-    @property
-    def encrypts_rows(self) -> bool:
-        """Whether its measurement server gets rows that it cannot read."""
-        return False
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether its measurement servers get shares of rows."""
-        return False
-
     def wrong_parties(self, roles: Sequence[str]) -> str:  # noqa: ARG002 - a job of a system may have a say
         """What is wrong with how many parties have which role, where this job asks for less than its system allows;
         empty: nothing."""

@@ -30,13 +30,13 @@ class Background(ABC):
     """One piece of a consumer's work at a time."""
 
     def __init__(self, threads: Threads, consumer: str) -> None:
-        self._threads, self._consumer = threads, consumer
+        self._threads, self.consumer = threads, consumer
         self._work: Future[Any] | None = None
 
     async def in_background(self, work: Callable[[], R]) -> R:
         """When the consumer hangs up, work that has begun goes on, as a thread cannot be stopped in the middle; what
         waits for a thread is not done."""
-        self._work = running = self._threads.begin(self._consumer, work)
+        self._work = running = self._threads.begin(self.consumer, work)
         return await asyncio.wrap_future(running)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
@@ -16,9 +16,8 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.identity.key_proof import NO_PROOF, KeyProof
 from blindfit.parties.measurement.background import Threads
-from blindfit.parties.measurement.blocks import Blocks
 from blindfit.parties.measurement.label_index import LabelIndex
-from blindfit.parties.measurement.meeting import Meeting
+from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer
@@ -40,6 +39,10 @@ class LabelDataset:
     @property
     def kind(self) -> str:
         return "person" if self.settings.person else "row"
+
+    @property
+    def is_of_shares(self) -> bool:
+        return self.settings.label_kind == "share"
 
     @property
     def unit(self) -> str:
@@ -107,8 +110,7 @@ class ChargingService:
         described: every dataset of the server's file, published or not; by default those of `datasets`.
         newest: a dataset's name, and the dataset as it is known -> the dataset at its newest snapshot; it raises
             PolicyRefused where the dataset is not published.
-        meeting: with the other server of a consumer's session.
-        blocks: of the other holders of columns in a consumer's session.
+        find_session: a session's name and a consumer -> that session, if the consumer is in it.
         prove_key: the receipt key -> whose it is; where no certificate is at hand, nobody's.
     """
 
@@ -126,11 +128,10 @@ class ChargingService:
         newest: Callable[[str, LabelDataset | None], LabelDataset] | None = None,
         fit: FitSettings | None = None,
         vault: Vault = PLAIN,
-        meeting: Callable[[str, str], Meeting | None] = lambda _session, _consumer: None,
-        blocks: Callable[[str, str], Blocks | None] = lambda _session, _consumer: None,
+        find_session: Callable[[str, str], Session[Any] | None] = lambda _session, _consumer: None,
         prove_key: Callable[[bytes], KeyProof] = lambda _key: NO_PROOF,
     ) -> None:
-        self.meeting, self.blocks, self.prove_key = meeting, blocks, prove_key
+        self.find_session, self.prove_key = find_session, prove_key
         self.approved_job, self.vault = approved_job, vault
         self.described = described or {known.name: known.settings for known in datasets.values()}
         self._newest = newest or (lambda name, _known: datasets[name])
@@ -150,7 +151,7 @@ class ChargingService:
         self.datasets[name] = self._newest(name, self.datasets.get(name))
         return self.datasets[name]
 
-    def refuse(self, field: str, reason: str) -> None:
+    def refuse(self, field: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self.name, field=field, reason=reason)
 
     # --- before any row
@@ -166,12 +167,15 @@ class ChargingService:
             raise TooFewRows(rows=request.n_rows, least=self.policy.min_rows)
         for field, reason in self.policy.refusals(cost.epsilon, cost.delta):
             self.refuse(field, reason)
-        if request.snapshot != dataset.snapshot:
-            self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
+        self.check_snapshot(request, dataset)
         most = dataset.max_rows_per_person
         if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
             change = f"set it to 1 or more, at most {most}" if most else "remove it, as the unit is a row"
             self.refuse("privacy.max_rows_per_person", change)
+
+    def check_snapshot(self, request: Asked, dataset: LabelDataset) -> None:
+        if request.snapshot != dataset.snapshot:
+            self.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
 
     def check_kept(self, rows_kept: int) -> None:
         """The least number holds also for the rows that count."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import PeerTimeout
 
@@ -21,3 +21,10 @@ async def patient(receive: Callable[[], Awaitable[T]], patience_s: float) -> T:
         except PeerTimeout:
             if loop.time() >= give_up:
                 raise
+
+
+def begin_quietly(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin work whose error is for whoever awaits the task later; asyncio would log it if nobody did."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task

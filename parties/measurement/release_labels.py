@@ -336,10 +336,10 @@ class LabelsDesk(Background):
         self.request: LabelsOpen
 
     def admit(self, request: LabelsOpen) -> bool:
-        self._dataset = self._charging.dataset(request.dataset, self._consumer)
+        self._dataset = self._charging.dataset(request.dataset, self.consumer)
         self.request = request
-        self._upload = self._closing.enter_context(Upload(self._charging, self._dataset, self._consumer))
-        self._made_before = made = self._releases.admit(request, self._dataset, self._consumer)
+        self._upload = self._closing.enter_context(Upload(self._charging, self._dataset, self.consumer))
+        self._made_before = made = self._releases.admit(request, self._dataset, self.consumer)
         self._upload.check_quota(self._charging.store.reader())
         index = made.labels if made else self._dataset.index
         self._state = self._closing.enter_context(index.new_request(None, "refuse"))
@@ -353,7 +353,7 @@ class LabelsDesk(Background):
     def release(self, roll: RollCall) -> FittedRelease:
         with self._upload.answering(self._state):
             self._charging.check_kept(self._count_kept())
-            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)
+            self._remembered = self._releases.release(roll.request, self._dataset, self.consumer)
         return self._remembered.release
 
     def _count_kept(self) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+from typing import Any
+
 import grpc
 import structlog
 
@@ -11,13 +15,12 @@ from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.identity import connections
 from blindfit.parties.identity.key_proof import RECEIPTS, prove
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.measurement.blocks import Blocks, blocks_of
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
 from blindfit.parties.measurement.label_index import open_index
-from blindfit.parties.measurement.meeting import Meeting, meeting_of
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import wrong_labels
+from blindfit.parties.measurement.ways.choose import meet
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.sessions.system import Summary
@@ -46,17 +49,6 @@ def open_service(party: Party) -> MeasurementService:
     budgets = {n: Budget(p.epsilon, p.delta) for n, p in party.settings.populations.items()}
     key = party.vault.signing_key(party.data_dir / RECEIPT_KEY)
 
-    def approved(session_id: str, consumer: str) -> ApprovedJob | None:
-        return _approved_job(party, session_id, consumer)
-
-    def meeting(session_id: str, consumer: str) -> Meeting | None:
-        session = _session_of(party, session_id, consumer)
-        return meeting_of(session) if session else None
-
-    def blocks(session_id: str, consumer: str) -> Blocks | None:
-        session = _session_of(party, session_id, consumer)
-        return blocks_of(session) if session else None
-
     return MeasurementService(
         party.settings.name,
         datasets,
@@ -64,26 +56,25 @@ def open_service(party: Party) -> MeasurementService:
         party.settings.policy,
         party.store,
         key,
-        approved,
+        partial(_approved_job, party),
         described=party.settings.datasets,
         newest=newest,
         fit=party.settings.fit,
         vault=party.vault,
-        meeting=meeting,
-        blocks=blocks,
+        find_session=partial(_find_session, party),
         prove_key=lambda key: prove(connections.current(party.identity), RECEIPTS, key),
     )
 
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
-    session = _session_of(party, session_id, consumer)
+    session = _find_session(party, session_id, consumer)
     if session is None or session.state not in ("RUNNING", "DONE"):
         return None
     privacy = session.job.required_privacy
     return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta, session.job.unsafe)
 
 
-def _session_of(party: Party, session_id: str, consumer: str) -> Session[JobParameters] | None:
+def _find_session(party: Party, session_id: str, consumer: str) -> Session[JobParameters] | None:
     try:
         session = party.sessions.get(session_id)
     except SessionUnknown:
@@ -96,12 +87,17 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
     service = party.shared(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:
-        if session := _session_of(party, request.session, consumer):
-            session.answered.set()
+        if session := _find_session(party, request.session, consumer):
+            session.shared(make_answered).set()
 
     servicer = MeasurementServicer(service, current_caller, on_answered, party.pulse)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     return "blindfit.v1.Measurement"
+
+
+def make_answered(_session: Session[Any]) -> asyncio.Event:
+    """Return the event that an answer left. Called by `session.shared`."""
+    return asyncio.Event()
 
 
 class MeasurementSeat:
@@ -113,14 +109,14 @@ class MeasurementSeat:
     def check(self, job: JobParameters, me: Member) -> None:
         """What the dataset holds; policy is checked for every session, the rest for every request."""
         shares = self._is_of_shares(me)
-        if reason := wrong_labels(job.trust_option, me.dataset, shares=shares, asks_shares=job.asks_shares):
+        if reason := wrong_labels(job, me.dataset, shares=shares):
             raise PolicyRefused(party=me.name, field=job.trust_option or "labels", reason=reason)
 
     def _is_of_shares(self, me: Member) -> bool:
         return self._service.described[me.dataset].label_kind == "share"
 
     async def run(self, session: Session[JobParameters]) -> Summary:
-        meeting = meeting_of(session) if self._is_of_shares(session.me) else None
+        meeting = meet(session) if self._is_of_shares(session.me) else None
         try:
             if meeting:
                 meeting.begin()
@@ -136,7 +132,7 @@ class MeasurementSeat:
         active = session.with_role("active")
         session.report("answer", waiting_for=active.name)
         await session.channel.wait_for(
-            session.answered.wait(), active.name, "the request", session.job.timeouts.session_s
+            session.shared(make_answered).wait(), active.name, "the request", session.job.timeouts.session_s
         )
 
     def _summary(self, session: Session[JobParameters]) -> Summary:

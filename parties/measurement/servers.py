@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, TransportError
 from blindfit.algorithms.protocols import walr
@@ -14,10 +14,7 @@ from blindfit.algorithms.protocols.walr import (
     AggregateOpen,
     ConsumerRows,
     ReleaseSettings,
-    SentRows,
-    several_parties,
     statement,
-    two_servers,
 )
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.several_parties import Block
@@ -26,9 +23,8 @@ from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
-from blindfit.parties.measurement.row_key import RowKey
-from blindfit.parties.measurement.row_shares import RowShares
-from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, SHARED_ROWS, TWO_SERVERS
+from blindfit.parties.measurement.ways.choose import way_at_active_party
+from blindfit.parties.measurement.ways.way import AtActiveParty
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
@@ -70,6 +66,7 @@ class Released:
         servers: one, or two that hold shares.
         aggregate: of all servers together.
         requests, answers, budgets: of each.
+        promise: what the privacy section of a report says only in the way of this release.
     """
 
     servers: Sequence[Server]
@@ -77,6 +74,7 @@ class Released:
     requests: Sequence[AggregateOpen]
     answers: Sequence[Aggregate]
     budgets: Sequence[measurement_pb2.BudgetDescription]
+    promise: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def request(self) -> AggregateOpen:
@@ -110,15 +108,8 @@ class Released:
             "snapshot": request.snapshot,
             "request_id": request.request_id,
             "receipt": answer.receipt.decode("ascii", "replace"),
-            **(self._promise_of_two() if len(self.servers) > 1 else {}),
-            **({"trust": ENCRYPTED_ROWS} if request.key else {}),
+            **self.promise,
         }
-
-    def _promise_of_two(self) -> dict[str, Any]:
-        """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
-        request = self.request
-        trust = SHARED_ROWS if request.in_shares else TWO_SERVERS
-        return {"trust": trust, "epsilon_of_both": two_servers.epsilon_of_both(request)}
 
     def told(self) -> dict[str, Any]:
         """Of what each server gave, for the party's own report; nothing where one is trusted."""
@@ -145,8 +136,7 @@ class Released:
 
 def content_salt(party: Party, session: Session[Any]) -> bytes:
     """Of the rows' hash. A server that reads the rows is told it; one that does not must not try rows out."""
-    is_hidden = session.job.shares_rows or session.job.encrypts_rows
-    purpose = "salt of hidden rows" if is_hidden else "salt of sent rows"
+    purpose = "salt of hidden rows" if session.job.hides_rows else "salt of sent rows"
     return party.secret.derive(purpose, bytes.fromhex(session.published.id))
 
 
@@ -162,31 +152,27 @@ async def release_sum(
         MalformedMessage: a server says that rows within the bound were too long.
         RangeError: the sum of shares might be read as another one.
     """
-    servers = await Servers.of(party, session)
+    servers = await Servers.open(party, session, blocks)
     session.report("hash rows")
     requests = await asyncio.to_thread(servers.requests, rows, grid)
-    if blocks:
-        requests = [several_parties.step_4_open(request, blocks) for request in requests]
     return await servers.release(rows, requests)
 
 
 class Servers:
     """Args:
-    hiding: how rows are hidden from them; None: they read them.
+    way: how far they are trusted.
     """
 
-    def __init__(
-        self, party: Party, session: Session[Any], servers: Sequence[Server], hiding: Hiding | None = None
-    ) -> None:
-        self._party, self._session, self.servers, self._hiding = party, session, servers, hiding
+    def __init__(self, party: Party, session: Session[Any], servers: Sequence[Server], way: AtActiveParty) -> None:
+        self._party, self._session, self.servers, self._way = party, session, servers, way
         self._sent_rows: dict[str, int] = {}
         self._all_sent = asyncio.Event()
 
     @classmethod
-    async def of(cls, party: Party, session: Session[Any]) -> Servers:
+    async def open(cls, party: Party, session: Session[Any], blocks: Sequence[Block]) -> Servers:
         """Raises TransportError, PolicyRefused: a server does not describe its dataset."""
 
-        async def described(member: Member) -> Server:
+        async def describe(member: Member) -> Server:
             client = asking.client_of(party, session, member.name)
             description = await client.describe(member.dataset)
             check_description(description, server=member.name)
@@ -194,8 +180,9 @@ class Servers:
             return Server(member, client, description)
 
         members = sorted((m for m in session.members.values() if m.role == "measurement"), key=lambda m: m.name)
-        servers = await all_or_none(map(described, members))
-        return cls(party, session, servers, await hiding_of(party, session, servers))
+        servers = await all_or_none(map(describe, members))
+        names = [member.name for member in members]
+        return cls(party, session, servers, await way_at_active_party(party, session, names, blocks))
 
     def requests(self, rows: ConsumerRows, grid: Grid) -> list[AggregateOpen]:
         """One for each, the same in all but dataset, snapshot and receipt.
@@ -221,25 +208,21 @@ class Servers:
             of_this = replace(settings, dataset=server.member.dataset, snapshot=server.description.snapshot)
             receipt = self._party.store.reader().receipt_held(server.member.name, server.description.population)
             requests.append(walr.step_1_open(rows, grid.norm_bound, of_this, receipt, self._session.id))
-        if job.asks_shares:
-            two_servers.step_1_check(requests[0])
-        return [self._hiding.request(request) for request in requests] if self._hiding else requests
+        return [self._way.open_request(request) for request in requests]
 
     async def release(self, rows: ConsumerRows, requests: Sequence[AggregateOpen]) -> Released:
         """Of the errors, the first that is not about the connection."""
-        if self._hiding:
-            await self._hiding.begin(rows, requests[0])
+        await self._way.begin(rows, requests[0])
         asked = all_or_none(self._ask(*each, rows) for each in zip(self.servers, requests, strict=True))
-        answers = await (beside(asked, self._prove(self._hiding)) if self._hiding else asked)
-        if self._hiding:
-            await self._hiding.end()
-        aggregate = self._together(answers, requests[0]) if self._session.job.asks_shares else answers[0]
+        answers = await beside(asked, self._prove())
+        await self._way.end()
+        aggregate = self._way.add_up(answers, requests[0])
         budgets = await all_or_none(server.client.budget(server.member.dataset) for server in self.servers)
-        return Released(self.servers, aggregate, requests, answers, budgets)
+        return Released(self.servers, aggregate, requests, answers, budgets, self._way.report(requests[0]))
 
-    async def _prove(self, hiding: Hiding) -> None:
+    async def _prove(self) -> None:
         await self._all_sent.wait()
-        await hiding.prove()
+        await self._way.prove()
 
     async def _ask(self, server: Server, request: AggregateOpen, rows: ConsumerRows) -> Aggregate:
         name, session = server.member.name, self._session
@@ -251,7 +234,7 @@ class Servers:
             if list(sent_rows.values()) == [request.n_rows] * len(self.servers):
                 self._all_sent.set()
 
-        sent = await asyncio.to_thread(self._hiding.hidden, rows, request) if self._hiding else rows
+        sent = await asyncio.to_thread(self._way.hide, rows, request)
         aggregate = await server.client.aggregate(sent, request, on_rows)
         description, answer = server.description, aggregate.answer
         about = Between(name, session.me.name, description.population)
@@ -261,45 +244,7 @@ class Servers:
         if answer.rows_scaled:
             reason = "says that rows within the bound were too long"
             raise MalformedMessage(culprit=name, field="rows_scaled", reason=reason, step="NoisySum")
-        if session.job.asks_shares:
-            two_servers.step_6_check(answer, request, server=name)
-        if self._hiding:
-            return await asyncio.to_thread(self._hiding.opened, aggregate, request, server=name)
-        return aggregate
-
-    def _together(self, answers: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
-        names = [server.member.name for server in self.servers]
-        answer = two_servers.step_6_add([a.answer for a in answers], request, servers=names)
-        if (answers[0].kept != answers[1].kept).any():
-            raise DataError(f"at {' and '.join(names)} different rows counted", hint="ask their operators")
-        return Aggregate(answer, answers[0].kept, sum(a.bytes_sent for a in answers))
-
-
-class Hiding(Protocol):
-    """A way to hide rows from servers."""
-
-    def request(self, request: AggregateOpen) -> AggregateOpen: ...
-
-    async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None: ...
-
-    def hidden(self, rows: ConsumerRows, request: AggregateOpen) -> SentRows: ...
-
-    async def prove(self) -> None:
-        """Once all rows were sent."""
-
-    async def end(self) -> None:
-        """All answers are here."""
-
-    def opened(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate: ...
-
-
-async def hiding_of(party: Party, session: Session[Any], servers: Sequence[Server]) -> Hiding | None:
-    if session.job.shares_rows:
-        return RowShares(session, tuple(server.member.name for server in servers))
-    if session.job.encrypts_rows:
-        session.report("load key")
-        return await asyncio.to_thread(RowKey.load_or_create, party.data_dir, party.vault)
-    return None
+        return await asyncio.to_thread(self._way.open_answer, aggregate, request, server=name)
 
 
 async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:

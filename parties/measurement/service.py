@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.privacy.gaussian import NOISE_MULTIPLIERS
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms, several_parties, statement
@@ -12,7 +11,6 @@ from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
 from blindfit.parties.measurement.release_labels import allowed_mechanisms
-from blindfit.parties.measurement.trust import UNCHECKED_ROWS
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
 
@@ -24,8 +22,6 @@ class MeasurementService(ChargingService):
         """Policy, receipt, budget; the stored answer when the same request was answered before."""
         if dataset.settings.label_kind == "number":
             self.refuse("dataset", "its labels are numbers: ask for a release of labels")
-        if request.key:
-            self._check_hidden_rows(request, consumer)
         self.check_receipt(request, dataset)
         with self.store.view() as view:  # the same request may be answered at this moment
             stored = view.answer(consumer, request.request_id)
@@ -35,14 +31,6 @@ class MeasurementService(ChargingService):
             self.check_policy(request, dataset, cost)
             self.check_chargeable(view, request, dataset, consumer, cost)
         return None
-
-    def _check_hidden_rows(self, request: AggregateOpen, consumer: str) -> None:
-        """Rows that cannot be checked: only where the policy lists the flag, or the operator saw it with the job."""
-        job = self.approved_job(request.session, consumer) if self.policy.approve == "ask" else None
-        if job and UNCHECKED_ROWS not in job.unsafe:
-            self.refuse("key", "the approved job does not hide its rows")
-        for field, reason in self.policy.refusals(request.epsilon, request.delta, (UNCHECKED_ROWS,)):
-            self.refuse(field, reason)
 
     def release(self, tally: Tally, dataset: LabelDataset, consumer: str, kept: Iterable[bytes] = ()) -> NoisySum:
         """Charge and answer in one transaction, before anything leaves: a crash never gives a second draw.
@@ -76,23 +64,6 @@ class MeasurementService(ChargingService):
         self.check_kept(tally.rows_kept)
         with self.store.view() as view:
             self.check_chargeable(view, tally.request, dataset, consumer, _cost(tally.request, dataset))
-
-    def count_told_bits(self, request: AggregateOpen, consumer: str, bits: Mapping[str, int], most: int) -> None:
-        """Before they are told: of weights that hang on the rows of these snapshots.
-
-        Raises:
-            PolicyRefused: with those that were told before, they could give the rows away.
-        """
-
-        def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
-            reason = (
-                "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
-                "one than a quarter of the common rows: use more rows or fewer columns"
-            )
-            return PolicyRefused(party=self.name, field="parties", reason=reason)
-
-        with self.store.transaction() as transaction:
-            transaction.count_told_bits(consumer, request.request_id, bits, most, refuse)
 
     def _terms(self, dataset: LabelDataset) -> Terms:
         budget = self.budgets[dataset.population]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from blindfit.parties.job.parameters import JobParameters, PrivateParameters
+
 Trust = Literal["trusted", "two-servers", "encrypted-rows", "shared-rows"]
 TRUSTED: Trust = "trusted"
 TWO_SERVERS: Trust = "two-servers"
@@ -15,34 +17,56 @@ ASK_TWO_SERVERS = (TWO_SERVERS, SHARED_ROWS)  # that hold shares of labels
 UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
 
 
-def wrong_labels(option: str, dataset: str, *, shares: bool, asks_shares: bool) -> str:
+class SumJob(PrivateParameters):
+    """A job that asks measurement servers for one noisy sum of labels, and says whom it trusts with what."""
+
+    @property
+    def trust(self) -> Trust:
+        raise NotImplementedError
+
+    @property
+    def asks_shares(self) -> bool:
+        """Whether its measurement servers hold shares of labels, and not labels."""
+        return self.trust in ASK_TWO_SERVERS
+
+    @property
+    def encrypts_rows(self) -> bool:
+        """Whether its measurement server gets rows that it cannot read."""
+        return self.trust == ENCRYPTED_ROWS
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether its measurement servers get shares of rows."""
+        return self.trust == SHARED_ROWS
+
+    @property
+    def hides_rows(self) -> bool:
+        return self.encrypts_rows or self.shares_rows
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        return (UNCHECKED_ROWS,) if self.encrypts_rows else ()
+
+    def unsafe_at(self, role: str) -> tuple[str, ...]:
+        return self.unsafe if role == "measurement" else ()
+
+    def wrong_parties(self, roles: Sequence[str]) -> str:
+        wanted, dealers = (2 if self.asks_shares else 1), int(self.shares_rows)
+        if (roles.count("measurement"), roles.count("key-node")) == (wanted, dealers):
+            return ""
+        words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
+        return f'{self.trust_option} = "{self.trust}" needs {words[wanted]}, and {"one" if dealers else "no"} key node'
+
+
+def wrong_labels(job: JobParameters, dataset: str, *, shares: bool) -> str:
     """Return why the labels of a measurement server do not go with a job, and what to change; "" if they do.
 
     Args:
-        option: the option of the job that says whom it trusts; empty if it has none.
         shares: whether the dataset holds shares of labels.
     """
-    if shares == asks_shares:
+    if shares == (isinstance(job, SumJob) and job.asks_shares):
         return ""
-    has = "holds shares of labels" if shares else "holds labels, and no shares of them"
+    option, has = job.trust_option, "holds shares of labels" if shares else "holds labels, and no shares of them"
     one, other = ASK_TWO_SERVERS if shares else (TRUSTED, ENCRYPTED_ROWS)
     change = f'set {option} = "{one}" or "{other}", or name another dataset' if option else "name another dataset"
     return f"its dataset {dataset} {has}: {change}"
-
-
-def unsafe(trust: Trust) -> tuple[str, ...]:
-    """The defences that a job does without at its measurement servers."""
-    return (UNCHECKED_ROWS,) if trust == ENCRYPTED_ROWS else ()
-
-
-def wrong_servers(option: str, trust: Trust, roles: Sequence[str]) -> str:
-    """What is wrong with how many measurement servers there are; empty: nothing.
-
-    Args:
-        option: of the job, which says whom it trusts.
-    """
-    wanted, dealers = (2 if trust in ASK_TWO_SERVERS else 1), int(trust == SHARED_ROWS)
-    if (roles.count("measurement"), roles.count("key-node")) == (wanted, dealers):
-        return ""
-    words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}
-    return f'{option} = "{trust}" needs {words[wanted]}, and {"one" if dealers else "no"} key node'

@@ -100,6 +100,7 @@ def next_state(state: State, event: str, session: str) -> State:
         raise LocalProtocolError(f"a session that is {state or 'new'} cannot {event}", session=session) from None
 
 
+T = TypeVar("T")
 J_co = TypeVar("J_co", bound=JobParameters, covariant=True)
 
 
@@ -126,9 +127,7 @@ class Session(Generic[J_co]):
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     accepted: float = 0.0  # when, by the loop's clock
     began: float = 0.0  # when it started, by the same
-    answered: asyncio.Event = field(default_factory=asyncio.Event)  # what a peer asked for outside the exchange
-    meeting: Any = None  # of two measurement servers: what they must agree on before that
-    store: Store | None = None  # of this party, where what a session tells is counted
+    _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
     @property
     def membership(self) -> dict[str, ParameterValue]:
@@ -161,6 +160,16 @@ class Session(Generic[J_co]):
             f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
         }
         return parameters_digest({**job, **members})
+
+    def shared(self, make: Callable[[Session[Any]], T]) -> T:
+        """Return what `make` makes, once for the session's seat and the calls to its services.
+
+        What is None is asked for again the next time.
+        """
+        if self._shared.get(make) is None:
+            self._shared[make] = make(self)
+        made: T = self._shared[make]
+        return made
 
     def forget_work(self) -> None:
         """An ended session is remembered for a while, for who asks how it ended; not its rows, keys and ciphertexts,
@@ -340,7 +349,7 @@ class Sessions:
             account_of=self._accounts.of,
             waits=waits.Waits(self._pulse),
         )
-        return Session(proposal.session, proposed_by, members, parameters, job, channel, me, store=self._store)
+        return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
 
     def _address_of(self, member: Member) -> str:
         peer = self._settings.peers.get(member.name)

@@ -153,7 +153,7 @@ class Taylor:
                 restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
             )
             return public_key, Alignment(positions, mask_enc)
-        alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party.secret)
+        alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party)
         base = {"positions": alignment.positions.tolist(), "mask_enc": stored_mask(alignment.mask_enc)}
         checkpoints.begin(session.question, base)
         return public_key, alignment

@@ -21,10 +21,11 @@ from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.linkage import LinkageSettings
 from blindfit.algorithms.randomness import PublicRandomness, UniformInt, keyed_uniform
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.job.tables import AlignSettings
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import damaged
 from blindfit.parties.vertical.linkages import asked_of_linkage, begin_linkage, check_linkage
@@ -47,19 +48,19 @@ async def align_rows(
     source: Source,
     rows: PartyRows,
     public_key: PublicKey,
-    secret: PartySecret,
+    party: Party,
 ) -> Alignment:
     """Args:
-        secret: what a linkage's uploads are drawn from: the same for the same snapshots, so that the same rows come to
-            the same slots.
+        party: its secret draws a linkage's uploads: the same for the same snapshots, so that the same rows come to the
+            same slots. Its store counts linkages.
 
     Raises:
         DataError: too few rows in common.
         PolicyRefused: a linkage could count the matches, or too many were begun.
     """
     if session.job.align.method == "linkage":
-        key = secret.derive("uploads of a linkage", asked_of_linkage(session))
-        return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"))
+        key = party.secret.derive("uploads of a linkage", asked_of_linkage(session))
+        return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party.store)
     return await align_by_id(session, seats, rows)
 
 
@@ -80,9 +81,14 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
 
 
 async def _link(
-    session: Session[AlignedParameters], seats: Seats, source: Source, public_key: PublicKey, uniform: UniformInt
+    session: Session[AlignedParameters],
+    seats: Seats,
+    source: Source,
+    public_key: PublicKey,
+    uniform: UniformInt,
+    store: Store,
 ) -> Alignment:
-    check_linkage(session)
+    check_linkage(session, store)
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
     tell_of_unreadable(await asyncio.to_thread(clk.count_unreadable, records, settings.encoding))
@@ -97,7 +103,7 @@ async def _link(
         seats.key_node,
         session.channel,
         first=seats.me == seats.chain[0],
-        begin=partial(begin_linkage, session),
+        begin=partial(begin_linkage, session, store),
         uniform=uniform,
         in_thread=asyncio.to_thread,
     )

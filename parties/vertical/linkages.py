@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blindfit.algorithms.errors import LocalProtocolError, PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.sessions.sessions import Session
@@ -25,32 +25,26 @@ def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
     return parameters_digest({**session.snapshots, **how})
 
 
-def check_linkage(session: Session[AlignedParameters]) -> None:
+def check_linkage(session: Session[AlignedParameters], store: Store) -> None:
     """Before anything is sent, so that the other party begins none that this one refuses.
 
     Raises:
         PolicyRefused: it could count the matches, or too many were begun.
     """
-    with _store_of(session).view() as reader:
+    with store.view() as reader:
         _check(reader, session)
 
 
-def begin_linkage(session: Session[AlignedParameters]) -> None:
+def begin_linkage(session: Session[AlignedParameters], store: Store) -> None:
     """Counts it, durably.
 
     Raises:
         PolicyRefused: as above; nothing is written.
         LedgerUnavailable: it could not be written.
     """
-    with _store_of(session).transaction() as transaction:
+    with store.transaction() as transaction:
         _check(transaction, session)
         transaction.add_linkage(session.published.id, _asked(session))
-
-
-def _store_of(session: Session[AlignedParameters]) -> Store:
-    if session.store is None:
-        raise LocalProtocolError("a linkage is counted in the party's database", session=session.id)
-    return session.store
 
 
 def _asked(session: Session[AlignedParameters]) -> Linkage:

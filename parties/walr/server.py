@@ -15,8 +15,8 @@ from blindfit.algorithms.errors import LocalProtocolError, RangeError
 from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.parties.measurement.blocks import Blocks, ToFit, blocks_of
 from blindfit.parties.measurement.seat import MeasurementSeat
+from blindfit.parties.measurement.ways.several_parties import Blocks, ToFit, open_blocks
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
@@ -30,7 +30,7 @@ from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 class WalrServer(MeasurementSeat):
     async def run(self, session: Session[Any]) -> Summary:
-        blocks = blocks_of(session)
+        blocks = session.shared(open_blocks)
         if blocks is None:
             return await super().run(session)
         try:

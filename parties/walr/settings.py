@@ -22,8 +22,7 @@ from blindfit.algorithms.protocols.walr.several_parties import MOST_ITERATIONS
 from blindfit.algorithms.statistics.linear.solver_settings import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
-from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED, Trust
+from blindfit.parties.measurement.trust import TRUSTED, SumJob, Trust
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
@@ -98,7 +97,7 @@ class WalrSettings(Settings):
         return self
 
 
-class WalrJob(TrainingParameters):
+class WalrJob(SumJob, TrainingParameters):
     protocol: Literal["walr"] = "walr"  # which system computes
     walr: WalrSettings = WalrSettings()
 
@@ -164,23 +163,8 @@ class WalrJob(TrainingParameters):
         return multiplier, privacy.max_rows_per_person or 1
 
     @property
-    def asks_shares(self) -> bool:
-        return self.walr.trust in ASK_TWO_SERVERS
-
-    @property
-    def encrypts_rows(self) -> bool:
-        return self.walr.trust == ENCRYPTED_ROWS
-
-    @property
-    def shares_rows(self) -> bool:
-        return self.walr.trust == SHARED_ROWS
-
-    @property
-    def unsafe(self) -> tuple[str, ...]:
-        return trust.unsafe(self.walr.trust)
-
-    def unsafe_at(self, role: str) -> tuple[str, ...]:
-        return self.unsafe if role == "measurement" else ()
+    def trust(self) -> Trust:
+        return self.walr.trust
 
     def wrong_parties(self, roles: Sequence[str]) -> str:
         if "passive" in roles and self.walr.trust != TRUSTED:
@@ -189,7 +173,7 @@ class WalrJob(TrainingParameters):
             return (
                 "walr.init does nothing where passive parties hold columns too, remove it: no party has a whole model"
             )
-        return trust.wrong_servers(self.trust_option, self.walr.trust, roles)
+        return super().wrong_parties(roles)
 
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:

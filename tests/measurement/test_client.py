@@ -34,8 +34,8 @@ from blindfit.algorithms.errors import (
     TooFewRows,
 )
 from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
+from blindfit.algorithms.protocols.walr import request as walr_request
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.measurement import codec as measurement_codec
@@ -299,7 +299,7 @@ async def test_weights_of_a_wrong_length_are_refused(house: House, authority: Pa
 
 
 async def test_a_batch_larger_than_a_message(house: House, authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walr, "BATCH_BYTES", 2**30)
+    monkeypatch.setattr(walr_request, "BATCH_BYTES", 2**30)
     names = tuple(f"row-{i}" for i in range(2000))
     rows = ConsumerRows(names, np.zeros((2000, 600), np.int32))
     async with serving(house, authority) as world:
@@ -316,7 +316,7 @@ async def test_a_refusal_in_the_middle_of_the_rows_is_told(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the consumer is still writing: gRPC reports the failed write before it reports why."""
-    monkeypatch.setattr(walr, "BATCH_ROWS", 1)
+    monkeypatch.setattr(walr_request, "BATCH_ROWS", 1)
     ids = tuple(f"row-{i}" for i in range(2000))
     rows = ConsumerRows(ids, np.zeros((2000, 100), np.int32))
     async with serving(house, authority) as world:
@@ -341,7 +341,7 @@ def slow_join(monkeypatch: pytest.MonkeyPatch, delay_s: float) -> None:
 async def test_a_server_that_stops_in_the_middle_of_the_rows(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walr, "BATCH_ROWS", 1)
+    monkeypatch.setattr(walr_request, "BATCH_ROWS", 1)
     slow_join(monkeypatch, 0.05)
     rows, told = one_hot(), []
     async with serving(house, authority) as world:
@@ -385,7 +385,7 @@ async def test_a_server_that_stops_between_charge_and_answer(
 async def test_a_server_that_stays_away_is_named(
     house: House, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walr, "BATCH_ROWS", 1)
+    monkeypatch.setattr(walr_request, "BATCH_ROWS", 1)
     slow_join(monkeypatch, 0.05)
     rows = one_hot()
     async with serving(house, authority) as world:

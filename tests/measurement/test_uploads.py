@@ -238,7 +238,7 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
         with_role=lambda _: SimpleNamespace(name="shop"),
         report=lambda *_, **__: None,
         channel=SimpleNamespace(wait_for=at_once),
-        answered=SimpleNamespace(wait=lambda: None),
+        shared=lambda _: SimpleNamespace(wait=lambda: None),
         job=SimpleNamespace(timeouts=SimpleNamespace(session_s=1.0)),
         me=SimpleNamespace(dataset="visits"),
     )

@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",
         (5, 15),
-        "parties/measurement/service.py",
-        "        if request.key:\n            self._check_hidden_rows(request, consumer)\n",
+        "parties/measurement/ways/encrypted_rows.py",
+        "        check_is_allowed(self.call.service, self.request, self.call.consumer)\n",
         "",
         (f"{JOBS}::test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused",),
     ),
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "masks-serve-twice",
         (12,),
-        "parties/measurement/row_proof.py",
+        "parties/measurement/ways/shared_rows.py",
         "        self._is_used = True\n",
         "",
         (f"{SHARED_JOBS}::test_masks_serve_once",),

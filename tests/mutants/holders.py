@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
 AFTER = "tests/walr_blocks/test_after_training.py"
 EVALUATE = "parties/evaluate/consumer.py"
-PROTOCOL, DESK = "algorithms/protocols/walr/several_parties.py", "parties/measurement/desk.py"
+PROTOCOL, WAY = "algorithms/protocols/walr/several_parties.py", "parties/measurement/ways/several_parties.py"
 
 MUTANTS = (
     Mutant(
@@ -45,8 +45,8 @@ MUTANTS = (
     Mutant(
         "one-release-fitted-as-often-as-anybody-likes",
         (12,),
-        DESK,
-        "if stored and stored[0] != self._holders().settings_sha256:",
+        WAY,
+        "if stored and stored[0] != self._held().settings_sha256:",
         "if stored and not stored[0]:",
         (f"{JOBS}::test_a_release_is_fitted_once",),
     ),
@@ -69,23 +69,23 @@ MUTANTS = (
     Mutant(
         "a-holder-whom-the-label-holder-did-not-name-is-told-weights",
         (12,),
-        DESK,
-        "if b.holder not in self._dataset.settings.passive_parties",
+        WAY,
+        "if b.holder not in dataset.settings.passive_parties",
         "if not b.holder",
         (f"{JOBS}::test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights",),
     ),
     Mutant(
         "an-unknown-id-is-told-by-its-place-among-the-common-rows",
         (12,),
-        DESK,
-        "raise CannotAnswer(party=self._service.name) from None",
+        WAY,
+        "raise CannotAnswer(party=call.service.name) from None",
         "raise",
         (f"{JOBS}::test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place",),
     ),
     Mutant(
         "how-many-rows-the-holders-have-in-common-is-told-where-they-are-too-few",
         (12,),
-        DESK,
+        WAY,
         "        except (DuplicateId, UnknownId, TooFewRows) as error:",
         "        except (DuplicateId, UnknownId) as error:",
         (f"{JOBS}::test_too_few_rows_in_common_are_not_counted_to_anybody",),

@@ -267,9 +267,9 @@ MUTANTS = (
     Mutant(
         "a-server-of-shares-charges-before-the-other-can-answer",
         (12,),
-        "parties/measurement/desk.py",
-        "await meeting.counted(await",
-        "meeting.counted_before(await",
+        "parties/measurement/ways/two_servers.py",
+        "await meeting.compare(await",
+        "meeting.tell(await",
         (f"{SPLIT}::test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not",),
     ),
     # --- who may ask
@@ -524,8 +524,8 @@ MUTANTS = (
         (25,),
         "parties/measurement/release_labels.py",
         "            self._charging.check_kept(self._count_kept())\n"
-        "            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)\n",
-        "            self._remembered = self._releases.release(roll.request, self._dataset, self._consumer)\n"
+        "            self._remembered = self._releases.release(roll.request, self._dataset, self.consumer)\n",
+        "            self._remembered = self._releases.release(roll.request, self._dataset, self.consumer)\n"
         "            self._charging.check_kept(self._count_kept())\n",
         (f"{CHARGED_FIRST}::test_too_few_rows_that_count_are_refused_before_a_prior_is_estimated",),
     ),

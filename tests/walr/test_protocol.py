@@ -14,6 +14,7 @@ from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PeerTime
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
+from blindfit.algorithms.protocols.walr import request as walr_request
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, sigmoid
 from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import fit
@@ -58,7 +59,7 @@ def test_the_roles_compute_what_the_specification_says() -> None:
 
 def test_many_batches_are_many_messages_and_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _, _ = run_both(ROWS, REQUEST, desk())
-    monkeypatch.setattr(walr, "BATCH_ROWS", 7)
+    monkeypatch.setattr(walr_request, "BATCH_ROWS", 7)
     answer, _, sent = run_both(ROWS, REQUEST, desk())
     assert same(answer, whole)
     assert sorted(sent) == sorted(sent_by_table([*TABLE, *["WeightRows"] * 7]))

@@ -16,6 +16,7 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, ContentDigest, Tally, WeightRows
+from blindfit.algorithms.protocols.walr.tally import _weighted_sum
 from tests.walr.seats import NORM_BOUND, SETTINGS, labels_of, request_for, rows_of
 
 ROWS = rows_of()
@@ -266,7 +267,7 @@ def test_the_largest_batch_is_summed_exactly() -> None:
     n = walr.MAX_BATCH_ROWS
     odd = np.full((n, 1), fixed_point.MAX_NORM_BOUND - 1, np.int32)
     chosen = np.ones(n, np.bool_)
-    assert walr._weighted_sum(chosen, odd).tolist() == [n * (fixed_point.MAX_NORM_BOUND - 1)]
+    assert _weighted_sum(chosen, odd).tolist() == [n * (fixed_point.MAX_NORM_BOUND - 1)]
     assert fixed_point.MAX_ROWS * fixed_point.MAX_NORM_BOUND < 2**62
 
 

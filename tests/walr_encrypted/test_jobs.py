@@ -26,6 +26,7 @@ from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import UNCHECKED_ROWS
+from blindfit.parties.measurement.ways.encrypted_rows import check_is_allowed
 from blindfit.parties.settings import PolicySettings
 from tests.quick_keys import quick_keys
 from tests.reports import write_report
@@ -165,7 +166,7 @@ def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
     )
     request = encrypted_rows.step_1_open(request_for(rows_of()), insecure_test_key.public_key)
     with contextlib.nullcontext() if allowed else pytest.raises(PolicyRefused, match=r"does not hide|unchecked-rows"):
-        MeasurementService._check_hidden_rows(service, request, "shop")
+        check_is_allowed(service, request, "shop")
 
 
 def test_servers_of_shares_sum_no_hidden_rows(

@@ -22,9 +22,8 @@ from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.walr.statement import privacy_statement
-from blindfit.parties.measurement.row_proof import RowProof
-from blindfit.parties.measurement.row_shares import RowShares
 from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.measurement.ways.shared_rows import AtActiveParty, Meeting
 from tests.reports import write_report
 from tests.walr_split.house import SERVERS, House, overheard
 from tests.walr_split.test_jobs import released, without_noise
@@ -158,14 +157,14 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
         values = (signs @ numbers.reshape(-1).astype(np.float64)).astype(np.int64)
         return np.clip(values, -(1 << plan.bits), (1 << plan.bits) - 1)
 
-    begin = RowShares.begin
+    begin = AtActiveParty.begin
 
-    async def begun(self: RowShares, rows: ConsumerRows, request: AggregateOpen) -> None:
+    async def begun(self: AtActiveParty, rows: ConsumerRows, request: AggregateOpen) -> None:
         await begin(self, longer(rows), request)
 
     monkeypatch.setattr(short_rows, "filled", believed)
     monkeypatch.setattr(short_rows, "projected", projected)
-    monkeypatch.setattr(RowShares, "begin", begun)
+    monkeypatch.setattr(AtActiveParty, "begin", begun)
     with pytest.raises(BlindfitError, match="longer than the norm bound"):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
@@ -175,7 +174,7 @@ def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor rows in shares where the job says two-servers: both servers were told otherwise."""
-    monkeypatch.setattr(RowShares, "request", lambda _self, request: request)
+    monkeypatch.setattr(AtActiveParty, "open_request", lambda _self, request: request)
     with pytest.raises(BlindfitError, match="in_shares"):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
@@ -196,14 +195,14 @@ def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monke
 
 def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer whose call was cut once all rows had come calls again in the same session, with the same rows."""
-    add_up, times = RowProof.add_up, [0]
+    add_up, times = Meeting.add_up, [0]
 
-    async def cut(self: RowProof, tally: Tally) -> None:
+    async def cut(self: Meeting, tally: Tally) -> None:
         await add_up(self, tally)
         times[0] += 1
         await add_up(self, tally)
 
-    monkeypatch.setattr(RowProof, "add_up", cut)
+    monkeypatch.setattr(Meeting, "add_up", cut)
     with pytest.raises(BlindfitError, match="its masks were used"):
         house.run(job=JOB)
     assert times[0] >= 1
@@ -216,14 +215,14 @@ def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = overheard(monkeypatch)
     asked: list[ConsumerRows] = []
-    hidden = RowShares.hidden
+    hidden = AtActiveParty.hide
 
-    def remembered(self: RowShares, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:
+    def remembered(self: AtActiveParty, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:
         asked.append(rows)
         assert request.content_salt == b""
         return hidden(self, rows, request)
 
-    monkeypatch.setattr(RowShares, "hidden", remembered)
+    monkeypatch.setattr(AtActiveParty, "hide", remembered)
     house.run(job=JOB)
     got = b"".join(seen)
     assert len(got) > 90 * 8 * 9 * 2

@@ -21,7 +21,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
+from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, roles, two_servers
 from blindfit.algorithms.sharing import field
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
@@ -233,14 +233,14 @@ def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.
 def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receive = walr.receive_rows
+    receive = roles.receive_rows
 
     async def received(request: Any, consumer: str, channel: Any, desk: Any) -> Any:
-        if desk._service.name == "west":
+        if desk.service.name == "west":
             await asyncio.sleep(60)
         return await receive(request, consumer, channel, desk)
 
-    monkeypatch.setattr(walr, "receive_rows", received)
+    monkeypatch.setattr(roles, "receive_rows", received)
     house.publish()
     refused_by_a_deadline(house, "for (east, which waits for west at step Counted|west at step NoisySum)")
 

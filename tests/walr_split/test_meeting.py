@@ -10,7 +10,8 @@ import pytest
 
 from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
 from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted
-from blindfit.parties.measurement.meeting import Meeting, meeting_of
+from blindfit.parties.measurement.ways.two_servers import Meeting, meet
+from blindfit.parties.sessions.sessions import Session
 
 MINE = Agreement("split", b"ids", b"request", "")
 
@@ -40,15 +41,15 @@ def meeting(wire: Wire, session_s: float = 60.0) -> Meeting:
     members = {name: SimpleNamespace(name=name, role="measurement") for name in ("east", "west")}
     session: Any = SimpleNamespace(
         channel=wire,
-        job=SimpleNamespace(timeouts=timeouts, shares_rows=False),
+        job=SimpleNamespace(timeouts=timeouts),
         members=members,
         me=members["east"],
-        meeting=None,
         state="RUNNING",
+        _shared={},
     )
-    made = meeting_of(session)
+    made = Session.shared(session, meet)
     assert made is not None
-    assert meeting_of(session) is made
+    assert Session.shared(session, meet) is made
     made.begin()
     return made
 
@@ -62,7 +63,7 @@ def test_each_thing_is_said_once_however_often_the_consumer_calls() -> None:
         cut.cancel()
         for _ in range(3):
             await made.agree(MINE)
-            await made.counted(Counted(b"rows"))
+            await made.compare(Counted(b"rows"))
         await made.end()
         return wire.sent
 
@@ -84,7 +85,7 @@ def test_a_second_question_is_refused_and_nothing_is_sent() -> None:
 def test_other_rows_that_counted_are_refused() -> None:
     async def calls() -> None:
         with pytest.raises(CannotAnswer):
-            await meeting(Wire([Counted(b"other rows")])).counted(Counted(b"rows"))
+            await meeting(Wire([Counted(b"other rows")])).compare(Counted(b"rows"))
 
     asyncio.run(calls())
 
@@ -105,7 +106,7 @@ def test_the_rows_of_the_other_server_may_take_long_its_word_on_the_request_may_
 def test_patience_ends_with_the_session() -> None:
     async def calls() -> None:
         with pytest.raises(PeerTimeout):
-            await meeting(Wire([], timeouts=1), session_s=0.0).counted(Counted(b"rows"))
+            await meeting(Wire([], timeouts=1), session_s=0.0).compare(Counted(b"rows"))
 
     asyncio.run(calls())
 
@@ -124,3 +125,18 @@ def test_nothing_is_sent_before_the_session_has_begun() -> None:
         return before
 
     assert asyncio.run(calls()) == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"state": "ACCEPTED"}, {"members": {"east": SimpleNamespace(name="east", role="measurement")}}]
+)
+def test_a_session_that_does_not_run_or_has_one_server_has_no_meeting_yet(changes: dict[str, Any]) -> None:
+    members = {name: SimpleNamespace(name=name, role="measurement") for name in ("east", "west")}
+    about: dict[str, Any] = {"members": members, "me": members["east"], "state": "RUNNING", "_shared": {}}
+    session: Any = SimpleNamespace(**about | changes | {"me": (changes.get("members") or members)["east"]})
+    assert Session.shared(session, meet) is None
+    session.__dict__.update(about)
+    made = Session.shared(session, meet)
+    assert isinstance(made, Meeting)
+    session.state = "DONE"
+    assert Session.shared(session, meet) is made

@@ -1,0 +1,227 @@
+"""One measurement server is trusted with the labels, and reads the rows of several parties that hold columns.
+
+The active party asks in a call of its own, which it may open again after a cut. The passive parties send their rows
+through the session, once. The server fits, and tells each party the weights of its own columns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    CannotAnswer,
+    DuplicateId,
+    LocalProtocolError,
+    MalformedMessage,
+    PolicyRefused,
+    TooFewRows,
+    UnknownId,
+)
+from blindfit.algorithms.messages import parameters_digest
+from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, several_parties
+from blindfit.algorithms.protocols.walr.messages import BlockWanted
+from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.parties.measurement.call import Call
+from blindfit.parties.measurement.patience import begin_quietly
+from blindfit.parties.measurement.uploads import log_unanswered
+from blindfit.parties.measurement.ways import way
+from blindfit.parties.sessions.sessions import Session
+
+
+@dataclass(frozen=True, repr=False)
+class ToFit:
+    """A release as the server keeps it, and the rows that counted; None: it was fitted before."""
+
+    request: AggregateOpen
+    answer: NoisySum
+    rows: BlocksTally | None
+
+
+class Blocks:
+    def __init__(self, session: Session[Any], holders: Sequence[str]) -> None:
+        """Args:
+        holders: the passive parties, in the order of their blocks.
+        """
+        self._session, self.holders = session, tuple(holders)
+        self._begun = asyncio.Event()
+        self._asked: tuple[str, bool] | None = None
+        self._rows: list[asyncio.Task[BlockRows]] = []
+        self.to_fit: ToFit | None = None
+
+    @property
+    def settings_sha256(self) -> str:
+        """Of all that a fit depends on beside its release, of which norm bounds are a part: else a job would be refused
+        where its quantile gives the same bounds as another's."""
+        fields = self._session.job.digest_fields()
+        chosen = {n: v for n, v in fields.items() if n.startswith("walr.") or n == "seed"}
+        return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
+
+    def snapshots(self, active: str) -> list[str]:
+        """Of the rows of each holder in turn, the active party last."""
+        return [self._session.snapshots.get(name, "") for name in (*self.holders, active)]
+
+    def begin(self) -> None:
+        """The session's members have shaken hands: nothing goes between them before that."""
+        self._begun.set()
+
+    def cancel(self) -> None:
+        for task in self._rows:
+            task.cancel()
+
+    async def want(self, request: AggregateOpen, blocks: Sequence[Block], *, send_rows: bool) -> None:
+        """Asks every holder for its rows, or tells it that they are not needed; once for a session.
+
+        Raises:
+            PolicyRefused: the session has asked for something else before.
+        """
+        session = self._session
+        active = session.with_role("active").name
+        await session.channel.wait_for(self._begun.wait(), active, "handshake", session.job.timeouts.step_s)
+        if self._asked is not None:
+            if self._asked[0] != request.request_id or (send_rows and not self._asked[1]):
+                reason = "it has asked for something else before: another request needs another session"
+                raise PolicyRefused(party=session.me.name, field="session", reason=reason)
+            return
+        self._asked = request.request_id, send_rows
+        for block in blocks:
+            await session.channel.send(block.holder, BlockWanted(int(send_rows)))
+        if send_rows:
+            self._rows = [begin_quietly(self._receive(block)) for block in blocks]
+
+    async def _receive(self, block: Block) -> BlockRows:
+        return await several_parties.receive_block(block, self._session.with_role("active").name, self._session.channel)
+
+    async def rows(self) -> list[BlockRows]:
+        """Once they are all here. Shielded: a call that the active party cuts off takes nothing away from the next.
+
+        Raises:
+            PolicyRefused: a holder sent what is no block; names it.
+        """
+        try:
+            return [await asyncio.shield(task) for task in self._rows]
+        except MalformedMessage as error:
+            if error.culprit not in self.holders:
+                raise
+            raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
+
+    def released(self) -> ToFit:
+        """Raises LocalProtocolError: the session has had no answer."""
+        if self.to_fit is None:
+            raise LocalProtocolError("there is no release to fit", session=self._session.id)
+        return self.to_fit
+
+
+def open_blocks(session: Session[Any]) -> Blocks | None:
+    """Return new blocks; None where one party holds all columns, or the session does not run.
+
+    Called by `session.shared`.
+    """
+    holders = sorted(m.name for m in session.members.values() if m.role == "passive")
+    return Blocks(session, holders) if session.state == "RUNNING" and holders else None
+
+
+def check_blocks(call: Call) -> tuple[Block, ...]:
+    """Return the blocks of a request. Raises PolicyRefused: the job has other holders of columns."""
+    blocks, session = several_parties.blocks_of(call.request, culprit=call.consumer), call.session
+    held = session.shared(open_blocks) if session else None
+    if (held.holders if held else ()) != tuple(block.holder for block in blocks):
+        call.refuse("blocks", "the job has other holders of columns")
+    return blocks
+
+
+def refuse_blocks(call: Call) -> None:
+    """Raises PolicyRefused: the request or the job has blocks, which only a trusted server sums."""
+    if check_blocks(call):
+        call.refuse("blocks", "several parties' columns are summed by a trusted server alone")
+
+
+class AtServer(way.AtServer):
+    """The other holders send their rows through the session, and each is told the weights of its own columns."""
+
+    shows_unknown_rows = False  # their number would also depend on which rows the holders have in common
+    blocks: tuple[Block, ...]
+
+    def check(self) -> None:
+        self.blocks, dataset = check_blocks(self.call), self.call.dataset
+        if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.passive_parties]:
+            self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
+        self.call.check_snapshot()
+
+    def _held(self) -> Blocks:
+        session = self.call.session
+        held = session.shared(open_blocks) if session else None
+        if held is None:
+            self.call.refuse("session", "it has ended")
+        return held
+
+    def can_repeat(self) -> bool:
+        """One fit for a release: others would tell more of the columns that it is of."""
+        stored = self.call.service.store.reader().block_fit(self.call.consumer, self.request.request_id)
+        if stored and stored[0] != self._held().settings_sha256:
+            reason = "this release was fitted with other settings: set privacy.release to another name for another draw"
+            self.call.refuse("walr", reason)
+        return stored is not None
+
+    async def before_rows(self, answer: NoisySum | None) -> None:
+        held = self._held()
+        await held.want(self.request, self.blocks, send_rows=answer is None)
+        if answer is not None:
+            held.to_fit = ToFit(self.request, answer, None)
+
+    def tally(self) -> Tally:
+        return BlocksTally(self.request, self.call.keep_bits, blocks=self.blocks)
+
+    async def before_release(self, tally: Tally) -> None:
+        others = await self._held().rows()
+        await self.call.in_background(lambda: self._join_blocks(several_parties.require_tally(tally), others))
+
+    def _join_blocks(self, tally: BlocksTally, others: Sequence[BlockRows]) -> None:
+        call = self.call
+        call.upload.begin()
+        try:
+            tally.join_blocks(others, call.join)
+            call.joined().check()
+            call.service.check_kept(tally.rows_kept)
+        except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
+            log_unanswered(error, call.consumer)
+            raise CannotAnswer(party=call.service.name) from None
+        columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
+        told = several_parties.bits_told_of(columns, tally.rows_kept)
+        bits = dict(zip(self._held().snapshots(call.consumer), told, strict=True))
+        self._count_told_bits(bits, several_parties.max_bits(tally.rows_kept))
+
+    def _count_told_bits(self, bits: Mapping[str, int], most: int) -> None:
+        """Before they are told: of weights that hang on the rows of these snapshots.
+
+        Raises:
+            PolicyRefused: with those that were told before, they could give the rows away.
+        """
+        call = self.call
+
+        def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
+            reason = (
+                "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
+                "one than a quarter of the common rows: use more rows or fewer columns"
+            )
+            return PolicyRefused(party=call.service.name, field="parties", reason=reason)
+
+        with call.service.store.transaction() as transaction:
+            transaction.count_told_bits(call.consumer, self.request.request_id, bits, most, refuse)
+
+    def keep(self, tally: Tally, answer: NoisySum) -> None:
+        self._held().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))
+
+
+class AtActiveParty(way.AtActiveParty):
+    """Asks for the sum over the columns of all holders, of which it sends its own."""
+
+    def __init__(self, session: Session[Any], servers: Sequence[str], blocks: Sequence[Block]) -> None:
+        super().__init__(session, servers)
+        self._blocks = blocks
+
+    def open_request(self, request: AggregateOpen) -> AggregateOpen:
+        return several_parties.step_4_open(request, self._blocks)

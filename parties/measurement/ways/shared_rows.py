@@ -1,0 +1,176 @@
+"""Two measurement servers hold shares of the labels and get shares of the rows; a key node deals the masks.
+
+The masks of a session serve one proof that rows are short, and one sum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from blindfit.algorithms.errors import LocalProtocolError, PolicyRefused
+from blindfit.algorithms.messages import Channel
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, shared_rows
+from blindfit.algorithms.protocols.walr.messages import MasksUsed
+from blindfit.algorithms.protocols.walr.shared_rows import Dealt, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr.two_servers import Agreement
+from blindfit.algorithms.sharing.field import Elements
+from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.measurement.patience import begin_quietly, patient
+from blindfit.parties.measurement.ways import two_servers
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.system import Summary
+from blindfit.parties.work.own_thread import in_own_thread
+
+# --- a measurement server --------------------------------------------------------------------------------
+
+
+class Meeting(two_servers.Meeting):
+    """Holds what was dealt to this server for the session."""
+
+    def __init__(self, session: Session[Any], peer: str) -> None:
+        super().__init__(session, peer)
+        self._place = sorted((session.me.name, peer)).index(session.me.name)
+        self._active, self._key_node = (session.with_role(role).name for role in ("active", "key-node"))
+        self._dealing: asyncio.Task[Dealt] | None = None
+        self._is_used = False
+
+    def begin(self) -> None:
+        super().begin()
+        self._dealing = begin_quietly(self._receive())
+
+    async def end(self) -> None:
+        """Raises also what was wrong with the dealing."""
+        await super().end()
+        if self._dealing:
+            await self._dealing
+
+    def cancel(self) -> None:
+        super().cancel()
+        if self._dealing:
+            self._dealing.cancel()
+
+    async def _receive(self) -> Dealt:
+        channel, timeouts = self._session.channel, self._session.job.timeouts
+        plan = await patient(lambda: shared_rows.receive_plan(self._active, channel), timeouts.session_s)
+        return await shared_rows.receive_dealt(plan, self._place, self._active, self._key_node, channel)
+
+    async def agree(self, mine: Agreement) -> None:
+        """Once masks were dealt: one thing after the other."""
+        await self._wait_for_begin()
+        if self._dealing:
+            await asyncio.shield(self._dealing)
+        await super().agree(mine)
+
+    async def add_up(self, tally: Tally) -> None:
+        """A mask that served twice would show the difference of what it hid.
+
+        Raises:
+            PolicyRefused: the masks of this session were used.
+            MalformedMessage: a row is longer than the norm bound.
+        """
+        hidden = shared_rows.require_tally(tally)
+        if self._dealing is None or self._is_used:
+            self._refuse("session", "its masks were used, and the call was cut: run the job again")
+        self._is_used = True
+        dealt = await asyncio.shield(self._dealing)
+        hidden.summed(await in_own_thread(self._session.channel, lambda channel: self._sum(channel, dealt, hidden)))
+
+    async def _sum(self, channel: Channel, dealt: Dealt, tally: SharedRowsTally) -> Elements:
+        session = self._session
+        server = shared_rows.Server(session.me.name, self._peer, self._active, dealt, session.id, channel)
+        return await server.sum_of(tally)
+
+
+def meet(session: Session[Any]) -> Meeting | None:
+    """Open the meeting of servers that get shares of rows. Called by `session.shared`."""
+    return two_servers.open_meeting(session, Meeting)
+
+
+class AtServer(two_servers.AtServer):
+    def check(self) -> None:
+        super().check()
+        shared_rows.plan_of(self.request, culprit=self.call.consumer)
+
+    def meeting(self) -> Meeting:
+        return self.shared(meet)
+
+    def find_session_of_answer(self) -> str:
+        """Shares of one sum come from the masks of one session."""
+        stored = self.call.service.store.reader().answer(self.call.consumer, self.request.request_id)
+        return stored.session if stored else ""
+
+    def tally(self) -> Tally:
+        return SharedRowsTally(self.request, self.call.keep_bits)
+
+    async def before_release(self, tally: Tally) -> None:
+        await super().before_release(tally)
+        await self.meeting().add_up(tally)
+
+
+# --- the active party ------------------------------------------------------------------------------------
+
+
+class AtActiveParty(two_servers.AtActiveParty):
+    _shared: SharedRows | None = None
+
+    def open_request(self, request: AggregateOpen) -> AggregateOpen:
+        """Raises RangeError: the rows are too long, or too wide."""
+        asked = shared_rows.step_1_open(super().open_request(request))
+        shared_rows.plan_of(asked)
+        return asked
+
+    async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
+        """Has masks dealt for these rows."""
+        plan, channel = shared_rows.plan_of(request), self.session.channel
+        key_node = self.session.with_role("key-node").name
+        self.session.report("wait for masks", waiting_for=key_node)
+        await shared_rows.ask_for_masks(plan, (key_node, *self.servers), channel)
+        self._shared = SharedRows(rows, plan, await shared_rows.receive_seed(key_node, channel))
+
+    def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:  # noqa: ARG002 - those of `begin`
+        if self._shared is None:
+            raise LocalProtocolError("masks are dealt before rows are sent")
+        return self._shared
+
+    async def prove(self) -> None:
+        """That they are short, when the servers ask."""
+
+        async def prove(channel: Channel) -> None:
+            if self._shared:
+                await shared_rows.run_active(self._shared, self.servers, channel)
+
+        await in_own_thread(self.session.channel, prove)
+
+    async def end(self) -> None:
+        await self.session.channel.send(self.session.with_role("key-node").name, MasksUsed())
+
+
+# --- the key node ----------------------------------------------------------------------------------------
+
+
+class MaskDealer:
+    """Deals masks, and sees nothing that they hide."""
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def check(self, job: JobParameters, me: Member) -> None:  # noqa: ARG002 - whatever the job
+        """A key node holds no rows."""
+        if me.dataset:
+            raise PolicyRefused(party=me.name, field="dataset", reason="a key node has none")
+
+    async def run(self, session: Session[JobParameters]) -> Summary:
+        active = session.with_role("active").name
+        servers = sorted(member.name for member in session.members.values() if member.role == "measurement")
+        session.report("deal masks", waiting_for=active)
+        channel = session.channel
+        plan = await patient(lambda: shared_rows.receive_plan(active, channel), session.job.timeouts.session_s)
+
+        async def deal(channel: Channel) -> None:
+            await shared_rows.run_key_node(plan, active, servers, channel)
+
+        await in_own_thread(channel, deal)
+        await patient(lambda: channel.receive(active, MasksUsed), session.job.timeouts.session_s)
+        return {"rows.masked": plan.n_rows}

@@ -1,0 +1,88 @@
+"""The steps of a release in which the ways to trust measurement servers differ. Each way is a module here.
+
+A way has two halves. `AtServer` is made for one call at a measurement server, `AtActiveParty` for one release at the
+party that asks; they never share an object, so each has a class of its own. What stands in this module is what happens
+where a way says nothing else: one server reads the rows and gives a noisy sum of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, SentRows, Tally
+from blindfit.parties.measurement.call import Call
+from blindfit.parties.measurement.client import Aggregate
+from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.sessions import Session
+
+
+class AtServer:
+    """One call at a measurement server. The methods stand in the order in which the call takes them."""
+
+    shows_unknown_rows: ClassVar[bool] = True  # whether an answer may contain the number of unknown rows
+
+    def __init__(self, call: Call) -> None:
+        self.call, self.request = call, call.request
+
+    def check(self) -> None:
+        """Raise PolicyRefused where the request does not fit the dataset or the session."""
+
+    def can_repeat(self) -> bool:
+        """Return whether the stored answer of this request suffices; else the rows must come again."""
+        return True
+
+    async def before_rows(self, answer: NoisySum | None) -> None:
+        """Raise what another party has against the request.
+
+        Args:
+            answer: the stored answer, if there is one.
+        """
+
+    def tally(self) -> Tally:
+        return Tally(self.request, self.call.keep_bits)
+
+    async def before_release(self, tally: Tally) -> None:
+        """Raise what another party has against the rows, which have all come."""
+
+    def keep(self, tally: Tally, answer: NoisySum) -> None:
+        """Keep what the session needs after its release."""
+
+
+class AtActiveParty:
+    """One release at the party that asks. The methods stand in the order in which the release takes them."""
+
+    def __init__(self, session: Session[Any], servers: Sequence[str]) -> None:
+        self.session, self.servers = session, tuple(servers)
+
+    @classmethod
+    async def open(cls, party: Party, session: Session[Any], servers: Sequence[str]) -> AtActiveParty:  # noqa: ARG003
+        return cls(session, servers)
+
+    def open_request(self, request: AggregateOpen) -> AggregateOpen:
+        """Return the request as this way asks it. Raises RangeError: the sum could be read as another one."""
+        return request
+
+    async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
+        """Do what comes before the rows."""
+
+    def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SentRows:  # noqa: ARG002
+        return rows
+
+    async def prove(self) -> None:
+        """Prove what the servers cannot see, once all rows were sent."""
+
+    def open_answer(self, aggregate: Aggregate, request: AggregateOpen, *, server: str) -> Aggregate:  # noqa: ARG002
+        """Check one server's answer and decrypt it. Raises MalformedMessage: no honest server answers so."""
+        return aggregate
+
+    async def end(self) -> None:
+        """Say that all answers are here to a party that waits for them."""
+
+    def add_up(self, aggregates: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:  # noqa: ARG002
+        """Return the answer of all servers together."""
+        return aggregates[0]
+
+    def report(self, request: AggregateOpen) -> dict[str, Any]:  # noqa: ARG002
+        """Return what the report's privacy section says only in this way."""
+        return {}

@@ -17,7 +17,7 @@ from tests.vertical.project import POPULATION, ROLES, Project
 
 ROWS, RATE = 14, 0.5
 SMALL = (
-    "align.least_common=10",
+    "align.min_common=10",
     "falcon.epochs=1",
     "falcon.batch_rows=100",
     "falcon.validation_fraction=0",

@@ -32,7 +32,7 @@ certificate = "ca/{name}/certificate.pem"
 key = "ca/{name}/key.pem"
 authority = "ca/{name}/authority.pem"
 [policy]
-protocols = ["taylor", "predict"]
+systems = ["taylor", "predict"]
 [compute]
 backend = "serial"
 [peers.coordinator]

@@ -272,7 +272,7 @@ def test_bad_party_files_are_named(project, name):
     refused = project.blindfit("party", f"{name}.toml")
     assert refused.returncode == 2
     assert error_line(refused) == (
-        f"error: {name}.toml: policy.most_epsilom is not an option; did you mean most_epsilon?"
+        f"error: {name}.toml: policy.max_epsilom is not an option; did you mean max_epsilon?"
     )
 
 

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.texts import cut
+from blindfit.parties.renamed import old_names
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
@@ -107,8 +108,8 @@ def _toml_value(text: str) -> Any:
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
     """Raises ConfigError: a line with every mistake."""
-    if holders := _with_nul("", values):
-        raise ConfigError(f"{source}: {'; '.join(holders)}")
+    if wrong := _refused_first(values):
+        raise ConfigError(f"{source}: {'; '.join(wrong)}")
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -121,13 +122,18 @@ def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[Ba
     Args:
         beside: of the same file; an unknown name may be meant for one of them.
     """
-    if holders := _with_nul("", values):
-        return holders
+    if wrong := _refused_first(values):
+        return wrong
     try:
         model.model_validate(values)
     except ValidationError as error:
         return _lines(error, model, *beside)
     return []
+
+
+def _refused_first(values: Mapping[str, Any]) -> list[str]:
+    """Return the mistakes that no class of settings can find."""
+    return _with_nul("", values) or old_names(values)[:MISTAKES_TOLD]
 
 
 def _with_nul(where: str, value: Any) -> list[str]:

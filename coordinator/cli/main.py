@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator.cli import audit as audit_
@@ -21,8 +22,23 @@ from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.stopped import Stopped
 
+
+class Commands(TyperGroup):
+    """All commands. An old name of one is refused with its new name."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # typer has click's classes, or in later versions its own
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            from blindfit.parties import renamed
+
+            if cmd_name in renamed.COMMANDS:
+                raise ConfigError(f"`blindfit {cmd_name}` is now `blindfit {renamed.COMMANDS[cmd_name]}`")
+        return found
+
+
 app = json_output.App(
     name="blindfit",
+    cls=Commands,
     help="Fits one model to several organisations' data without any of them seeing another's.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

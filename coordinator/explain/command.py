@@ -12,6 +12,7 @@ from rich.text import Text
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain.options import JOB, NAME, PARTY, Option, all_options
 from blindfit.coordinator.terminal import json_output
+from blindfit.parties.renamed import new_name, rename
 
 FILES = {JOB: "job files", PARTY: "party files"}
 INTRODUCTION = """Every option of job files and party files, as `make options-page` writes them from the code that
@@ -33,6 +34,8 @@ def explain(name: str | None, console: Console) -> None:
         return
     found = matching(name)
     if not found:
+        if new := new_name(name.strip("[]").split(".")):
+            raise ConfigError(rename(name, new))
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)

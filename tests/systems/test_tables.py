@@ -39,7 +39,7 @@ GENERIC = (
     "coordinator/jobs/check.py",
     "coordinator/preflight/parties.py",
     "coordinator/report/content.py",
-    "coordinator/report/kinds.py",
+    "coordinator/view.py",
     "coordinator/report/output.py",
     "coordinator/jobs/party_page.py",
 )

@@ -1,0 +1,56 @@
+"""Names that options, their values and commands had before. An old name does not work: its error gives the new name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+NAME = "NAME"  # stands for the name of a table that the user chose: datasets.NAME.url
+
+#: The path that an option had -> its path today, in party files and in job files.
+OPTIONS: dict[str, str] = {}
+#: The path of an option today -> each value that it had -> the value today; applies to the entries of a list, too.
+VALUES: dict[str, dict[str, str]] = {}
+#: The first word of a command -> the word today.
+COMMANDS: dict[str, str] = {}
+
+
+def old_names(values: Mapping[str, Any]) -> list[str]:
+    """Return a line for each old name in the tables of a file or of a proposed job."""
+    return [line for path, value in _options((), values) for line in _lines(path, value)]
+
+
+def new_name(path: Sequence[str]) -> str:
+    """Return what the option of this old path is called today; "" if no option was called so."""
+    for old, new in OPTIONS.items():
+        if _matches(old, path):
+            chosen = path[old.split(".").index(NAME)] if NAME in old.split(".") else NAME
+            return ".".join(chosen if part == NAME else part for part in new.split("."))
+    return ""
+
+
+def rename(old: str, new: str) -> str:
+    """Return the line that refuses an old option."""
+    return f"{old} is now {new}: rename it"
+
+
+def _options(table: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in values.items():
+        yield (*table, name), value
+        if isinstance(value, Mapping):
+            yield from _options((*table, name), value)
+
+
+def _lines(path: tuple[str, ...], value: Any) -> Iterator[str]:
+    if new := new_name(path):
+        yield rename(".".join(path), new)
+    given = value if isinstance(value, list | tuple) else [value]
+    for option, values in VALUES.items():
+        for old in values if _matches(option, path) else ():
+            if old in given:
+                yield f'{".".join(path)} = "{old}" is now "{values[old]}": change the value'
+
+
+def _matches(pattern: str, path: Sequence[str]) -> bool:
+    parts = pattern.split(".")
+    return len(parts) == len(path) and all(p in (NAME, part) for p, part in zip(parts, path, strict=True))

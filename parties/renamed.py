@@ -8,11 +8,28 @@ from typing import Any
 NAME = "NAME"  # stands for the name of a table that the user chose: datasets.NAME.url
 
 #: The path that an option had -> its path today, in party files and in job files.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "align.least_common": "align.min_common",
+    "policy.protocols": "policy.systems",
+    "policy.least_rows": "policy.min_rows",
+    "policy.least_common": "policy.min_common",
+    "policy.least_linked": "policy.min_linked",
+    "policy.least_epochs": "policy.min_epochs",
+    "policy.most_epsilon": "policy.max_epsilon",
+    "policy.most_delta": "policy.max_delta",
+    "policy.most_failed_uploads": "policy.max_failed_uploads",
+    "policy.most_failed_uploads_in_all": "policy.max_failed_uploads_in_all",
+    "datasets.NAME.publish_every_h": "datasets.NAME.snapshot_every_h",
+    "datasets.NAME.consumers": "datasets.NAME.active_parties",
+    "datasets.NAME.holders": "datasets.NAME.passive_parties",
+}
 #: The path of an option today -> each value that it had -> the value today; applies to the entries of a list, too.
-VALUES: dict[str, dict[str, str]] = {}
+VALUES: dict[str, dict[str, str]] = {
+    "walr.trust": {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"},
+    "evaluate.trust": {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"},
+}
 #: The first word of a command -> the word today.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {"publish": "snapshot", "audit": "attack", "calibrate": "benchmark"}
 
 
 def old_names(values: Mapping[str, Any]) -> list[str]:

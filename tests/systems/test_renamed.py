@@ -41,8 +41,8 @@ def party_with(path: str, value: Any) -> dict[str, Any]:
 @pytest.fixture
 def old_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each kind of name an old name, so that this test does not depend on what was renamed lately."""
-    monkeypatch.setitem(renamed.OPTIONS, "policy.least", "policy.least_rows")
-    monkeypatch.setitem(renamed.OPTIONS, "datasets.NAME.askers", "datasets.NAME.consumers")
+    monkeypatch.setitem(renamed.OPTIONS, "policy.least", "policy.min_rows")
+    monkeypatch.setitem(renamed.OPTIONS, "datasets.NAME.askers", "datasets.NAME.active_parties")
     monkeypatch.setitem(renamed.OPTIONS, "taylor.rounds", "taylor.epochs")
     monkeypatch.setitem(renamed.VALUES, "taylor.optimiser", {"plain": "sgd"})
     monkeypatch.setitem(renamed.VALUES, "taylor.unsafe", {"jitter": "no-jitter"})
@@ -52,7 +52,7 @@ def old_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 OLD = [
     ("datasets.NAME.missing", "leave", 'datasets.visits.missing = "leave" is now "drop": change the value'),
-    ("policy.least", 3, "policy.least is now policy.least_rows: rename it"),
+    ("policy.least", 3, "policy.least is now policy.min_rows: rename it"),
     ("datasets.NAME.askers", ["shop"], "datasets.visits.askers is now datasets.visits.consumers: rename it"),
 ]
 

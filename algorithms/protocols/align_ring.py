@@ -14,11 +14,11 @@ class Ring:
 
     parties: tuple[str, ...]
     counts: tuple[int, ...] = ()
-    least_common: tuple[int, ...] = ()
+    min_common: tuple[int, ...] = ()
 
     @property
     def least(self) -> int:
-        return max(self.least_common)
+        return max(self.min_common)
 
     def next_after(self, party: str) -> str:
         return self.parties[(self.parties.index(party) + 1) % len(self.parties)]

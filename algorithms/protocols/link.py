@@ -19,7 +19,7 @@ Model: semi-honest; two data parties, and a key node that colludes with neither.
 The key shares go from one data party to the other over their own authenticated link, past the key node.
 
 Departures: max for min, or nearly all rows that the larger party keeps would be matches, and it would know.
-Learns: a data party, both sizes, and that at least `least_matches` rows match or that fewer do; not how many, nor
+Learns: a data party, both sizes, and that at least `min_matches` rows match or that fewer do; not how many, nor
     which: its own rows stand in uniformly random slots, whatever matched. (The smaller party knows that its empty slots
     match nothing.) The key node, all filters, and which shuffled positions match; it has no secret to make filters of
     guessed people with, but likeness itself tells something: see docs/linkage.md. With one data party's help it would
@@ -98,7 +98,7 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     sizes: IntegerTensor  # of the first party and of the second
-    enough: Integer  # 1; or 0, when fewer than `least_matches` rows match or anybody does, and the session ends
+    enough: Integer  # 1; or 0, when fewer than `min_matches` rows match or anybody does, and the session ends
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,7 +205,7 @@ def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -
 def too_few(settings: LinkageSettings) -> DataError:
     """One line for every party; it does not say how many match."""
     return DataError(
-        f"fewer than {settings.least_matches:,} rows of the two parties match, the least that the job asks for",
+        f"fewer than {settings.min_matches:,} rows of the two parties match, the least that the job asks for",
         hint="do both parties' columns hold the same things, dates and postcodes written alike? A lower threshold "
         "finds more matches, and more wrong ones, until it tells nobody apart: the key node's log says where it is so",
     )
@@ -271,7 +271,7 @@ def step_2_watched(
 
 
 def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
-    enough = matched.summary.n_matches >= settings.least_matches
+    enough = matched.summary.n_matches >= settings.min_matches
     return Outcome(np.array(matched.summary.sizes, np.int64), int(enough))
 
 

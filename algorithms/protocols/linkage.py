@@ -22,25 +22,25 @@ class LinkageSettings:
 
     Args:
         threshold: least Dice coefficient of a match.
-        least_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
+        min_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
             learn of single people whether the other has them.
     """
 
     encoding: clk.Encoding
     threshold: float = 0.8
-    least_matches: int = 100
+    min_matches: int = 100
 
     def __post_init__(self) -> None:
         matching.check_threshold(self.threshold)
-        if not 1 <= self.least_matches <= MAX_RECORDS:
-            raise ConfigError(f"least_matches is {self.least_matches}: it must be from 1 to {MAX_RECORDS:,}")
+        if not 1 <= self.min_matches <= MAX_RECORDS:
+            raise ConfigError(f"min_matches is {self.min_matches}: it must be from 1 to {MAX_RECORDS:,}")
 
     def parameters(self) -> dict[str, ParameterValue]:
         """For the handshake."""
         return {
             **self.encoding.parameters(),
             "linkage_threshold": self.threshold,
-            "linkage_least_matches": self.least_matches,
+            "linkage_min_matches": self.min_matches,
         }
 
 
@@ -73,7 +73,7 @@ class Matched:
 
     Attributes:
         anybody: there are none, as too many pairs are alike; for the key node's own operator. A data party is told the
-            same as of too few matches: with copies of one record it could ask for a group smaller than `least_matches`.
+            same as of too few matches: with copies of one record it could ask for a group smaller than `min_matches`.
     """
 
     matches: Pairs

@@ -223,9 +223,9 @@ class MeasurementClient:
     def _open(
         self, call: Any, messages: measurement_codec.Messages = measurement_codec.AGGREGATE
     ) -> measurement_codec.ClientSide:
-        most_bytes = self._limits.max_message_bytes
+        max_bytes = self._limits.max_message_bytes
         return measurement_codec.ClientSide(
-            self._server, self._address, call, self._step_timeout_s, most_bytes, messages, self._waits
+            self._server, self._address, call, self._step_timeout_s, max_bytes, messages, self._waits
         )
 
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:

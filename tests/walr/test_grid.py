@@ -225,7 +225,7 @@ def job_with(bits: int | str, epsilon: float, delta: float, rows: int | None, tr
     return WalrJob.model_validate({"privacy": privacy, "walr": {"frac_bits": bits, "trust": trust}})
 
 
-TRUSTS = ["trusted", "paillier", "split-labels", "shares"]
+TRUSTS = ["trusted", "encrypted-rows", "two-servers", "shared-rows"]
 
 
 @given(
@@ -257,7 +257,7 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
     if job.asks_shares:
         assert two_servers.reach(fixed_point.MAX_ROWS, grid.norm_bound, noise) < two_servers.P / 2
     assert fixed_point.MAX_ROWS * grid.norm_bound + gaussian.NOISE_REACH * noise < 2**63
-    if trust == "shares":
+    if trust == "shared-rows":
         Plan(1, columns, grid.norm_bound)
 
 
@@ -279,7 +279,7 @@ def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> No
 def test_a_norm_bound_of_the_job_is_refused_or_kept_whatever_rows_hold(norm_bound: float) -> None:
     for columns in (5, 3000):
         job = WalrJob.model_validate(
-            {"privacy": {"epsilon": 1.0, "delta": 1e-6}, "walr": {"norm_bound": norm_bound, "trust": "shares"}}
+            {"privacy": {"epsilon": 1.0, "delta": 1e-6}, "walr": {"norm_bound": norm_bound, "trust": "shared-rows"}}
         )
         grid = job.grid_of_rows(norm_bound, columns)
         Plan(1, columns, grid.norm_bound)

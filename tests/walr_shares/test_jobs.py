@@ -254,7 +254,7 @@ def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: House, parties: t
     house.write_job("wrong.toml", "shares", parties)
     with pytest.raises(ConfigError, match=wanted):
         house.run(job="wrong.toml")
-    house.write_job("wrong.toml", "split-labels", ("shop", *SERVERS, "dealer"))
+    house.write_job("wrong.toml", "two-servers", ("shop", *SERVERS, "dealer"))
     with pytest.raises(ConfigError, match="no key node"):
         house.run(job="wrong.toml")
 

@@ -55,7 +55,7 @@ class DigestFormat:
     def fields(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields under the names and with the values of the digest."""
         named = {self.renamed.get(name, name): value for name, value in current.items()}
-        written = {name: _replaced(value, self.values.get(name, {})) for name, value in named.items()}
+        written = {name: _replace(value, self.values.get(name, {})) for name, value in named.items()}
         gone = {name: value for name, value in self.removed.items() if _has_table_of(name, written)}
         return gone | {n: value for n, value in written.items() if n not in self.added or value != self.added[n]}
 
@@ -63,7 +63,7 @@ class DigestFormat:
         """Return fields that `fields` wrote under the names and with the values of the code."""
         names = {old: now for now, old in self.renamed.items()}
         present = {name: value for name, value in {**self.added, **written}.items() if name not in self.removed}
-        return {names.get(name, name): _replaced(value, self._values_now(name)) for name, value in present.items()}
+        return {names.get(name, name): _replace(value, self._values_now(name)) for name, value in present.items()}
 
     def _values_now(self, name: str) -> Values:
         return {old: now for now, old in self.values.get(name, {}).items()}
@@ -75,7 +75,7 @@ def _has_table_of(name: str, written: Mapping[str, Any]) -> bool:
     return not table or any(other.startswith(f"{table}.") for other in written)
 
 
-def _replaced(value: Any, values: Values) -> Any:
+def _replace(value: Any, values: Values) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)(_replaced(item, values) for item in value)
+        return type(value)(_replace(item, values) for item in value)
     return values.get(value, value) if values and not isinstance(value, dict) else value

@@ -45,10 +45,10 @@ class BlindfitError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An error comes whole from a worker process, though its class takes other arguments than its message."""
-        return _restored, (type(self), self.args), self.__dict__
+        return _restore, (type(self), self.args), self.__dict__
 
 
-def _restored(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
+def _restore(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
     return kind.__new__(kind, *args)
 
 

@@ -12,7 +12,9 @@ POINTER, INTEGER = ctypes.c_void_p, ctypes.c_int64
 
 @cache
 def binding() -> Any:
-    """Return llvmlite's binding, ready for this machine; None if llvmlite is not installed."""
+    """Return the binding of llvmlite, ready for this machine; None without llvmlite or without pointers of 64 bits."""
+    if ctypes.sizeof(POINTER) != 8:
+        return None
     try:
         import llvmlite.binding as llvm
     except ImportError:

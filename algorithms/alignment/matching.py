@@ -250,7 +250,7 @@ def histogram(pairs: Pairs, matches: Pairs, n_first: int, threshold: float, floo
     others = non_matches(pairs, matches, n_first)
     best = np.full(n_first, -1.0)
     np.maximum.at(best, others.first, others.similarity)
-    return Histogram(tuple(edges.tolist()), _counted(matches.similarity, edges), _counted(best[best >= floor], edges))
+    return Histogram(tuple(edges.tolist()), _count(matches.similarity, edges), _count(best[best >= floor], edges))
 
 
 def non_matches(pairs: Pairs, matches: Pairs, n_first: int) -> Pairs:
@@ -267,6 +267,6 @@ def _edges(threshold: float, floor: float) -> Similarities:
     return np.concatenate([threshold - BIN_WIDTH * below, [threshold], threshold + BIN_WIDTH * above, [1.0]])
 
 
-def _counted(similarity: Similarities, edges: Similarities) -> tuple[int, ...]:
+def _count(similarity: Similarities, edges: Similarities) -> tuple[int, ...]:
     bins = np.clip(np.searchsorted(edges, similarity, side="right") - 1, 0, len(edges) - 2)
     return tuple(np.bincount(bins, minlength=len(edges) - 1).tolist())

@@ -124,7 +124,7 @@ def hash_id(text: str) -> bytes:
 def blind_ids(ids: Sequence[str], key: BlindingKey, *, workers: Workers = THIS_PROCESS) -> Points:
     """x H(id) for each id, in order."""
     parts = _parts(len(ids), workers)
-    return _joined(workers.map(_blind_ids, [(ids[part], key.scalar) for part in parts]))
+    return _join(workers.map(_blind_ids, [(ids[part], key.scalar) for part in parts]))
 
 
 def blind_points(points: Points, key: BlindingKey, origin: Origin, *, workers: Workers = THIS_PROCESS) -> Points:
@@ -134,7 +134,7 @@ def blind_points(points: Points, key: BlindingKey, origin: Origin, *, workers: W
         MalformedMessage: a point is not canonical, or not in the prime subgroup without the identity.
     """
     parts = _parts(len(points), workers)
-    return _joined(workers.map(_blind_points, [(points[part].tobytes(), key.scalar, origin) for part in parts]))
+    return _join(workers.map(_blind_points, [(points[part].tobytes(), key.scalar, origin) for part in parts]))
 
 
 def check_points(points: Points, origin: Origin, *, workers: Workers = THIS_PROCESS) -> None:
@@ -173,7 +173,7 @@ def _split(points: bytes) -> list[bytes]:
     return [points[start : start + POINT_BYTES] for start in range(0, len(points), POINT_BYTES)]
 
 
-def _joined(parts: Sequence[bytes]) -> Points:
+def _join(parts: Sequence[bytes]) -> Points:
     return np.frombuffer(b"".join(parts), np.uint8).reshape(-1, POINT_BYTES)
 
 

@@ -150,7 +150,7 @@ def refit_with_wrong_matches(
         fits = [
             _fit(first, second[_torn(n_rows, count, generator)], labels, l2) for _ in range(repeats if count else 1)
         ]
-        results.append(_compared(share, fits, right, (first, second, labels)))
+        results.append(_compare(share, fits, right, (first, second, labels)))
     return results
 
 
@@ -171,9 +171,7 @@ def _fit(first: Floats, second: Floats, labels: Indices, l2: float) -> Floats:
     return fit(rows, weighted_aggregate(rows, labels), SolverSettings(l2=l2)).weights
 
 
-def _compared(
-    share: float, fits: Sequence[Floats], right: Floats, truth: tuple[Floats, Floats, Indices]
-) -> RefitResult:
+def _compare(share: float, fits: Sequence[Floats], right: Floats, truth: tuple[Floats, Floats, Indices]) -> RefitResult:
     first, second, labels = truth
     design, block = _design(first, second), slice(first.shape[1], first.shape[1] + second.shape[1])
     losses = [log_loss(labels, sigmoid(design @ weights)) for weights in fits]

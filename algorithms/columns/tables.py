@@ -39,10 +39,10 @@ def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
     """
     found: dict[str, Floats] = {}
     for column in record.columns:
-        with _located(column.name):
+        with _locate(column.name):
             converted, unseen = converted_column(arrow_of(rows[column.name], column.name, column.kind), column)
         for name, numbers in converted.items():
-            found[name] = _filled(numbers, column, name, record)
+            found[name] = _fill(numbers, column, name, record)
         if unseen:
             warnings.warn(str(unseen), UnseenLevelWarning, stacklevel=2)
     return found
@@ -81,7 +81,7 @@ def made_of_levels(texts: Any, column: TableColumn) -> dict[str, Floats]:
     return found
 
 
-def _filled(numbers: Floats, column: TableColumn, name: str, record: TableRecord) -> Floats:
+def _fill(numbers: Floats, column: TableColumn, name: str, record: TableRecord) -> Floats:
     missing = np.isnan(numbers)
     if not missing.any():
         return numbers
@@ -91,7 +91,7 @@ def _filled(numbers: Floats, column: TableColumn, name: str, record: TableRecord
 
 
 @contextmanager
-def _located(name: str) -> Iterator[None]:
+def _locate(name: str) -> Iterator[None]:
     """Name the column in errors about its values."""
     try:
         yield
@@ -174,7 +174,7 @@ def inferred_record(rows: Any, names: Sequence[str]) -> TableRecord:
     """
     columns = []
     for name in names:
-        with _located(name):
+        with _locate(name):
             columns.append(TableColumn(name, _kind_of(rows[name], name)))
     return TableRecord(tuple(columns))
 

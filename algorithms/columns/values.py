@@ -112,12 +112,12 @@ def to_numbers(column: Any) -> Floats:
 def _numbers_in_texts(texts: Any) -> Any:
     """Return the numbers; the words true and false are 1 and 0, as booleans of other sources are."""
     try:
-        return _parsed(texts, pa.float64(), "not a number")
+        return _parse(texts, pa.float64(), "not a number")
     except BadValue:
         words = pc.index_in(pc.utf8_lower(texts), value_set=pa.array(["false", "true"]))
         if words.null_count == len(words):
             raise
-        return _parsed(pc.coalesce(words.cast(pa.string()), texts), pa.float64(), "not a number")
+        return _parse(pc.coalesce(words.cast(pa.string()), texts), pa.float64(), "not a number")
 
 
 def to_truths(column: Any) -> Floats:
@@ -181,7 +181,7 @@ def _moments_in_texts(texts: Any) -> Any:
     if (row := first(unlike)) is not None:
         raise BadValue(NOT_A_DATE, row, hint=HINT_DATES)
     part = dict(zip((field.name for field in fields.type), fields.flatten(), strict=True))
-    days = _parsed(part["date"], pa.date32(), NOT_A_DATE, HINT_DATES).cast(pa.int32()).cast(pa.int64())
+    days = _parse(part["date"], pa.date32(), NOT_A_DATE, HINT_DATES).cast(pa.int32()).cast(pa.int64())
     if not pc.any(pc.greater(pc.binary_length(part["hour"]), 0), min_count=0).as_py():
         return pc.multiply(days, DAY_US)
     clock = pc.add(
@@ -266,16 +266,16 @@ def to_known_levels(column: Any, known: Sequence[str]) -> Any:
     column = plain(column)
     kind = column.type
     if pa.types.is_boolean(kind):
-        return _respelled(column.cast(pa.string()), known, lambda level: level.lower())
+        return _respell(column.cast(pa.string()), known, lambda level: level.lower())
     if _is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = to_numbers(column)
         is_float = pa.types.is_floating(kind)
         texts = pa.array(map(_shortest, numbers.tolist()), pa.string()) if is_float else column.cast(pa.string())
-        return _respelled(texts, known, _as_number)
+        return _respell(texts, known, _as_number)
     return to_fields(column) if pa.types.is_timestamp(kind) else to_levels(column)
 
 
-def _respelled(texts: Any, known: Sequence[str], meaning: Callable[[str], Any]) -> Any:
+def _respell(texts: Any, known: Sequence[str], meaning: Callable[[str], Any]) -> Any:
     """Replace each text by the one level that means the same; texts that no level or several equal stay as they are."""
     same: dict[Any, list[str]] = {}
     for level in known:
@@ -328,7 +328,7 @@ def _wrong_type(column: Any, wanted: str) -> BadValue:
     return BadValue(f"its values are of the type {column.type}, not {wanted}")
 
 
-def _parsed(texts: Any, kind: Any, problem: str, hint: str = "") -> Any:
+def _parse(texts: Any, kind: Any, problem: str, hint: str = "") -> Any:
     try:
         return pc.cast(texts, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -113,11 +113,11 @@ class Kernel:
     def integers(self, residues: Residues) -> list[int]:
         """The vector as integers in [0, n^2); one product an element whose exponent is not zero."""
         return [
-            self._settled(value, exponent) if exponent else value
+            self._settle(value, exponent) if exponent else value
             for value, exponent in zip(residues.values, residues.exponents, strict=True)
         ]
 
-    def _settled(self, value: int, exponent: int) -> int:
+    def _settle(self, value: int, exponent: int) -> int:
         self.counts.products += 1
         settled: int = (value + (value % self.n * exponent) % self.n * self.n) % self.modulus
         return settled
@@ -303,14 +303,14 @@ class Kernel:
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
         """base_i^exponent_i, any sign; power_products(|exponent_i|) each, and the inverses of those with a minus."""
         negative = [i for i, exponent in enumerate(exponents) if exponent < 0]
-        bases = self._inverted_at(bases, negative) if negative else bases
+        bases = self._invert_at(bases, negative) if negative else bases
         sizes = [abs(int(exponent)) for exponent in exponents]
         self.counts.products += sum(map(power_products, sizes))
         modulus = self.modulus
         values = [gmpy2.powmod(base, size, modulus) for base, size in zip(bases.values, sizes, strict=True)]
         return Residues(values, [e * size % self.n for e, size in zip(bases.exponents, sizes, strict=True)])
 
-    def _inverted_at(self, bases: Residues, where: list[int]) -> Residues:
+    def _invert_at(self, bases: Residues, where: list[int]) -> Residues:
         inverses = self.inverses(bases.take(where))
         values, exponents = list(bases.values), list(bases.exponents)
         for i, value, exponent in zip(where, inverses.values, inverses.exponents, strict=True):
@@ -328,7 +328,7 @@ class Kernel:
         for base in self._table_entries(bases):
             table = [_ONE]
             for _ in range(size - 1):
-                table.append(_multiplied(table[-1], base, self.n))
+                table.append(_multiply(table[-1], base, self.n))
             tables.append(table)
         return self._as_residues(tables)
 
@@ -343,7 +343,7 @@ class Kernel:
         for start in range(0, len(entries), group):
             table = [_ONE]
             for base in entries[start : start + group]:
-                table += [_multiplied(entry, base, self.n) for entry in table]
+                table += [_multiply(entry, base, self.n) for entry in table]
             tables.append(table)
         return self._as_residues(tables)
 
@@ -377,7 +377,7 @@ def _grouped_sums(exponents: list[int], indices: Indices, sizes: Indices) -> lis
     return [sum(islice(terms, size), _ZERO) for size in sizes.tolist()]
 
 
-def _multiplied(a: _Entry, b: _Entry, n: int) -> _Entry:
+def _multiply(a: _Entry, b: _Entry, n: int) -> _Entry:
     """u v = q n + w = w (1 + n)^(q / w); the inverse of w is the product of the inverses."""
     carry, unit = gmpy2.f_divmod(a[0] * b[0], n)
     inverse = a[2] * b[2] % n

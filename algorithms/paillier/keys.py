@@ -206,7 +206,7 @@ class PrivateKey:
         """
         if threads < 1:
             raise RangeError(f"{threads} threads cannot decrypt")
-        return self._plaintexts(self._blinded(self._valid(residues), uniform), threads)
+        return self._plaintexts(self._blind(self._valid(residues), uniform), threads)
 
     def _valid(self, residues: Residues) -> list[int]:
         """Raises RangeError: a ciphertext is invalid."""
@@ -226,7 +226,7 @@ class PrivateKey:
         exponent = gmpy2.invert(n, (self.p - 1) * (self.q - 1))
         return [int(gmpy2.powmod_sec(integer % n, exponent, n)) for integer in self._valid(residues)]
 
-    def _blinded(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
+    def _blind(self, integers: Sequence[int], uniform: UniformInt) -> list[int]:
         """Encryptions of the same plaintexts."""
         kernel = self.public_key.kernel
         rho = self._blinding.take(len(integers), lambda: self._nth_power(_random_unit(self.public_key.n, uniform)))
@@ -243,7 +243,7 @@ class PrivateKey:
 
     def _plaintexts(self, integers: list[int], threads: int) -> list[int]:
         mod_p, mod_q = self._plaintexts_mod_primes(integers, threads)
-        return [self._joined(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
+        return [self._join(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
 
     def _plaintexts_mod_primes(self, integers: list[int], threads: int) -> list[list[int]]:
         """All plaintexts mod p, and all mod q; a slice of either for every thread (powers need no lock)."""
@@ -255,7 +255,7 @@ class PrivateKey:
             halves = [mapped(prime.plaintexts, slices) for prime in self._primes]
             return [[plaintext for part in half for plaintext in part] for half in halves]
 
-    def _joined(self, mod_p: int, mod_q: int) -> int:
+    def _join(self, mod_p: int, mod_q: int) -> int:
         """The plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
         return self._nearest_to_0(mod_p + (mod_q - mod_p) * self._p_inverse % self.q * self.p)
 

@@ -109,7 +109,7 @@ def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) ->
     positions = digits_of(width, other_bits)
     flat = ((digits[..., None] >> np.arange(bits)) & 1).reshape(count, width)
     padded = np.pad(flat, ((0, 0), (0, positions * other_bits - width)))
-    return _joined(padded.reshape(count, positions, other_bits))
+    return _join(padded.reshape(count, positions, other_bits))
 
 
 def random_digits(count: int, positions: int, window_bits: int, uniform: UniformInt) -> npt.NDArray[np.int64]:
@@ -117,10 +117,10 @@ def random_digits(count: int, positions: int, window_bits: int, uniform: Uniform
     octets = -(-positions * window_bits // 8)
     drawn = uniform(1 << 8 * octets * count).to_bytes(octets * count, "big")
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(count, octets), axis=1)
-    return _joined(bits[:, : positions * window_bits].reshape(count, positions, window_bits))
+    return _join(bits[:, : positions * window_bits].reshape(count, positions, window_bits))
 
 
-def _joined(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _join(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """Digits of their bits, lowest first."""
     return np.asarray(bits @ (1 << np.arange(bits.shape[-1], dtype=np.int64)))
 

@@ -41,7 +41,7 @@ def columns_dot(
         if len(slices) <= 1:
             return column_powers(kernel, w_enc.residues, matrix)
         tasks = [(type(kernel), int(kernel.n), w_enc.residues[part], matrix[part]) for part in slices]
-        return _multiplied(kernel, workers.map(_column_task, tasks))
+        return _multiply(kernel, workers.map(_column_task, tasks))
 
     return _dot(X, w_enc, matrix, 0, workers, sums)
 
@@ -70,7 +70,7 @@ def rows_dot(
         if len(slices) <= 1:
             return row_powers(kernel, w_enc.residues, matrix)
         tasks = [(type(kernel), int(kernel.n), w_enc.residues, matrix[part]) for part in slices]
-        return Residues.concatenate(_counted(kernel, workers.map(_row_task, tasks)))
+        return Residues.concatenate(_collect(kernel, workers.map(_row_task, tasks)))
 
     return _dot(X, w_enc, matrix, 1, workers, sums)
 
@@ -115,14 +115,14 @@ def _parts(matrix: IntegerMatrix, workers: Workers) -> int:
     return max(1, min(workers.count, 2 * matrix.size // LEAST_PRODUCTS, len(matrix)))
 
 
-def _counted(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> list[Residues]:
+def _collect(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> list[Residues]:
     for _, counts in results:
         kernel.counts.add(counts)
     return [residues for residues, _ in results]
 
 
-def _multiplied(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> Residues:
-    total, *rest = _counted(kernel, results)
+def _multiply(kernel: Kernel, results: list[tuple[Residues, Counts]]) -> Residues:
+    total, *rest = _collect(kernel, results)
     for part in rest:
         total = kernel.products(total, part)
     return total

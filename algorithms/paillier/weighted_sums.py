@@ -31,7 +31,7 @@ def weighted_sums(weights: npt.NDArray[np.int64], integers: Sequence[int]) -> li
             part = slice(start, start + BLOCK * BLOCKS)
             products = _blocks(piece[part]).transpose(0, 2, 1) @ _blocks(_limbs(integers[part], octets))
             sums += products.sum(axis=0).astype(np.int64)
-        totals = [total + (_joined(row) << shift) for total, row in zip(totals, sums, strict=True)]
+        totals = [total + (_join(row) << shift) for total, row in zip(totals, sums, strict=True)]
     return totals
 
 
@@ -48,7 +48,7 @@ def _blocks(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     return filled.reshape(-1, BLOCK, rows.shape[1])
 
 
-def _joined(limbs: npt.NDArray[np.int64]) -> int:
+def _join(limbs: npt.NDArray[np.int64]) -> int:
     """sum_k limbs_k 2^(16 k): they have 64 bits, so that every fourth one lies beside the last without overlap."""
     step = 64 // LIMB_BITS
     return sum(int.from_bytes(limbs[k::step].astype("<i8").tobytes(), "little") << (LIMB_BITS * k) for k in range(step))

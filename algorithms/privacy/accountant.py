@@ -92,7 +92,7 @@ def spent_epsilon(events: Iterable[ReleaseEvent], delta: float) -> float:
         return min(alone, as_gaussians, known)
     if math.isinf(pure):
         return min(alone, as_gaussians)
-    return min(as_gaussians, _rounded_up(known) + gaussian_epsilon(others, delta * _SHARE_OF_A_SUM))
+    return min(as_gaussians, _round_up(known) + gaussian_epsilon(others, delta * _SHARE_OF_A_SUM))
 
 
 def fits(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon: float, budget_delta: float) -> bool:
@@ -187,7 +187,7 @@ def _gaussian_of_sampled(event: ReleaseEvent, delta: float) -> float:
     return privacy_losses.gaussian_at_least([_part(event)], math.log(delta) + math.log(_SHARE_OF_A_RUN))
 
 
-def _rounded_up(epsilon: float) -> float:
+def _round_up(epsilon: float) -> float:
     """Return the next of 256 numbers, or infinity above the largest."""
     steps = max(math.ceil(_SUMS_TO_DOUBLE * math.log2(epsilon)), _LEAST_SUM)
     return 2.0 ** (steps / _SUMS_TO_DOUBLE) * (1 + _LAST_BITS) if steps < _LEAST_SUM + _SUMS else math.inf

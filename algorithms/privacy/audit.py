@@ -164,7 +164,7 @@ def _best_event(
         hits, neighbour_hits = (np.cumsum(_counts(side[choosing], edges)[order]) for side in (values, other))
         epsilons = event_epsilon(hits, neighbour_hits, quarter, delta, false_alarm)
         best = int(np.argmax(epsilons))
-        found.append((float(epsilons[best]), Event(name, _merged(edges, order[: best + 1])), swapped))
+        found.append((float(epsilons[best]), Event(name, _merge(edges, order[: best + 1])), swapped))
     return max(found, key=lambda one: one[0])
 
 
@@ -182,7 +182,7 @@ def _counts(values: Floats, edges: Floats) -> Counts:
     return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1).astype(np.int64)
 
 
-def _merged(edges: Floats, cells: npt.NDArray[np.intp]) -> tuple[tuple[float, float], ...]:
+def _merge(edges: Floats, cells: npt.NDArray[np.intp]) -> tuple[tuple[float, float], ...]:
     ends = [-math.inf, *edges.tolist(), math.inf]
     merged: list[tuple[float, float]] = []
     for cell in sorted(cells.tolist()):

@@ -106,7 +106,7 @@ def append(
 
 def entry_hash(entry: LedgerEntry) -> str:
     """What the entry's hash must be: sha256 over every other field."""
-    return hashlib.sha256(_framed("blindfit ledger entry v1", *astuple(entry)[:-1])).hexdigest()
+    return hashlib.sha256(_frame("blindfit ledger entry v1", *astuple(entry)[:-1])).hexdigest()
 
 
 def verify_chain(entries: Iterable[LedgerEntry]) -> None:
@@ -126,7 +126,7 @@ def verify_chain(entries: Iterable[LedgerEntry]) -> None:
         previous_hash = entry.hash
 
 
-def _framed(*parts: str | float) -> bytes:
+def _frame(*parts: str | float) -> bytes:
     """The parts one after another, each behind its length: no two lists of parts share an encoding."""
     texts = (part.hex() if isinstance(part, float) else str(part) for part in parts)
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]

@@ -416,13 +416,13 @@ def run_locally(
         for ids, uniform, owner in zip(id_sets, own_uniforms, ring.parties, strict=True)
     ]
     ring = step_2_ring(step_2_sizes([step_1_size(own, min_common) for own in owns], ring), ring)
-    sets = [_blinded_by_all(owns, seat, ring) for seat in range(len(owns))]
+    sets = [_blind_by_all(owns, seat, ring) for seat in range(len(owns))]
     rows = step_5_compare(sets, ring.least, key_uniform)
     step_6_check_outcome(step_5_outcome(rows), ring, key_node="key node")
     return tuple(step_6_unshuffle(own, [places], key_node="key node") for own, places in zip(owns, rows, strict=True))
 
 
-def _blinded_by_all(owns: Sequence[OwnSet], owner: int, ring: Ring) -> Points:
+def _blind_by_all(owns: Sequence[OwnSet], owner: int, ring: Ring) -> Points:
     points = step_3_blind(owns[owner], slice(None))
     for hop in range(1, len(owns)):
         seat = (owner + hop) % len(owns)

@@ -11,9 +11,7 @@ from blindfit.algorithms.alignment import clk, matching
 from blindfit.algorithms.alignment.matching import Histogram, Pairs
 from blindfit.algorithms.alignment.sensitivity import ExpectedErrors
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.algorithms.messages import (
-    ParameterValue,
-)
+from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.paillier.ciphertexts import Ciphertext
 from blindfit.algorithms.paillier.vectors import EncryptedVector
 

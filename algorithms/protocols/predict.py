@@ -117,11 +117,11 @@ async def run_passive(
     for later in passives[place + 1 :]:
         added.append(step_1_seed(uniform))
         await channel.send(later, added[-1])
-    subtracted = [_checked(await channel.receive(name, MaskSeed), name) for name in passives[:place]]
+    subtracted = [_check(await channel.receive(name, MaskSeed), name) for name in passives[:place]]
     await channel.send(active, step_2_mask(part, added, subtracted))
 
 
-def _checked(message: MaskSeed, sender: str) -> MaskSeed:
+def _check(message: MaskSeed, sender: str) -> MaskSeed:
     if len(message.seed) != SEED_BYTES:
         raise MalformedMessage(culprit=sender, field="seed", reason=f"is not {SEED_BYTES} bytes")
     return message

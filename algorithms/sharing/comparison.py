@@ -20,8 +20,8 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party, multiply
 from blindfit.algorithms.sharing.dealing import Arrays, Item, Shape
 from blindfit.algorithms.sharing.field import BITS, Elements
-from blindfit.algorithms.sharing.shares import Holder, Share, joined
-from blindfit.algorithms.sharing.truncation import MOST_BITS, masked
+from blindfit.algorithms.sharing.shares import Holder, Share, join
+from blindfit.algorithms.sharing.truncation import MOST_BITS, mask
 
 _TOP = np.uint64(1 << MOST_BITS + 1)
 _ONE = np.uint64(1)
@@ -53,7 +53,7 @@ async def not_negative(party: Party, name: str, x: Share, below: int = MOST_BITS
         below: b, at most 59: |x| < 2^b.
     """
     dealt = await party.take_dealt(comparison_item(name, x.shape, below))
-    (c,) = await party.open_(masked(party.holder, x, dealt["r"], below))
+    (c,) = await party.open_(mask(party.holder, x, dealt["r"], below))
     small = (c < _TOP).astype(np.uint64)
     bits = dealt["plain"] + (dealt["wrapped"] - dealt["plain"]).times(small)
     c0 = _low(c, below)
@@ -73,12 +73,10 @@ async def _below(party: Party, name: str, public: Elements, bits: Share) -> Shar
     while len(less) > 1:
         pairs = len(less) // 2
         high, low = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
-        both = await multiply(
-            party, f"{name}/{level}", joined([equal[high], equal[high]]), joined([less[low], equal[low]])
-        )
+        both = await multiply(party, f"{name}/{level}", join([equal[high], equal[high]]), join([less[low], equal[low]]))
         rest = slice(2 * pairs, None)
-        less = joined([less[high] + both[:pairs], less[rest]])
-        equal = joined([both[pairs:], equal[rest]])
+        less = join([less[high] + both[:pairs], less[rest]])
+        equal = join([both[pairs:], equal[rest]])
         level += 1
     return less[0]
 

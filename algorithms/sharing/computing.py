@@ -39,5 +39,5 @@ async def multiply(party: Party, name: str, x: Share, y: Share) -> Share:
 async def divide(party: Party, name: str, x: Share, bits: int) -> Share:
     """x / 2^bits for |x| < 2^59, with an error below 1: one round."""
     dealt = await party.take_dealt(truncation.truncation_item(name, x.shape, bits))
-    (opened,) = await party.open_(truncation.masked(party.holder, x, dealt["r"]))
-    return truncation.truncated(party.holder, dealt, opened, bits)
+    (opened,) = await party.open_(truncation.mask(party.holder, x, dealt["r"]))
+    return truncation.truncate(party.holder, dealt, opened, bits)

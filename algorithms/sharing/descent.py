@@ -201,11 +201,11 @@ async def move(
         velocity = velocity - quotient if item is items.shrink else velocity + quotient
     if not step.l1:
         return State(w + velocity, velocity), coarse
-    drawn = await drawn_to_zero(party, step, w + velocity)
+    drawn = await draw_to_zero(party, step, w + velocity)
     return State(drawn, drawn - w), coarse
 
 
-async def drawn_to_zero(party: Party, step: Step, w: Share) -> Share:
+async def draw_to_zero(party: Party, step: Step, w: Share) -> Share:
     return await soft_threshold(party, f"{step.name}/l1", w, step.threshold)
 
 
@@ -230,13 +230,13 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: La
         z: scores, at scales.waves.score bits, wherever they come from.
     """
     dealt = await party.take_dealt(items.residual)
-    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
+    (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
     if step.model == "linear":
         shorter, coarse = truncation.quotients(party.holder, dealt, c, step.score_shift, step.coarse_shift)
         errors = (shorter - labels.y).times(field.elements([step.linear_factor]))
     else:
         p = waves.sigmoid(party.holder, dealt, c, step.waves, step.scales.waves, factor=step.factor)
-        coarse = truncation.truncated(party.holder, dealt, c, step.coarse_shift)
+        coarse = truncation.truncate(party.holder, dealt, c, step.coarse_shift)
         errors = p - labels.y.times(field.elements([round(step.factor * 2.0**step.scales.residual_bits)]))
     if step.row_weight_bits is not None and labels.row_weights is not None:
         weighted = await multiply(party, step.weighing, errors, labels.row_weights)
@@ -247,9 +247,9 @@ async def residuals(party: Party, step: Step, items: Items, z: Share, labels: La
 async def _divide(party: Party, asked: list[tuple[Item, Share, int]]) -> list[Share]:
     """Several divisions in one round."""
     dealt = [await party.take_dealt(item) for item, _, _ in asked]
-    hidden = [truncation.masked(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]
+    hidden = [truncation.mask(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]
     opened = await party.open_(*hidden)
     return [
-        truncation.truncated(party.holder, one, value, bits)
+        truncation.truncate(party.holder, one, value, bits)
         for one, value, (_, _, bits) in zip(dealt, opened, asked, strict=True)
     ]

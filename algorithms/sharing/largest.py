@@ -16,7 +16,7 @@ import numpy.typing as npt
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, multiply
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 GROUP = 8
 
@@ -31,8 +31,8 @@ async def largest(party: Party, name: str, x: Share, below: int) -> Share:
     while len(x) > 1:
         size = min(GROUP, len(x))
         grouped = len(x) // size * size
-        found = await _of_groups(party, f"{name}/{level}", x[:grouped].reshaped(size, -1), below)
-        x = joined([found, x[grouped:]])
+        found = await _of_groups(party, f"{name}/{level}", x[:grouped].reshape(size, -1), below)
+        x = join([found, x[grouped:]])
         level += 1
     return x
 
@@ -42,12 +42,12 @@ async def _of_groups(party: Party, name: str, x: Share, below: int) -> Share:
     first, second = np.triu_indices(len(x), 1)
     ahead = await not_negative(party, f"{name}/pairs", x[first] - x[second], below)
     behind = party.holder.plus(-ahead, f.elements([1]))
-    is_it = joined([ahead, behind])[_factors(len(x))]  # (size - 1, size, groups), to be multiplied along the first axis
+    is_it = join([ahead, behind])[_factors(len(x))]  # (size - 1, size, groups), to be multiplied along the first axis
     level = 0
     while len(is_it) > 1:
         half = len(is_it) // 2
         both = await multiply(party, f"{name}/is it, {level}", is_it[:half], is_it[half : 2 * half])
-        is_it = joined([both, is_it[2 * half :]])
+        is_it = join([both, is_it[2 * half :]])
         level += 1
     return (await multiply(party, f"{name}/taken", is_it[0], x)).sum_over_first()
 

@@ -24,7 +24,7 @@ def one_hot_item(name: str, rows: int, size: int) -> Item:
     return Item(f"one of {size}/{name}", random={"r": (rows,)}, derived={"hot": (rows, size)}, derive=derive)
 
 
-async def counted(party: Party, name: str, q: Share, size: int) -> Share:
+async def count(party: Party, name: str, q: Share, size: int) -> Share:
     """How often each number of 0 .. size - 1 stands in q, (rows,); of shape (size,). One round.
 
     Args:

@@ -20,7 +20,7 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.computing import Party, multiply
 from blindfit.algorithms.sharing.dealing import Item
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 from blindfit.algorithms.sharing.waves import Waves
 
 UNITS_A_PERIOD = 16
@@ -61,7 +61,7 @@ async def product_of(party: Party, name: str, factors: Sequence[Share]) -> Share
     level = 0
     while len(factors) > 1:
         pairs = len(factors) // 2
-        left, right = joined(factors[: 2 * pairs : 2]), joined(factors[1 : 2 * pairs : 2])
+        left, right = join(factors[: 2 * pairs : 2]), join(factors[1 : 2 * pairs : 2])
         both = await multiply(party, f"{name}/{level}", left, right)
         rows = len(factors[0])
         factors = [both[at * rows : (at + 1) * rows] for at in range(pairs)] + list(factors[2 * pairs :])

@@ -12,17 +12,17 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, divide, multiply
 from blindfit.algorithms.sharing.field import Elements
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 
-async def clipped(party: Party, name: str, x: Share, limits: Elements) -> Share:
+async def clip(party: Party, name: str, x: Share, limits: Elements) -> Share:
     """min(max(x, -limit), limit), of |x| + limit < 2^59: eight rounds.
 
     Args:
         limits: of each, (n,).
     """
     n = len(x)
-    moved = joined([party.holder.plus(x, f.negative(limits)), party.holder.plus(x, limits)])
+    moved = join([party.holder.plus(x, f.negative(limits)), party.holder.plus(x, limits)])
     above = await not_negative(party, f"{name}/limits", moved)
     too_large, large_enough = above[:n], above[n:]
     inside = await multiply(party, f"{name}/inside", large_enough - too_large, x)
@@ -30,7 +30,7 @@ async def clipped(party: Party, name: str, x: Share, limits: Elements) -> Share:
     return inside + beyond.times(limits)
 
 
-async def floored(party: Party, name: str, x: Share, bits: int) -> Share:
+async def floor(party: Party, name: str, x: Share, bits: int) -> Share:
     """floor(x / 2^bits), of |x| < 2^58: eight rounds, or fewer for few bits."""
     near = await divide(party, name, x, bits)
     rest = x - near.times_power_of_two(bits)  # from -2^bits to 2^bits - 1

@@ -20,7 +20,7 @@ from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, divide, multiply
 from blindfit.algorithms.sharing.largest import largest
 from blindfit.algorithms.sharing.products import SecretMatrix
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 from blindfit.algorithms.sharing.waves import Waves, WaveScales
 
 BINS = 256
@@ -61,9 +61,9 @@ async def log_loss(
     """
     shift = scales.score - scales.result
     dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=shift))
-    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
+    (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
     even = waves.log_cosh(party.holder, dealt, c, chosen, scales)
-    coarser = truncation.truncated(party.holder, dealt, c, shift)
+    coarser = truncation.truncate(party.holder, dealt, c, shift)
     # log(1 + e^z) - y z = log(2 cosh(z / 2)) - (2 y - 1) z / 2
     signed = await multiply(party, f"{name}/labels", party.holder.plus(y + y, f.elements([-1])), coarser)
     losses = even.times_power_of_two(1) - signed
@@ -105,30 +105,30 @@ async def counts(
     n, one = len(z), 2.0**scales.score
     limit = round((chosen.bound - 2 ** ranges.unit_bits(chosen)) * one)
     at = round(math.log(threshold / (1 - threshold)) * one)
-    moved = joined([party.holder.plus(z, f.elements([-bound])) for bound in (at, limit, -limit)])
+    moved = join([party.holder.plus(z, f.elements([-bound])) for bound in (at, limit, -limit)])
     above = await not_negative(party, f"{name}/limits", moved)
     positive, too_large, large_enough = above[:n], above[n : 2 * n], above[2 * n :]
-    kept = await multiply(party, f"{name}/kept", joined([large_enough - too_large, positive]), joined([z, y]))
+    kept = await multiply(party, f"{name}/kept", join([large_enough - too_large, positive]), join([z, y]))
     beyond = party.holder.plus(
         too_large + large_enough, f.elements([-1])
     )  # 1 above the limit, -1 below minus the limit
     clipped = kept[:n] + beyond.times(f.elements([limit]))
     loss = await log_loss(party, f"{name}/loss", clipped, y, chosen, scales)
     bins = await _binned(party, f"{name}/bins", clipped, y, chosen, scales)
-    return Counts(joined([kept[n:].total(), positive.total()]), bins, loss)
+    return Counts(join([kept[n:].total(), positive.total()]), bins, loss)
 
 
 async def _binned(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
     """Rows by bin and label, (2 BINS,): three rounds. A row near a border of two bins falls into either, by chance."""
     dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
-    (c,) = await party.open_(truncation.masked(party.holder, z, dealt["r"]))
+    (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
     sines = chosen.flat_sigmoid(FLATTENED_BY)
     flattened = waves.sigmoid(party.holder, dealt, c, chosen, scales, factor=BINS - 3, sines=sines)
     places = party.holder.plus(
         flattened, f.elements([1 << scales.result])
     )  # from 1 to BINS - 2, times 2^result: the fit may pass 1
     places = await divide(party, f"{name}/places", places, scales.result)
-    return await lookup.counted(party, name, places + y.times(f.elements([BINS])), 2 * BINS)
+    return await lookup.count(party, name, places + y.times(f.elements([BINS])), 2 * BINS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,30 +146,30 @@ class Ranks:
 async def ranks(party: Party, name: str, bins: Share, rows: int) -> Ranks:
     """From `Counts.bins` of so many rows: 1 round, and those of the largest of 2 BINS."""
     negative, positive = bins[:BINS], bins[BINS:]
-    below, up_to = negative.cumulated() - negative, positive.cumulated()
+    below, up_to = negative.cumulate() - negative, positive.cumulate()
     n_negative, n_positive = negative.total(), positive.total()
-    cumulated = joined([negative.cumulated(), up_to])
-    totals = joined([n_positive.repeated(BINS), n_negative.repeated(BINS)])
+    cumulated = join([negative.cumulate(), up_to])
+    totals = join([n_positive.repeat(BINS), n_negative.repeat(BINS)])
     products = await multiply(
-        party, f"{name}/products", joined([positive, cumulated]), joined([below + below + negative, totals])
+        party, f"{name}/products", join([positive, cumulated]), join([below + below + negative, totals])
     )
     apart = products[2 * BINS :] - products[BINS : 2 * BINS]  # of the shares of both classes, times both numbers
     most = rows * rows // 4  # pairs of a row with the label and one without
-    ks = await largest(party, f"{name}/largest", joined([apart, -apart]), (2 * most).bit_length())
+    ks = await largest(party, f"{name}/largest", join([apart, -apart]), (2 * most).bit_length())
     return Ranks(products[:BINS].total(), ks)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-async def rounded(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
+async def round_weights(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
     """Weights clipped to [-bound, bound), in whole steps of 2^-kept_bits: 9 rounds.
 
     A weight between two steps becomes either, by chance and without a bias.
     """
     k, least = len(w), -round(bound * 2.0**weight_bits)
     largest = -least - (1 << weight_bits - kept_bits)
-    moved = joined([party.holder.plus(w, f.elements([-limit])) for limit in (largest, least)])
+    moved = join([party.holder.plus(w, f.elements([-limit])) for limit in (largest, least)])
     above = await not_negative(party, f"{name}/limits", moved)
     inside = await multiply(party, f"{name}/inside", above[k:] - above[:k], w)
     too_small = -party.holder.plus(above[k:], f.elements([-1]))

@@ -82,11 +82,11 @@ class Share:
         """Of all elements, of shape (1,)."""
         return self._each(lambda part: field.sum_over_first(part.reshape(-1, 1)))
 
-    def cumulated(self) -> Share:
+    def cumulate(self) -> Share:
         """Of a vector: each element with all before it."""
-        return self._each(field.cumulated)
+        return self._each(field.cumulate)
 
-    def repeated(self, times: int) -> Share:
+    def repeat(self, times: int) -> Share:
         return self._each(lambda part: np.repeat(part, times))
 
     def sum_over_first(self) -> Share:
@@ -97,7 +97,7 @@ class Share:
         """In each row the elements at these columns, which may differ from row to row."""
         return self._each(lambda part: np.take_along_axis(part, places, axis=1))
 
-    def reshaped(self, *shape: int) -> Share:
+    def reshape(self, *shape: int) -> Share:
         return self._each(lambda part: part.reshape(shape))
 
     def _each(self, change: field.Change) -> Share:
@@ -108,7 +108,7 @@ class Share:
         return Share(combine(self.value, other.value), mac)
 
 
-def joined(shares: Sequence[Share]) -> Share:
+def join(shares: Sequence[Share]) -> Share:
     """One behind the other, along the first axis."""
     macs = [share.mac for share in shares if share.mac is not None]
     whole = np.concatenate([share.value for share in shares])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, multiply
 from blindfit.algorithms.sharing.field import Elements, negative
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 ROUNDS = 8  # of a comparison, and of a product
 
@@ -20,6 +20,6 @@ async def soft_threshold(party: Party, name: str, w: Share, threshold: Elements)
     """
     k, below = len(w), negative(threshold)
     less, more = party.holder.plus(w, below), party.holder.plus(w, threshold)
-    beyond = await not_negative(party, f"{name}/beyond", joined([less, -more]))
-    kept = await multiply(party, f"{name}/kept", beyond, joined([less, more]))
+    beyond = await not_negative(party, f"{name}/beyond", join([less, -more]))
+    kept = await multiply(party, f"{name}/kept", beyond, join([less, more]))
     return kept[:k] + kept[k:]

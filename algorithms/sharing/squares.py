@@ -12,7 +12,7 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import truncation
 from blindfit.algorithms.sharing.comparison import not_negative
 from blindfit.algorithms.sharing.computing import Party, divide, multiply
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 MOST_ERROR_BITS = 17
 
@@ -40,10 +40,10 @@ async def squared_errors(
     return (await multiply(party, f"{name}/squares", errors, errors)).total()
 
 
-async def clipped(party: Party, name: str, z: Share, limit: int) -> Share:
+async def clip(party: Party, name: str, z: Share, limit: int) -> Share:
     """z, no farther from 0 than limit: eight rounds."""
     n = len(z)
-    moved = joined([party.holder.plus(z, f.elements([bound])) for bound in (limit, -limit)])
+    moved = join([party.holder.plus(z, f.elements([bound])) for bound in (limit, -limit)])
     above = await not_negative(party, f"{name}/limits", moved)
     large_enough, too_large = above[:n], above[n:]
     inside = await multiply(party, f"{name}/inside", large_enough - too_large, z)

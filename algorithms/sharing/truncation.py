@@ -58,12 +58,12 @@ def parts_of(r: Elements, bits: int) -> Arrays:
     return {"shifted": r >> np.uint64(bits), "top": (r >= _TOP).astype(np.uint64)}
 
 
-def masked(holder: Holder, x: Share, r: Share, below: int = MOST_BITS) -> Share:
+def mask(holder: Holder, x: Share, r: Share, below: int = MOST_BITS) -> Share:
     """c, to be opened: for a truncation, and for whatever else starts so, of |x| < 2^below."""
     return holder.plus(x + r, f.elements([1 << below]))
 
 
-def truncated(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int) -> Share:
+def truncate(holder: Holder, dealt: dict[str, Share], opened: Elements, bits: int) -> Share:
     wrap = dealt["top"].times((opened < _TOP).astype(np.uint64))
     public = f.subtract(opened >> np.uint64(bits), f.elements([MOST >> bits]))
     return holder.plus(wrap.times_power_of_two(BITS - bits) - dealt["shifted"], public)
@@ -76,4 +76,4 @@ def quotients(
     dealt: of `quotients_item`.
     """
     coarser = {"top": dealt["top"], "shifted": dealt["coarser"]}
-    return truncated(holder, dealt, opened, bits), truncated(holder, coarser, opened, coarser_bits)
+    return truncate(holder, dealt, opened, bits), truncate(holder, coarser, opened, coarser_bits)

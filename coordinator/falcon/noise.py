@@ -10,7 +10,7 @@ import numpy.typing as npt
 from blindfit.algorithms.protocols.falcon import FalconParameters, Noise
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.coordinator.preflight.findings import Finding, Level
-from blindfit.parties.falcon.data_party import held_of
+from blindfit.parties.falcon.data_party import make_held
 from blindfit.parties.vertical.prepared import Prepared
 
 WEAK_NOISE = 0.5  # in a weight, of columns between -1 and 1
@@ -33,7 +33,7 @@ def findings(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]
 
 
 def _losses(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared]) -> Finding:
-    held = [held_of(prepared[name], p, bound) for name, bound in zip(p.data_parties, noise.row_bounds, strict=True)]
+    held = [make_held(prepared[name], p, bound) for name, bound in zip(p.data_parties, noise.row_bounds, strict=True)]
     x: Floats = np.hstack([own.features for own in held]).astype(np.float64) * 2.0**-FEATURE_BITS
     y: Floats = np.zeros(len(x)) if held[0].labels is None else held[0].labels.astype(np.float64)
     draw = np.random.default_rng(SEED)

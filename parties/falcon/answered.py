@@ -46,7 +46,7 @@ class Answers:
         digest = parameters_digest({"question": session.question.hex(), "drawn": drawn}).hex()
         self._party, self._path = party, party.data_dir / "answers" / f"{digest}.json"
 
-    def kept(self) -> Answer | None:
+    def find(self) -> Answer | None:
         """None where the question was not answered, or its model is no longer there."""
         try:
             answer = Answer(**json.loads(self._path.read_text()))
@@ -58,7 +58,7 @@ class Answers:
         self._party.write_to(self._path, encoded_json(asdict(answer)), answer.session)
 
 
-def said(answer: Answer | None, epochs_kept: str) -> str:
+def tell_checkpoints(answer: Answer | None, epochs_kept: str) -> str:
     """What `Ready` tells of checkpoints: the epochs that a training can go on from, or that it is answered."""
     return epochs_kept if answer is None else f"answered in {answer.session} after {answer.epochs}"
 

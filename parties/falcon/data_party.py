@@ -18,10 +18,10 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.data.source import Source
-from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, said
+from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, tell_checkpoints
 from blindfit.parties.falcon.dealt import Dealt
 from blindfit.parties.falcon.draws import Draws
-from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
+from blindfit.parties.falcon.kept import drop_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.settings import FalconJob
@@ -139,7 +139,7 @@ class Falcon:
         return Draws(self._party, self._session, (agreed.drawn, *self._work.source.feature_names))
 
     def describe_charge(self, agreed: FalconAgreed) -> Charged | None:
-        return None if self._job.privacy is None else self._draws(agreed).described()
+        return None if self._job.privacy is None else self._draws(agreed).describe()
 
     # --- the stations
 
@@ -152,10 +152,10 @@ class Falcon:
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows)
         checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
-        return Begun(dealt, Answers(self._party, session, named(read.randomness)).kept()), alignment
+        return Begun(dealt, Answers(self._party, session, named(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:
-        return said(begun.answer, epochs)
+        return tell_checkpoints(begun.answer, epochs)
 
     def make_parameters(self, told: Mapping[str, Ready], prepared: Prepared) -> FalconParameters:
         return parameters_of(self._job, self._seats, told, prepared.plan)
@@ -184,11 +184,11 @@ class Falcon:
         columns = agreed.prepared.columns.shape[1]
         row_bound = row_bound_steps(session.job, columns) if session.job.privacy else None
 
-        async def trained(channel: Channel) -> falcon.Trained:
-            with dropped_when_somebody_deviates(checkpoints):
+        async def train_in_shares(channel: Channel) -> falcon.Trained:
+            with drop_when_somebody_deviates(checkpoints):
                 return await falcon.run_data_party(
                     self._seats.me,
-                    held_of(agreed.prepared, parameters, row_bound),
+                    make_held(agreed.prepared, parameters, row_bound),
                     parameters,
                     agreed.begun.dealt.seed,
                     session.id,
@@ -199,7 +199,7 @@ class Falcon:
                     key_share=agreed.begun.dealt.key_share,
                 )
 
-        found = await in_own_thread(session.channel, trained)
+        found = await in_own_thread(session.channel, train_in_shares)
         evaluation = evaluation_of(found.tested, agreed.prepared, self._job.falcon.threshold)
         return FalconTrained(found.epochs, evaluation, self._part(agreed, found), session.id)
 
@@ -242,7 +242,7 @@ def open_data_party(party: Party) -> DataParty[FalconJob, Begun, FalconParameter
     return DataParty(party, Falcon, FalconJob.resume_option)
 
 
-def held_of(prepared: Prepared, parameters: FalconParameters, row_bound: int | None = None) -> Held:
+def make_held(prepared: Prepared, parameters: FalconParameters, row_bound: int | None = None) -> Held:
     """What is put in, in the order of batches, validation and test.
 
     Args:

@@ -77,14 +77,14 @@ class Draws:
             LedgerUnavailable: it could not be written.
         """
         with self._party.store.transaction() as transaction:
-            asked, entry = self._charged(transaction)
+            asked, entry = self._find_or_make_charge(transaction)
             answer = StoredAnswer(asked.content_sha256, OPENED, entry.position, self._session.id)
             transaction.add_answer(self._session.me.name, asked.request_id, answer)
         self._session.receipt = self._party.receipts.newest(self._population)
 
-    def described(self) -> Charged:
+    def describe(self) -> Charged:
         """The promise, and the budget as it now is."""
-        return charged_of(self._asked(0), self._party.settings, self._party.store)
+        return charged_of(self._make_charge(0), self._party.settings, self._party.store)
 
     def _check(self) -> None:
         reader = self._party.store.reader()
@@ -95,11 +95,11 @@ class Draws:
 
     def _pay(self) -> SignedReceipt:
         with self._party.store.transaction() as transaction:
-            self._charged(transaction)
+            self._find_or_make_charge(transaction)
         self._session.receipt = self._party.receipts.newest(self._population)
         return self._session.receipt
 
-    def _charged(self, transaction: Writes) -> tuple[Charge, LedgerEntry]:
+    def _find_or_make_charge(self, transaction: Writes) -> tuple[Charge, LedgerEntry]:
         """The charge of a draw that was not opened, made now where there is none."""
         charging.check_rollbacks(transaction, self._population)
         asked, entry = self._next(transaction)
@@ -115,11 +115,11 @@ class Draws:
             for entry in reader.ledger(self._population)
             if entry.kind == "release" and entry.snapshot == self._session.published.id
         }
-        draws = map(self._asked, itertools.count())
+        draws = map(self._make_charge, itertools.count())
         asked = next(draw for draw in draws if not reader.answer(self._session.me.name, draw.request_id))
         return asked, entries.get(asked.request_id)
 
-    def _asked(self, number: int) -> Charge:
+    def _make_charge(self, number: int) -> Charge:
         job, drawn = self._session.job, (*self._drawn, f"draw {number}")
         party = self._party
         return charge_of(self._session, party.settings, party.store, event_of(job), job.epsilon, UNIT, drawn)

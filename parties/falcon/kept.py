@@ -61,7 +61,7 @@ def _share(values: list[int], macs: list[int] | None) -> Share:
 
 
 @contextmanager
-def dropped_when_somebody_deviates(checkpoints: Checkpoints) -> Iterator[None]:
+def drop_when_somebody_deviates(checkpoints: Checkpoints) -> Iterator[None]:
     try:
         yield
     except (MacCheckFailed, MalformedMessage, UnexpectedStep):

@@ -13,7 +13,7 @@ from blindfit.algorithms.protocols.falcon import Progress, Trained
 from blindfit.algorithms.protocols.ready import Ready, Stored
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
-from blindfit.parties.falcon.kept import dropped_when_somebody_deviates
+from blindfit.parties.falcon.kept import drop_when_somebody_deviates
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
@@ -52,7 +52,7 @@ class Dealer:
             session.channel,
         )
         if epochs := epochs_answered(told[name] for name in seats.chain):
-            return await self._stored(session, seats, checkpoints, epochs, rows)
+            return await self._finish(session, seats, checkpoints, epochs, rows)
         if job.privacy is not None:
             await keep_proof(self._party, session, seats.chain[0])
         resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
@@ -65,17 +65,17 @@ class Dealer:
         )
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
 
-        async def dealt(channel: Channel) -> Trained:
-            with dropped_when_somebody_deviates(checkpoints):
+        async def deal(channel: Channel) -> Trained:
+            with drop_when_somebody_deviates(checkpoints):
                 return await falcon.run_key_node(
                     parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
                 )
 
-        trained = await in_own_thread(session.channel, dealt)
+        trained = await in_own_thread(session.channel, deal)
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
-        return await self._stored(session, seats, checkpoints, trained.epochs, rows)
+        return await self._finish(session, seats, checkpoints, trained.epochs, rows)
 
-    async def _stored(
+    async def _finish(
         self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints, epochs: int, rows: int
     ) -> dict[str, ParameterValue]:
         await ready.run_stored(epochs, seats.chain, session.channel)

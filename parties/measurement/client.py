@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -151,14 +151,7 @@ class MeasurementClient:
 
         async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Aggregate:
             on_rows(-1)  # from the start again
-            channel = measurement_codec.ClientSide(
-                self._server,
-                self._address,
-                stub.Aggregate(),
-                self._step_timeout_s,
-                self._limits.max_message_bytes,
-                waits=self._waits,
-            )
+            channel = self._open(stub.Aggregate())
             try:
                 answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
                 await channel.finish()
@@ -219,21 +212,21 @@ class MeasurementClient:
         on_rows: Callable[[int], None],
     ) -> ReleasedLabels:
         on_rows(-1)  # from the start again
-        channel = measurement_codec.ClientSide(
-            self._server,
-            self._address,
-            stub.ReleaseLabels(),
-            self._step_timeout_s,
-            self._limits.max_message_bytes,
-            measurement_labels_codec.MESSAGES,
-            self._waits,
-        )
+        channel = self._open(stub.ReleaseLabels(), measurement_labels_codec.MESSAGES)
         try:
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
             await channel.finish()
         finally:
             channel.close()
         return _released(received, channel.bytes_sent)
+
+    def _open(
+        self, call: Any, messages: measurement_codec.Messages = measurement_codec.AGGREGATE
+    ) -> measurement_codec.ClientSide:
+        max_bytes = self._limits.max_message_bytes
+        return measurement_codec.ClientSide(
+            self._server, self._address, call, self._step_timeout_s, max_bytes, messages, self._waits
+        )
 
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""

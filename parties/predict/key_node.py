@@ -27,7 +27,7 @@ class KeyNode:
     async def run(self, session: Session[PredictJob]) -> Summary:
         seats = Seats.of(session)
         rows = await match_ids(session, seats)
-        told = await shared_scores.heard_by_key_node(seats.chain, session.channel)
+        told = await shared_scores.hear_at_key_node(seats.chain, session.channel)
         if told[seats.chain[0]].is_shared:
             parameters = parameters_of(told, seats, rows)
 

@@ -136,7 +136,7 @@ class JointPrediction:
     ) -> NDArray[np.int64] | None:
         """Of the rows at these positions, at the active party; a passive one's part in scoring them."""
         features, places = rows.features[positions], rows.in_snapshot[positions]
-        of_all = await shared_scores.told_all(
+        of_all = await shared_scores.tell_all(
             what_is_told(part), seats.me, seats.chain, seats.key_node, session.channel
         )
         if isinstance(part, SharedModelPart):

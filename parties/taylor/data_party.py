@@ -45,7 +45,7 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
-from blindfit.parties.vertical.alignment import Alignment, align_rows, restored_mask, stored_mask
+from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_mask, encode_mask
 from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared
@@ -150,11 +150,11 @@ class Taylor:
             base = checkpoints.base(session.question)
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
-                restored_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
+                decode_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
             )
             return public_key, Alignment(positions, mask_enc)
         alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party)
-        base = {"positions": alignment.positions.tolist(), "mask_enc": stored_mask(alignment.mask_enc)}
+        base = {"positions": alignment.positions.tolist(), "mask_enc": encode_mask(alignment.mask_enc)}
         checkpoints.begin(session.question, base)
         return public_key, alignment
 

@@ -117,7 +117,7 @@ def tell_of_unreadable(dates: Mapping[str, int]) -> None:
             log.warning("dates that are not written YYYY-MM-DD count as missing in a linkage", field=field, rows=rows)
 
 
-def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
+def encode_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
     """For a checkpoint: the ciphertexts in hexadecimal, one after the other; None after an alignment by ids."""
     if mask_enc is None:
         return None
@@ -126,7 +126,7 @@ def stored_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
     return b"".join(int(integer).to_bytes(key.ciphertext_bytes, "big") for integer in integers).hex()
 
 
-def restored_mask(
+def decode_mask(
     stored: str | None, public_key: PublicKey, slots: int, me: str, resume_option: str
 ) -> EncryptedVector[Ciphertext] | None:
     """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""

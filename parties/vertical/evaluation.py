@@ -89,10 +89,10 @@ async def evaluate(
     if len(np.unique(labels)) < 2:  # under label DP no job ends because a class is missing
         return Tested(None, labels, real, predictions)
     plain = Tested(evaluate_classes(labels, predictions, threshold), labels, real, predictions)
-    return _calibrated(part, scores, plain, threshold) if calibrate else plain
+    return _calibrate(part, scores, plain, threshold) if calibrate else plain
 
 
-def _calibrated(part: VerticalModelPart, scores: NDArray[np.int64], plain: Tested, threshold: float) -> Tested:
+def _calibrate(part: VerticalModelPart, scores: NDArray[np.int64], plain: Tested, threshold: float) -> Tested:
     """Return `plain` with slope and offset; unchanged if the rows are too few to determine a slope."""
     labels, figures = plain.labels, plain.evaluation or {}
     positive = labels > 0

@@ -44,16 +44,16 @@ def begin_linkage(session: Session[AlignedParameters], store: Store) -> None:
     """
     with store.transaction() as transaction:
         _check(transaction, session)
-        transaction.add_linkage(session.published.id, _asked(session))
+        transaction.add_linkage(session.published.id, _make_linkage(session))
 
 
-def _asked(session: Session[AlignedParameters]) -> Linkage:
+def _make_linkage(session: Session[AlignedParameters]) -> Linkage:
     (other,) = (m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
     return Linkage(other, asked_of_linkage(session).hex(), session.job.align.min_common)
 
 
 def _check(reader: Reads, session: Session[AlignedParameters]) -> None:
-    asked, dataset = _asked(session), session.me.dataset
+    asked, dataset = _make_linkage(session), session.me.dataset
     before = [linkage for linkage in reader.linkages(session.published.id) if linkage.other == asked.other]
     if before and asked.min_common != before[0].min_common:
         _refuse(session, _at_another_number(dataset, before[0]))

@@ -102,9 +102,9 @@ class ScoreQuota:
             here = np.zeros(snapshot.row.rows, np.bool_)
             for scored in transaction.scored_rows(snapshot.id):
                 if (scored.asker, scored.model) == (asker, model):
-                    here = _unpacked(scored.rows, snapshot.row.rows)
+                    here = _unpack(scored.rows, snapshot.row.rows)
             here[rows] = True
-            transaction.put_scored_rows(snapshot.id, ScoredRows(asker, model, bits, _packed(here)))
+            transaction.put_scored_rows(snapshot.id, ScoredRows(asker, model, bits, _pack(here)))
 
     def _check(
         self,
@@ -173,12 +173,12 @@ def _asker(session: Session[JobParameters]) -> str:
 
 def _counted(scored: ScoredRows, asker: str, count: int) -> NDArray[np.bool_]:
     """Of a snapshot's rows, those that it counts for when this active party asks."""
-    return _unpacked(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)
+    return _unpack(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)
 
 
-def _packed(here: NDArray[np.bool_]) -> bytes:
+def _pack(here: NDArray[np.bool_]) -> bytes:
     return zlib.compress(np.packbits(here).tobytes(), 1)
 
 
-def _unpacked(rows: bytes, count: int) -> NDArray[np.bool_]:
+def _unpack(rows: bytes, count: int) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(zlib.decompress(rows), np.uint8), count=count).astype(np.bool_)

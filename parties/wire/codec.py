@@ -177,33 +177,27 @@ def _require_elements(width_bytes: int, data: bytes, *, least: int, most: int, m
 # --- Paillier --------------------------------------------------------------------------------------
 
 
-def _encode_ciphertexts(value: Any) -> dict[str, Any]:
-    """By its exact class: a homomorphic result tells how it was made, so it never leaves."""
-    if type(value) is not FreshCiphertext:
-        raise _FieldError("was not re-randomised: only a FreshCiphertext is sent")
-    width_bytes, data = value.to_wire()
-    _require_ciphertexts(width_bytes, data)
-    return {"ciphertext_vector": pb.CiphertextVector(width_bytes=width_bytes, data=data)}
+def _numbers_mod_n_squared(
+    name: str, message: Callable[..., Any], ours: type[Any], received: Callable[[int, bytes], Any], refusal: str
+) -> _Kind:
+    """Return how numbers of one kind are sent, only as `ours` itself, and what they are when they are received.
 
+    A homomorphic result would reveal how it was made, so the class must be exactly this one.
+    """
 
-def _decode_ciphertexts(field: pb.Field) -> Any:
-    width_bytes, data = field.ciphertext_vector.width_bytes, field.ciphertext_vector.data
-    _require_ciphertexts(width_bytes, data)
-    return ReceivedCiphertext(width_bytes, data)
+    def encode(value: Any) -> dict[str, Any]:
+        if type(value) is not ours:
+            raise _FieldError(refusal)
+        width_bytes, data = value.to_wire()
+        _require_ciphertexts(width_bytes, data)
+        return {name: message(width_bytes=width_bytes, data=data)}
 
+    def decode(field: pb.Field) -> Any:
+        sent = getattr(field, name)
+        _require_ciphertexts(sent.width_bytes, sent.data)
+        return received(sent.width_bytes, sent.data)
 
-def _encode_partial_decryption(value: Any) -> dict[str, Any]:
-    if type(value) is not PartialDecryption:
-        raise _FieldError("is not a PartialDecryption of our own")
-    width_bytes, data = value.to_wire()
-    _require_ciphertexts(width_bytes, data)
-    return {"partial_decryption": pb.PartialDecryption(width_bytes=width_bytes, data=data)}
-
-
-def _decode_partial_decryption(field: pb.Field) -> Any:
-    width_bytes, data = field.partial_decryption.width_bytes, field.partial_decryption.data
-    _require_ciphertexts(width_bytes, data)
-    return ReceivedPartialDecryption(width_bytes, data)
+    return _Kind(name, encode, decode)
 
 
 def _require_ciphertexts(width_bytes: int, data: bytes) -> None:
@@ -338,8 +332,20 @@ _KINDS: dict[str, _Kind] = {
     "bits": _Kind("bits", _encode_bits, _decode_bits),
     "octet_vector": _Kind("octet_vector", _encode_octet_vector, _decode_octet_vector),
     "paillier_public_key": _Kind("paillier_public_key", _encode_public_key, _decode_public_key),
-    "ciphertext_vector": _Kind("ciphertext_vector", _encode_ciphertexts, _decode_ciphertexts),
-    "partial_decryption": _Kind("partial_decryption", _encode_partial_decryption, _decode_partial_decryption),
+    "ciphertext_vector": _numbers_mod_n_squared(
+        "ciphertext_vector",
+        pb.CiphertextVector,
+        FreshCiphertext,
+        ReceivedCiphertext,
+        "was not re-randomised: only a FreshCiphertext is sent",
+    ),
+    "partial_decryption": _numbers_mod_n_squared(
+        "partial_decryption",
+        pb.PartialDecryption,
+        PartialDecryption,
+        ReceivedPartialDecryption,
+        "is not a PartialDecryption of our own",
+    ),
 }
 
 

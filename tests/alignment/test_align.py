@@ -207,7 +207,7 @@ def test_the_common_order_is_the_key_nodes_and_uniform() -> None:
     id_sets = overlapping(2, common=3, own=1)
     *own, _ = seeded(2)
     sets = [align.step_1_prepare(ids, uniform, owner="x") for ids, uniform in zip(id_sets, own, strict=True)]
-    points = [align._blinded_by_all(sets, seat, align.Ring(("a", "b"))) for seat in range(2)]
+    points = [align._blind_by_all(sets, seat, align.Ring(("a", "b"))) for seat in range(2)]
     uniform = random.Random(3).randrange
     orders = Counter(tuple(align.step_5_compare(points, 1, uniform)[0].tolist()) for _ in range(3000))
     assert len(orders) == 6

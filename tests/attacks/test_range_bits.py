@@ -45,10 +45,10 @@ class Attack:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.place, self.labels = 0, np.zeros(0)
-        held_of, keep = data_party.held_of, Checkpoints.keep
+        make_held, keep = data_party.make_held, Checkpoints.keep
 
         def chosen(prepared: Any, *public: Any) -> Held:
-            held = held_of(prepared, *public)
+            held = make_held(prepared, *public)
             if held.labels is not None:
                 self.labels = held.labels  # for the test alone, which looks whether the shop was right
                 return held
@@ -62,7 +62,7 @@ class Attack:
                 raise DataError("it has what it wanted")
 
         self.own: set[float] = set()
-        patch.setattr(data_party, "held_of", chosen)
+        patch.setattr(data_party, "make_held", chosen)
         patch.setattr(Checkpoints, "keep", leaves)
 
     def equal(self, project: Project, place: int, *overrides: str) -> bool:

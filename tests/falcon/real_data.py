@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.parties.falcon.data_party import held_of
+from blindfit.parties.falcon.data_party import make_held
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.training.rows import PartyRows
@@ -50,7 +50,7 @@ class RealCase:
         return len(self.blocks)
 
     def held(self, place: int) -> Held:
-        return held_of(self.prepared[place], self.parameters)
+        return make_held(self.prepared[place], self.parameters)
 
     @property
     def table(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:

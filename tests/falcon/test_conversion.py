@@ -27,7 +27,7 @@ from blindfit.algorithms.protocols.falcon.conversion import (
     Masking,
     Offered,
     field_mask_bits,
-    hidden,
+    hide,
     without_masks,
 )
 from blindfit.algorithms.protocols.falcon.messages import EncryptedMasks, MaskedSums, PartialDecryptions
@@ -152,11 +152,11 @@ def to_ciphertexts(
 
     async def one(converter: Converter) -> Offered:
         offered = await converter.offer(len(shares[0]))
-        await converter.heard(offered)
+        await converter.hear(offered)
         return offered
 
     offers = together([one(converter) for converter in converters(key, len(shares), uniform=uniform, wire=wire)])
-    opened = f.total([hidden(share, offered).value for share, offered in zip(shares, offers, strict=True)])
+    opened = f.total([hide(share, offered).value for share, offered in zip(shares, offers, strict=True)])
     return [without_masks(opened, offered, 7) for offered in offers], opened, offers
 
 
@@ -207,14 +207,12 @@ class Watching(Converter):
         self.read: list[int] = []
         self.masks: list[int] = []
 
-    def _masked(
-        self, mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking
-    ) -> PackedVector[Any]:
+    def _mask(self, mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking) -> PackedVector[Any]:
         self.masks += masks
-        return super()._masked(mine, masks, masking)
+        return super()._mask(mine, masks, masking)
 
-    async def _decrypted(self, total: PackedVector[Ciphertext]) -> Fixed:
-        numbers = await super()._decrypted(total)
+    async def _decrypt(self, total: PackedVector[Ciphertext]) -> Fixed:
+        numbers = await super()._decrypt(total)
         self.read += [int(number) for number in numbers.values]
         return numbers
 
@@ -222,10 +220,8 @@ class Watching(Converter):
 class Unmasked(Watching):
     """Leaves its own mask and summand out."""
 
-    def _masked(
-        self, _mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking
-    ) -> PackedVector[Any]:
-        return super()._masked(None, [0] * len(masks), masking)
+    def _mask(self, _mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking) -> PackedVector[Any]:
+        return super()._mask(None, [0] * len(masks), masking)
 
 
 class TakingAway(Watching):
@@ -233,18 +229,16 @@ class TakingAway(Watching):
 
     before: PackedVector[Ciphertext] | None = None
 
-    def _masked(
-        self, _mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking
-    ) -> PackedVector[Any]:
-        nothing = super()._masked(None, [0] * len(masks), masking)
+    def _mask(self, _mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking) -> PackedVector[Any]:
+        nothing = super()._mask(None, [0] * len(masks), masking)
         if self.before is None:
             return nothing
         kernel = self._key.kernel
         taken = Ciphertext(self._key, kernel.inverses(self.before.ciphertext.residues))
         return (nothing + PackedVector(taken, nothing.layout, 0, masking.bound)).rerandomize(self._randomisers)
 
-    async def _added_up(self, masked: Any, masking: Masking, offered: Offered | None) -> PackedVector[Ciphertext]:
-        total = await super()._added_up(masked, masking, offered)
+    async def _add_up(self, masked: Any, masking: Masking, offered: Offered | None) -> PackedVector[Ciphertext]:
+        total = await super()._add_up(masked, masking, offered)
         if self.before is None:
             self.before = total  # itself it added nothing
         return total
@@ -298,7 +292,7 @@ class Waiting(Watching):
 
     wanted: EncryptedVector[Ciphertext]
 
-    async def _added_up(self, masked: Any, masking: Masking, offered: Offered | None) -> PackedVector[Ciphertext]:
+    async def _add_up(self, masked: Any, masking: Masking, offered: Offered | None) -> PackedVector[Ciphertext]:
         (other,) = self._others
         sums = (await self._channel.receive(other, MaskedSums)).sums
         theirs = sums.open(self._key, length=masked.layout.ciphertexts, culprit=other)

@@ -206,13 +206,13 @@ def test_class_weights_far_too_large_are_noticed_and_the_largest_are_not() -> No
 def test_a_job_whose_bank_puts_in_other_labels_ends_before_a_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_of = data_party.held_of
+    make_held = data_party.make_held
 
     def other_labels(*arguments: object, **options: object) -> Held:
-        held = held_of(*arguments, **options)
+        held = make_held(*arguments, **options)
         return held if held.labels is None else replace(held, labels=held.labels << np.arange(len(held.labels)) % 50)
 
-    monkeypatch.setattr(data_party, "held_of", other_labels)
+    monkeypatch.setattr(data_party, "make_held", other_labels)
     nodes = Nodes(make(tmp_path, epochs=2).root)
     with pytest.raises(BlindfitError, match="labels: are not all 0 and 1"):
         nodes.run()

@@ -16,7 +16,7 @@ from sklearn.metrics import mean_squared_error, r2_score
 from blindfit.algorithms.protocols.falcon import TestErrors as Errors
 from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.parties.falcon.data_party import evaluation_of, held_of
+from blindfit.parties.falcon.data_party import evaluation_of, make_held
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
@@ -100,7 +100,7 @@ def test_diabetes_is_told_as_well_as_by_a_ridge_regression() -> None:
     assert abs(found["r2"] - r2_score(y[test], predicted)) < 0.02
     assert found["mse"] == pytest.approx(mean_squared_error(y[test], predicted), rel=0.05)
     assert r2_score(y[test], predicted) > 0.4
-    assert held_of(case.prepared[0], case.parameters).labels is not None
+    assert make_held(case.prepared[0], case.parameters).labels is not None
 
 
 def test_a_job_whose_predictions_are_in_the_labels_units(tmp_path: Path) -> None:

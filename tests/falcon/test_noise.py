@@ -21,7 +21,7 @@ from blindfit.algorithms.protocols.falcon import Held, Noise, noise
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
-from blindfit.parties.falcon.data_party import held_of
+from blindfit.parties.falcon.data_party import make_held
 from tests.falcon.local import KEY_NODE, Case, Floats, train
 from tests.privacy.noise_checks import faults_of_normal
 
@@ -87,8 +87,8 @@ def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
     prepared: Any = SimpleNamespace(plan=plan, columns=np.full((1, 3), 0.1), labels=SimpleNamespace(y=None))
     parameters = Private(1.0).parameters
     bound = int(0.1 * math.sqrt(3) * 2**FEATURE_BITS)
-    assert np.linalg.norm(held_of(prepared, parameters).features) > bound
-    assert np.linalg.norm(held_of(prepared, parameters, bound).features) <= bound
+    assert np.linalg.norm(make_held(prepared, parameters).features) > bound
+    assert np.linalg.norm(make_held(prepared, parameters, bound).features) <= bound
 
 
 # --- that it is there, of its law ------------------------------------------------------------------------------------

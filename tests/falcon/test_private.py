@@ -73,7 +73,7 @@ def trained(watched: tuple[Begun, list[tuple[str, int]]]) -> Begun:
 @pytest.fixture(scope="module")
 def unopened(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     """The job was lost before anything was opened."""
-    return begun(tmp_path_factory.mktemp("unopened"), lambda project: lose(project, program, "_opened"))
+    return begun(tmp_path_factory.mktemp("unopened"), lambda project: lose(project, program, "_open_weights"))
 
 
 @pytest.fixture(scope="module")

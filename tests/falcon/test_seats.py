@@ -236,7 +236,7 @@ def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
     with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.min_epochs = 2"):
         Nodes(project.root).run("falcon.epochs=1")
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 4\n"))
+    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmin_epochs = 4\n"))
     with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.min_epochs = 4") as refused:
         Nodes(project.root).run()
     assert refused.value.party == "shop-a"
@@ -417,7 +417,7 @@ def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project)
 
 def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
-    open_shares = seats.told_by_all
+    open_shares = seats.exchange_with_all
     told = [0]
 
     async def changed(mine: Any, others: Any, kind: Any, channel: Any) -> Any:
@@ -427,7 +427,7 @@ def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.
                 mine = type(mine)(values_plus_one(mine.values))
         return await open_shares(mine, others, kind, channel)
 
-    monkeypatch.setattr(seats, "told_by_all", changed)
+    monkeypatch.setattr(seats, "exchange_with_all", changed)
     with pytest.raises(BlindfitError, match=r"MALFORMED_MESSAGE|openings"):
         Nodes(quick.root).run(*MACS)
     assert told[0] >= 40

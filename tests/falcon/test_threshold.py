@@ -313,7 +313,7 @@ class Watched:
         self._patch(patch)
 
     def _patch(self, patch: pytest.MonkeyPatch) -> None:
-        masked, helped, unmasked = Converter._masked, partial_decrypt, conversion.without_masks
+        masked, helped, unmasked = Converter._mask, partial_decrypt, conversion.without_masks
 
         def noted(seat: Converter, mine: Any, masks: list[int], masking: Masking) -> Any:
             summand = [0] * len(masks) if mine is None else decrypt(mine, self._key).values.tolist()
@@ -328,7 +328,7 @@ class Watched:
             self.hiding.append((opened.tolist(), offered.own))
             return unmasked(opened, offered, frac_bits)
 
-        patch.setattr(Converter, "_masked", noted)
+        patch.setattr(Converter, "_mask", noted)
         patch.setattr(conversion, "partial_decrypt", helping)
         patch.setattr(threshold_seats, "without_masks", opening)
 

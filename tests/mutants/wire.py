@@ -454,8 +454,8 @@ MUTANTS = (
         "requests-of-another-version",
         (23,),
         "algorithms/protocols/walr/request.py",
-        '        request.protocol_version == PROTOCOL_VERSION,\n        "protocol_version",\n',
-        '        bool(request.protocol_version),\n        "protocol_version",\n',
+        "version = request.protocol_version == PROTOCOL_VERSION",
+        "version = bool(request.protocol_version)",
         ("tests/walr/test_steps.py::test_a_wrong_number_is_refused_by_name",),
     ),
     # --- texts

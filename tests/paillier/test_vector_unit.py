@@ -38,7 +38,7 @@ def unit_of(n: int) -> VectorUnit:
 def values(unit: VectorUnit, rows: ifma.Rows) -> list[tuple[int, int]]:
     """The r and s of every row, which its arithmetic keeps below 2 n."""
     half = unit.limbs // 2
-    return list(zip(ifma._joined(rows[:, :half]), ifma._joined(rows[:, half:]), strict=True))
+    return list(zip(ifma._join(rows[:, :half]), ifma._join(rows[:, half:]), strict=True))
 
 
 def extremes(n: int) -> list[int]:

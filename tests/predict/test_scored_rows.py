@@ -15,7 +15,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.tables import validate
 from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.scored_rows import _unpacked
+from blindfit.parties.vertical.scored_rows import _unpack
 from tests.each_case import each_case
 from tests.predict.pair import Pair
 
@@ -64,7 +64,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     shop = pair.parties["shop"]
     snapshot = shop.snapshots.published("rows")
     (scored,) = shop.store.reader().scored_rows(snapshot.id)
-    assert np.flatnonzero(_unpacked(scored.rows, snapshot.row.rows)).tolist() == [1, 6]
+    assert np.flatnonzero(_unpack(scored.rows, snapshot.row.rows)).tolist() == [1, 6]
 
 
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:

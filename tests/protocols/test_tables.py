@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
-import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -15,18 +14,21 @@ import pytest
 
 from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
-from blindfit.algorithms.protocols import align, falcon, link, shared_scores, taylor, walr
-from blindfit.algorithms.protocols.falcon import messages as falcon_messages
-from blindfit.algorithms.protocols.shared_scores import messages as shared_scores_messages
+from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.table import Gate, HowOften, listed
-from blindfit.algorithms.protocols.taylor import messages as taylor_messages
-from blindfit.algorithms.protocols.walr import several_parties, shared_rows
 from tests import toy
 from tests.each_case import each_case
 
-NO_PROTOCOLS = ("table", "walr_grid", "walr_statement")
-NAMES = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__) if module.name not in NO_PROTOCOLS)
-PROTOCOLS = (*(importlib.import_module(f"{protocols.__name__}.{name}") for name in NAMES), toy)
+HEAD = ["step", "who", "does", "sends"]
+NAMES = sorted(module.name for module in pkgutil.walk_packages(protocols.__path__, f"{protocols.__name__}."))
+MODULES = tuple(importlib.import_module(name) for name in NAMES)
+
+
+def has_a_table(module: ModuleType) -> bool:
+    return any(line.split() == HEAD for line in (module.__doc__ or "").splitlines())
+
+
+PROTOCOLS = (*filter(has_a_table, MODULES), toy)
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"    (\d+) ")
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda module: module.__name__.rsplit(".")[-1])
@@ -35,7 +37,7 @@ every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda modul
 def documented(protocol: ModuleType) -> set[tuple[str, str]]:
     """(step, message) of the table `step | who | does | sends` in a docstring."""
     lines = (protocol.__doc__ or "").splitlines()
-    head = next(i for i, line in enumerate(lines) if line.split() == ["step", "who", "does", "sends"])
+    head = next(i for i, line in enumerate(lines) if line.split() == HEAD)
     sends = lines[head].index("sends")
     last = max(i for i, line in enumerate(lines) if STEP.match(line))
     end = lines.index("", last)
@@ -58,21 +60,22 @@ def test_a_docstring_that_leaves_a_message_out_is_noticed() -> None:
     assert documented(link) - documented(shorter) == {("3", "Slots")}
 
 
-@every_protocol
-def test_every_message_class_is_in_the_table(protocol: ModuleType) -> None:
-    """A class of the section on messages that no arrow has could never be sent."""
-    own = {taylor: taylor_messages, falcon: falcon_messages, shared_scores: shared_scores_messages}
-    module = own.get(protocol)
-    source = inspect.getsource(module or protocol)
-    section = source if module else source.split("# --- messages ---")[1].split("\n# --- ")[0]
-    classes = set(re.findall(r"^class (\w+)", section, re.MULTILINE))
-    messages = {arrow.message for arrow in protocol.TABLE.arrows}
-    if protocol in (shared_scores, shared_rows):  # they take rooms of falcon, and send what these send
-        messages -= {arrow.message for arrow in falcon.TABLE.arrows}
-    if protocol is several_parties:  # whose passive parties send rows as the active one does
-        messages -= {arrow.message for arrow in walr.TABLE.arrows}
-    assert classes == {message.__name__ for message in messages}
-    assert all(dataclasses.is_dataclass(arrow.message) for arrow in protocol.TABLE.arrows)
+def test_every_message_class_is_in_a_table() -> None:
+    """A message class that no arrow has could never be sent."""
+    classes = set()
+    for module in (*MODULES, toy):
+        source = Path(str(module.__file__)).read_text()
+        if not module.__name__.endswith(".messages"):
+            source = source.partition("# --- messages ---")[2].split("\n# --- ")[0]
+        classes |= {(module.__name__, name) for name in re.findall(r"^class (\w+)", source, re.MULTILINE)}
+    messages = {arrow.message for protocol in PROTOCOLS for arrow in protocol.TABLE.arrows}
+    assert classes == {(message.__module__, message.__name__) for message in messages}
+    assert all(map(dataclasses.is_dataclass, messages))
+
+
+def test_every_table_is_of_a_protocol_whose_docstring_has_it() -> None:
+    of_protocols = [protocol.TABLE for protocol in PROTOCOLS]
+    assert all(module.TABLE in of_protocols for module in MODULES if hasattr(module, "TABLE"))
 
 
 @every_protocol

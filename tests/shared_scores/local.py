@@ -87,7 +87,7 @@ class Scoring:
 
     async def _data_party(self, name: str, network: LocalNetwork) -> NDArray[np.int64] | None:
         channel, place = network.channel(name), self.parties.index(name)
-        told = await shared_scores.told_all(self.told(name), name, self.parties, KEY_NODE, channel)
+        told = await shared_scores.tell_all(self.told(name), name, self.parties, KEY_NODE, channel)
         return await shared_scores.run_data_party(
             name,
             HeldRows(self.features[place], self.held_shares[name]),
@@ -99,7 +99,7 @@ class Scoring:
 
     async def _key_node(self, network: LocalNetwork) -> None:
         channel = network.channel(KEY_NODE)
-        told = await shared_scores.heard_by_key_node(self.parties, channel)
+        told = await shared_scores.hear_at_key_node(self.parties, channel)
         parameters = parameters_of(told, self.parties, KEY_NODE, self.rows)
         await shared_scores.run_key_node(parameters, self.run_name, channel)
 

@@ -11,7 +11,7 @@ from blindfit.algorithms.sharing.dealing import Dealer, Expander, Item
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened, adds_up
 from blindfit.algorithms.sharing.prg import Seed
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed
 
 COEFFICIENTS = Seed(b"drawn by all " + bytes(19))
@@ -32,8 +32,8 @@ LINEAR: dict[str, tuple[Callable[..., Share], Callable[..., Elements]]] = {
     "public by vector": (lambda h, x, y, m: x.under(PUBLIC[None, :]), lambda x, y, m: field.times(PUBLIC[None, :], x)),
     "total": (lambda h, x, y, m: x.total(), lambda x, y, m: field.sum_over_first(x[:, None])),
     "part": (lambda h, x, y, m: x[1:3], lambda x, y, m: x[1:3]),
-    "joined": (lambda h, x, y, m: joined([x, y]), lambda x, y, m: np.concatenate([x, y])),
-    "reshaped": (lambda h, x, y, m: m.reshaped(15), lambda x, y, m: m.reshape(15)),
+    "joined": (lambda h, x, y, m: join([x, y]), lambda x, y, m: np.concatenate([x, y])),
+    "reshaped": (lambda h, x, y, m: m.reshape(15), lambda x, y, m: m.reshape(15)),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from blindfit.algorithms.sharing import field, waves
 from blindfit.algorithms.sharing.residual_bound import largest_swing, residual_bound
-from blindfit.algorithms.sharing.truncation import masked
+from blindfit.algorithms.sharing.truncation import mask
 from blindfit.algorithms.sharing.waves import CHOICES, WaveScales
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
@@ -35,9 +35,7 @@ def test_no_residual_in_shares_passes_its_bound(name: str, scales: WaveScales) -
     x = np.concatenate([near, np.random.default_rng(1).integers(-(2**60), 2**60 - 1, 2000)])
     dealer, parties = dealt_to(2)
     shares = dealt(dealer, parties, waves.waves_item("1", x.shape, chosen, scales, shift=20))
-    c = opened(
-        [masked(p.holder, s, t["r"]) for p, s, t in zip(parties, shared(x, dealer, parties), shares, strict=True)]
-    )
+    c = opened([mask(p.holder, s, t["r"]) for p, s, t in zip(parties, shared(x, dealer, parties), shares, strict=True)])
     p = [waves.sigmoid(p.holder, t, c, chosen, scales, factor=factor) for p, t in zip(parties, shares, strict=True)]
     found = field.integers(reconstructed(p, dealer))
     bound = residual_bound(chosen, scales, factor)

@@ -28,7 +28,7 @@ def test_rounding_down_is_exact(n_parties: int) -> None:
     secrets = shared(x, dealer, parties)
 
     async def floored(party: Party, place: int) -> Share:
-        return await rounding.floored(party, "parts", secrets[place], 7)
+        return await rounding.floor(party, "parts", secrets[place], 7)
 
     found, table = compute(dealer, parties, floored)
     assert np.array_equal(field.integers(reconstructed(found, dealer)), x >> 7)
@@ -42,7 +42,7 @@ def test_each_is_clipped_to_its_own_limit() -> None:
     secrets = shared(x, dealer, parties)
 
     async def clipped(party: Party, place: int) -> Share:
-        return await rounding.clipped(party, "parts", secrets[place], field.elements(limits))
+        return await rounding.clip(party, "parts", secrets[place], field.elements(limits))
 
     found, table = compute(dealer, parties, clipped)
     assert np.array_equal(field.integers(reconstructed(found, dealer)), np.clip(x, -limits, limits))

@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from blindfit.algorithms.sharing import field, scoring
 from blindfit.algorithms.sharing.computing import Party
-from blindfit.algorithms.sharing.lookup import counted
+from blindfit.algorithms.sharing.lookup import count
 from blindfit.algorithms.sharing.scoring import BINS, loss_scales
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.sharing.waves import CHOICES
@@ -41,7 +41,7 @@ def in_shares(z: Floats, y: NDArray[np.int64], threshold: float = 0.5, n_parties
         ]
         counts = parts[0] + parts[1]
         ranks = await scoring.ranks(party, "ranks", counts.bins, ROWS)
-        return scoring.joined([counts.confusion, counts.loss, ranks.auc, ranks.ks, counts.bins])
+        return scoring.join([counts.confusion, counts.loss, ranks.auc, ranks.ks, counts.bins])
 
     found, _ = compute(dealer, parties, evaluate)
     numbers = field.integers(reconstructed(found, dealer))
@@ -116,7 +116,7 @@ def test_one_class_alone_gives_counts() -> None:
 
     async def evaluate(party: Party, place: int) -> Share:
         ranks = await scoring.ranks(party, "ranks", bins[place], sum(range(BINS)))
-        return scoring.joined([ranks.auc, ranks.ks])
+        return scoring.join([ranks.auc, ranks.ks])
 
     found, _ = compute(dealer, parties, evaluate)
     assert not reconstructed(found, dealer).any()
@@ -128,10 +128,10 @@ def test_counting_in_bins_is_exact() -> None:
     dealer, parties = dealt_to(3)
     secrets = shared(q, dealer, parties)
 
-    async def count(party: Party, place: int) -> Share:
-        return await counted(party, "bins", secrets[place], 16)
+    async def count_one(party: Party, place: int) -> Share:
+        return await count(party, "bins", secrets[place], 16)
 
-    found, table = compute(dealer, parties, count)
+    found, table = compute(dealer, parties, count_one)
     assert np.array_equal(reconstructed(found, dealer), np.bincount(q, minlength=16))
     assert len(table.rounds) == 1
 
@@ -142,7 +142,7 @@ def test_weights_are_clipped_and_rounded_to_a_step() -> None:
     secrets = shared(np.rint(w * 2.0**24).astype(np.int64), dealer, parties)
 
     async def rounded(party: Party, place: int) -> Share:
-        return await scoring.rounded(party, "weights", secrets[place], 24, 5, 4.0)
+        return await scoring.round_weights(party, "weights", secrets[place], 24, 5, 4.0)
 
     found, table = compute(dealer, parties, rounded)
     steps = field.integers(reconstructed(found, dealer))

@@ -45,7 +45,7 @@ def test_scores_are_clipped_at_their_bound() -> None:
     z = shared(numbers, dealer, parties, "z")
 
     async def clip(party: Party, place: int) -> Share:
-        return await squares.clipped(party, "c", z[place], 10)
+        return await squares.clip(party, "c", z[place], 10)
 
     found, table = compute(dealer, parties, clip)
     assert field.integers(reconstructed(found, dealer)).tolist() == np.clip(numbers, -10, 10).tolist()

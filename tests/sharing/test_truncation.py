@@ -7,7 +7,7 @@ from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Dealer, Expander
 from blindfit.algorithms.sharing.field import Integers, P
 from blindfit.algorithms.sharing.shares import Holder, Share
-from blindfit.algorithms.sharing.truncation import MOST, masked, truncated, truncation_item
+from blindfit.algorithms.sharing.truncation import MOST, mask, truncate, truncation_item
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
 EXTREMES = [0, 1, -1, MOST - 1, 1 - MOST, 2**16, -(2**16), 2**58, -(2**58) - 1]
@@ -16,8 +16,8 @@ EXTREMES = [0, 1, -1, MOST - 1, 1 - MOST, 2**16, -(2**16), 2**58, -(2**58) - 1]
 def divided(x: Integers, bits: int, dealer: Dealer, parties: list[Expander], name: str = "1") -> Integers:
     item = truncation_item(name, x.shape, bits)
     shares, secrets = dealt(dealer, parties, item), shared(x, dealer, parties)
-    c = opened([masked(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
-    found = [truncated(p.holder, t, c, bits) for p, t in zip(parties, shares, strict=True)]
+    c = opened([mask(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
+    found = [truncate(p.holder, t, c, bits) for p, t in zip(parties, shares, strict=True)]
     return field.integers(reconstructed(found, dealer))
 
 
@@ -40,7 +40,7 @@ def test_the_error_reaches_one_and_no_more() -> None:
     shares = {
         name: Share(field.elements([secret]), None) for name, secret in (("shifted", (P - 2**bits) >> bits), ("top", 1))
     }
-    found = truncated(Holder(True, None), shares, field.elements([0]), bits)
+    found = truncate(Holder(True, None), shares, field.elements([0]), bits)
     assert field.integers(found.value).tolist() == [(2**bits - MOST) // 2**bits + 1]
 
 
@@ -61,7 +61,7 @@ def test_what_is_opened_is_uniform_whatever_was_divided() -> None:
         item = truncation_item("1", (20_000,), 16)
         secrets = shared(np.full(20_000, secret), dealer, parties)
         shares = dealt(dealer, parties, item)
-        c = opened([masked(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
+        c = opened([mask(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
         counts = np.bincount((c >> np.uint64(56)).astype(np.int64), minlength=32)
         assert ((counts - 625) ** 2 / 625).sum() < 110
         assert int(c.max()) < P

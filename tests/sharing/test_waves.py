@@ -10,7 +10,7 @@ import pytest
 from blindfit.algorithms.errors import RangeError
 from blindfit.algorithms.sharing import field, waves
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.sharing.truncation import masked
+from blindfit.algorithms.sharing.truncation import mask
 from blindfit.algorithms.sharing.waves import CHOICES, Waves, WaveScales
 from tests.sharing.parties import dealt, dealt_to, opened, reconstructed, shared
 
@@ -44,7 +44,7 @@ def test_in_shares_they_stay_within_the_derived_bound(name: str, scales: WaveSca
     item = waves.waves_item("1", x.shape, chosen, scales, shift=20)
     shares = dealt(dealer, parties, item)
     secrets = shared(x, dealer, parties)
-    c = opened([masked(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
+    c = opened([mask(p.holder, s, t["r"]) for p, s, t in zip(parties, secrets, shares, strict=True)])
     exact = x / 2**scales.score
 
     def found(of: Callable[..., Share]) -> np.ndarray:

@@ -74,7 +74,7 @@ RENAMED = {
     "taylor.continue": "taylor.resume",
     "system": "protocol",
 }
-TRUST = {"one-server": "trusted", "split": "split-labels", "in-shares": "shares", "hidden": "paillier"}
+TRUST = {"one-server": "trusted", "split": "two-servers", "in-shares": "shares", "hidden": "paillier"}
 VALUES = {
     "walr.trust": TRUST,
     "evaluate.trust": TRUST,

@@ -132,7 +132,7 @@ peers = { coordinator = { role = "coordinator" } }
     ("tables", "words"),
     [
         (
-            "[policy]\nleast_rows = 3",
+            "[policy]\nmin_rows = 3",
             "without the protocol dp-lr, policy.min_rows is an option of a measurement server, remove it",
         ),
         ('[scores]\nurl = "csv:x.csv"', "without the protocol predict, [scores] does nothing"),

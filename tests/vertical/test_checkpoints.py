@@ -16,7 +16,7 @@ from blindfit.algorithms.paillier.randomisers import OwnKey
 from blindfit.algorithms.paillier.vectors import decrypt, encrypt
 from blindfit.algorithms.protocols import ready
 from blindfit.parties.taylor.settings import TaylorJob, TaylorSettings
-from blindfit.parties.vertical.alignment import restored_mask, stored_mask
+from blindfit.parties.vertical.alignment import decode_mask, encode_mask
 from blindfit.parties.vertical.checkpoints import KEPT_EPOCHS, Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.wire.channel import LocalNetwork
 
@@ -149,15 +149,15 @@ def test_who_trained_for_another_number_of_epochs_is_named() -> None:
 
 def test_an_encrypted_mask_comes_back(insecure_test_key: PrivateKey) -> None:
     mask = np.array([1, 0, 0, 1, 1])
-    stored = stored_mask(encrypt(Fixed(mask, 0), OwnKey(insecure_test_key), bound=1))
-    restored = restored_mask(stored, insecure_test_key.public_key, len(mask), "shop", OPTION)
+    stored = encode_mask(encrypt(Fixed(mask, 0), OwnKey(insecure_test_key), bound=1))
+    restored = decode_mask(stored, insecure_test_key.public_key, len(mask), "shop", OPTION)
     assert restored is not None
     assert decrypt(restored, insecure_test_key).values.tolist() == mask.tolist()
-    assert restored_mask(stored_mask(None), insecure_test_key.public_key, 5, "shop", OPTION) is None
+    assert decode_mask(encode_mask(None), insecure_test_key.public_key, 5, "shop", OPTION) is None
 
 
 @pytest.mark.parametrize("damage", [lambda s: s[:-2], lambda s: "xx" + s[2:], lambda s: "00" * (len(s) // 2)])
 def test_a_damaged_mask_is_one_clear_line(insecure_test_key: PrivateKey, damage: Callable[[str], str]) -> None:
-    stored = stored_mask(encrypt(Fixed(np.array([1, 0]), 0), OwnKey(insecure_test_key), bound=1))
+    stored = encode_mask(encrypt(Fixed(np.array([1, 0]), 0), OwnKey(insecure_test_key), bound=1))
     with pytest.raises(DataError, match="a checkpoint of the training is damaged"):
-        restored_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop", OPTION)
+        decode_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop", OPTION)

@@ -25,8 +25,7 @@ FORBIDDEN_ATTRIBUTES = {
 }  # fmt: skip
 MAY_START_PROCESSES = {"coordinator/running/launcher.py"}
 MAY_CALL_MACHINE_CODE = {
-    "algorithms/paillier/vector_unit/unit.py",  # of its own text, a constant; checked against GMP
-    "algorithms/sharing/field/machine_code.py",  # of its own text, a constant; checked against Python's integers
+    "algorithms/llvm.py",  # of the kernels' own texts, constants; checked against GMP and Python's integers
     "parties/work/memory.py",  # mallopt of the C library, with two constants
 }
 MAY_IMPORT_BY_NAME = {"blindfit/__init__.py"}  # its own table of names, so that importing blindfit stays quick

@@ -68,7 +68,7 @@ class VectorUnit:
     def integers(self, rows: Rows) -> list[int]:
         """Rows as numbers in [0, n^2); one product a row."""
         plain = self.products(rows, self._off_form.repeat(len(rows), axis=0))
-        low, high = _joined(plain[:, : self._half]), _joined(plain[:, self._half :])
+        low, high = _join(plain[:, : self._half]), _join(plain[:, self._half :])
         n = self.n  # both halves are below 2 n: cheaper than reducing the whole
         return [r - n + n * ((s + 1) % n) if r >= n else r + n * (s % n) for r, s in zip(low, high, strict=True)]
 
@@ -217,7 +217,7 @@ def _limbs(count: int, integers: Sequence[int]) -> Rows:
     return np.ascontiguousarray(np.stack([low, high], axis=-1).reshape(len(integers), -1)[:, :count])
 
 
-def _joined(rows: Rows) -> list[mpz]:
+def _join(rows: Rows) -> list[mpz]:
     """The inverse of `_limbs`."""
     even = rows if rows.shape[1] % 2 == 0 else np.pad(rows, ((0, 0), (0, 1)))
     low, high = even[:, ::2], even[:, 1::2]

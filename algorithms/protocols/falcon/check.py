@@ -20,7 +20,7 @@ M = TypeVar("M")
 DRAWN_BYTES = draw.KEY_BYTES
 
 
-async def told_by_all(mine: object, others: Sequence[str], kind: type[M], channel: Channel) -> dict[str, M]:
+async def exchange_with_all(mine: object, others: Sequence[str], kind: type[M], channel: Channel) -> dict[str, M]:
     """Sends one message to every other party, and receives theirs."""
     for other in others:
         await channel.send(other, mine)
@@ -51,10 +51,10 @@ async def run_check(
     """
     drawn = {me: _drawn(uniform)}
     mine = CheckCommitment(opened.digest(), draw.step_2_commit(me, context, drawn[me]).digest)
-    committed = await told_by_all(mine, others, CheckCommitment, channel)
+    committed = await exchange_with_all(mine, others, CheckCommitment, channel)
     for other, theirs in committed.items():
         _require(theirs.opened == mine.opened, other, "opened", "is of other openings than this party has seen")
-    seeds = await told_by_all(CheckSeed(drawn[me]), others, CheckSeed, channel)
+    seeds = await exchange_with_all(CheckSeed(drawn[me]), others, CheckSeed, channel)
     drawn |= {other: said.drawn for other, said in seeds.items()}
     commitments = {name: draw.Commitment(said.commitment) for name, said in {**committed, me: mine}.items()}
     coefficients = Seed(draw.step_4_key(context, drawn, commitments).key)
@@ -73,8 +73,8 @@ async def _residues(
     """All parties' residues, each of which was committed to before any was told."""
     own = Residue(mine, _drawn(uniform))
     commitment = ResidueCommitment(_commit(me, context, own))
-    committed = await told_by_all(commitment, others, ResidueCommitment, channel)
-    told: Mapping[str, Residue] = await told_by_all(own, others, Residue, channel)
+    committed = await exchange_with_all(commitment, others, ResidueCommitment, channel)
+    told: Mapping[str, Residue] = await exchange_with_all(own, others, Residue, channel)
     for other, residue in told.items():
         _require(residue.value.shape == (1,), other, "value", "is not one element")
         _require(len(residue.blinding) == DRAWN_BYTES, other, "blinding", "has the wrong length")

@@ -29,7 +29,7 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext, FreshCiphertext
 from blindfit.algorithms.paillier.packing import PackedVector, encrypt_packed, pack
 from blindfit.algorithms.paillier.threshold import KeyShare, combine, partial_decrypt
 from blindfit.algorithms.paillier.vectors import EncryptedVector, encrypt
-from blindfit.algorithms.protocols.falcon.check import told_by_all
+from blindfit.algorithms.protocols.falcon.check import exchange_with_all
 from blindfit.algorithms.protocols.falcon.messages import EncryptedMasks, MaskedSums, PartialDecryptions
 from blindfit.algorithms.randomness import UniformInt
 from blindfit.algorithms.sharing import field as f
@@ -124,13 +124,13 @@ class Converter:
             offered: masks of what becomes ciphertexts next: others' arrive in the same round.
         """
         masks = [self._uniform(1 << masking.mask_bits) for _ in range(length)]
-        total = await self._decrypted(await self._added_up(self._masked(mine, masks, masking), masking, offered))
+        total = await self._decrypt(await self._add_up(self._mask(mine, masks, masking), masking, offered))
         shares = [-(mask >> shift) for mask in masks]
         if self._first:
             shares = [share + (int(e) >> shift) for share, e in zip(shares, total.values, strict=True)]
         return Share(np.array([share % f.P for share in shares], dtype=np.uint64), None)
 
-    def _masked(
+    def _mask(
         self, mine: EncryptedVector[Ciphertext] | None, masks: list[int], masking: Masking
     ) -> PackedVector[FreshCiphertext]:
         whole = Fixed.from_integers(np.array(masks, dtype=object))
@@ -139,7 +139,7 @@ class Converter:
         own = EncryptedVector(mine.ciphertext, 0, masking.bound)  # in whole units
         return (pack(own, masking.slot_bits) + whole).rerandomize(self._randomisers)
 
-    async def _added_up(
+    async def _add_up(
         self, masked: PackedVector[FreshCiphertext], masking: Masking, offered: Offered | None
     ) -> PackedVector[Ciphertext]:
         for other in self._others:
@@ -155,9 +155,9 @@ class Converter:
             )
         return total
 
-    async def _decrypted(self, total: PackedVector[Ciphertext]) -> Fixed:
+    async def _decrypt(self, total: PackedVector[Ciphertext]) -> Fixed:
         mine = partial_decrypt(total, self._share)
-        told = await told_by_all(PartialDecryptions(mine), self._others, PartialDecryptions, self._channel)
+        told = await exchange_with_all(PartialDecryptions(mine), self._others, PartialDecryptions, self._channel)
         self.rounds += 1
         length = total.layout.ciphertexts
         partials = [said.partials.open(self._key, length=length, culprit=other) for other, said in told.items()]
@@ -186,13 +186,13 @@ class Converter:
                 masks, self._key, length=len(offered.own), frac_bits=0, bound=bound, culprit=other
             )
 
-    async def heard(self, offered: Offered) -> None:
+    async def hear(self, offered: Offered) -> None:
         """Where nothing goes to shares in between: one round."""
         await self._hear_masks(offered)
         self.rounds += 1
 
 
-def hidden(v: Share, offered: Offered) -> Share:
+def hide(v: Share, offered: Offered) -> Share:
     """To be opened."""
     return Share(f.add(v.value, f.elements(np.array(offered.own, dtype=np.int64))), None)
 

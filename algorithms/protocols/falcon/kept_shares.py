@@ -22,19 +22,19 @@ from blindfit.algorithms.protocols.falcon.seats import Seat
 from blindfit.algorithms.sharing.computing import multiply
 from blindfit.algorithms.sharing.dealing import Item
 from blindfit.algorithms.sharing.kept import KeptShares, flat_length, kept_length
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 
 async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
     """To be followed by a check: all that is kept is opened once, under a mask, so that its MACs are checked."""
     if not macs:
         return KeptShares(vector, None)
-    whole = joined([vector, await _random(seat, "nobody knows", 1)])
+    whole = join([vector, await _random(seat, "nobody knows", 1)])
     await seat.open_(whole + await _random(seat, "kept", len(whole)))
     return KeptShares(whole, seat.holder.mac_key_share)
 
 
-async def taken_up(seat: Seat, parties: int, columns: int, mine: KeptShares | None, *, macs: bool) -> Share:
+async def take_up(seat: Seat, parties: int, columns: int, mine: KeptShares | None, *, macs: bool) -> Share:
     """The vector under this session's MAC key.
 
     Args:

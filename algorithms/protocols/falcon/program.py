@@ -22,7 +22,7 @@ from blindfit.algorithms.sharing.descent import Labels
 from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
 from blindfit.algorithms.sharing.ranges import out_of_range
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 from blindfit.algorithms.sharing.waves import WaveScales
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
@@ -162,7 +162,7 @@ async def run_program(
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
-    return await _opened(seat, p, matrix, labels.y, model, progress)
+    return await _open_weights(seat, p, matrix, labels.y, model, progress)
 
 
 async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
@@ -281,8 +281,8 @@ async def _judge(
         least = math.ceil(2 * p.tolerance * p.validation_rows * 2.0 ** _validation_loss_bits(p))
         ends = await _ends(seat, p, model, loss, least)
     units, coefficients = ranges.units_below(p.waves), seat.coefficients
-    outside = await out_of_range(seat, "range", joined([*coarse, large]), units, coefficients)
-    told = await seat.reveal(outside if ends is None else joined([outside, ends]))
+    outside = await out_of_range(seat, "range", join([*coarse, large]), units, coefficients)
+    told = await seat.reveal(outside if ends is None else join([outside, ends]))
     if told[0]:
         raise ScoresOutOfRange(epoch=model.epochs)
     stops = len(told) > 1 and bool(told[1])
@@ -328,7 +328,7 @@ async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, leas
     else:
         waited = seat.holder.plus(model.since, f.elements([1]))
         better = await not_negative(seat, "better", seat.holder.plus(model.best - loss, f.elements([-least])))
-        changes = await multiply(seat, "changes", joined([better, better]), joined([loss - model.best, waited]))
+        changes = await multiply(seat, "changes", join([better, better]), join([loss - model.best, waited]))
         model.best, model.since = model.best + changes[:1], waited - changes[1:]
     return await not_negative(seat, "ends", seat.holder.plus(model.since, f.elements([-p.patience])))
 
@@ -336,7 +336,7 @@ async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, leas
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-async def _opened(
+async def _open_weights(
     seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, model: Model, progress: Progress
 ) -> Trained:
     """Steps 6 and 7: each party's weights to it alone, and what they are worth to the active party."""
@@ -344,7 +344,7 @@ async def _opened(
     w, steps, opened = await seat.weights("weights", model.state), WEIGHT_BITS, model.state
     if p.kept_bits is not None:
         steps = p.kept_bits
-        w = await scoring.rounded(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
+        w = await scoring.round_weights(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
         opened = await seat.with_weights("weights", w, steps)
     kept = await keep(seat, w, macs=p.macs) if p.weights_stay_shared else None
     owned = [] if p.weights_stay_shared else [(place, w[p.owned(place)]) for place in range(len(p.columns))]
@@ -390,13 +390,13 @@ async def _figures(
         return zeros((0,))
     ranks = await scoring.ranks(seat, "ranks", counts.bins, p.test_rows)
     loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
-    return joined([counts.confusion, loss, ranks.auc, ranks.ks])
+    return join([counts.confusion, loss, ranks.auc, ranks.ks])
 
 
 async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share) -> Share:
     """Of test rows, whose scores nothing has tested."""
     limit = round(p.waves.bound * 2.0**p.scales.waves.score)
-    return await _squares(seat, p, name, await squares.clipped(seat, name, z, limit), y, p.test_rows)
+    return await _squares(seat, p, name, await squares.clip(seat, name, z, limit), y, p.test_rows)
 
 
 def _loss_shift(p: FalconParameters) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
+from blindfit.algorithms.protocols.falcon.check import exchange_with_all, run_check
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedState
 from blindfit.algorithms.protocols.falcon.messages import Correction, GoesOn, MaskedInput, OpenedShares
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS
@@ -31,7 +31,7 @@ from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.products import DealerMatrix, MaskedMatrix, SecretMatrix
-from blindfit.algorithms.sharing.shares import Holder, Share, joined
+from blindfit.algorithms.sharing.shares import Holder, Share, join
 
 PIECE = 2**20  # elements of one message: 8 MiB
 LEAST_PIECE = 2**16  # corrections wait until there are so many, or until a step is done
@@ -152,7 +152,7 @@ class _Names:
     def __init__(self, run: str) -> None:
         self._run, self._dealt = run, 0
 
-    def named(self, item: Item) -> Item:
+    def name_item(self, item: Item) -> Item:
         self._dealt += 1
         return replace(item, name=f"{self._run}/{self._dealt}/{item.name}")
 
@@ -193,7 +193,7 @@ class DataSeat(_EverySeat):
         self.holder: Holder = self._expander.holder
 
     async def take_dealt(self, item: Item) -> dict[str, Share]:
-        return await self._shares(self._names.named(item))
+        return await self._shares(self._names.name_item(item))
 
     async def _shares(self, item: Item) -> dict[str, Share]:
         correction = await self._correction(item.correction_length(macs=self._macs)) if self.place == 0 else None
@@ -219,8 +219,8 @@ class DataSeat(_EverySeat):
             raise MalformedMessage(culprit=self._key_node, field="values", reason="is not asked for", step="Correction")
 
     async def open_(self, *shares: Share) -> list[Elements]:
-        mine = joined([share.reshaped(math.prod(share.shape)) for share in shares])
-        told = await told_by_all(OpenedShares(mine.value), self._others, OpenedShares, self._channel)
+        mine = join([share.reshape(math.prod(share.shape)) for share in shares])
+        told = await exchange_with_all(OpenedShares(mine.value), self._others, OpenedShares, self._channel)
         for other, message in told.items():
             if message.values.shape != mine.shape:
                 raise MalformedMessage(
@@ -252,7 +252,7 @@ class DataSeat(_EverySeat):
 
     async def _put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None) -> tuple[Elements, Share]:
         """What its owner puts in, less the mask; and this party's share of the mask."""
-        item = self._names.named(products.mask_item(name, owner, shape))
+        item = self._names.name_item(products.mask_item(name, owner, shape))
         shares = await self._shares(item)
         if owner == self.place:
             if mine is None or mine.shape != shape:
@@ -305,7 +305,7 @@ class DataSeat(_EverySeat):
 
     async def reveal_to_owners(self, name: str, owned: Sequence[tuple[int, Share]]) -> dict[int, Elements]:
         await self.check()
-        items = [self._names.named(_hiding_item(name, owner, share.shape)) for owner, share in owned]
+        items = [self._names.name_item(_hiding_item(name, owner, share.shape)) for owner, share in owned]
         hidden = [share + (await self._shares(item))["u"] for (_, share), item in zip(owned, items, strict=True)]
         opened = await self.open_(*hidden)
         await self.check()
@@ -370,7 +370,7 @@ class DealerSeat(BlindSeat):
         self._waiting: list[Elements] = []
 
     async def deal(self, item: Item) -> None:
-        await self._deal(self._names.named(item))
+        await self._deal(self._names.name_item(item))
 
     async def _deal(self, item: Item) -> Arrays:
         arrays, correction = self._dealer.deal(item)
@@ -387,7 +387,7 @@ class DealerSeat(BlindSeat):
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, _mine: Elements | None, /) -> SecretMatrix:
         items = [products.mask_item("features", place, (rows, width)) for place, width in enumerate(widths)]
-        return DealerMatrix(np.hstack([(await self._deal(self._names.named(item)))["u"] for item in items]))
+        return DealerMatrix(np.hstack([(await self._deal(self._names.name_item(item)))["u"] for item in items]))
 
     async def move(
         self, step: Step, batch: SecretMatrix, _labels: Labels, state: ModelState, _noise: Share | None = None, /
@@ -395,7 +395,7 @@ class DealerSeat(BlindSeat):
         for item in Items.of(step, batch.dealer_mask).all:
             await self.deal(item)
         if step.l1:
-            await descent.drawn_to_zero(self, step, in_shares(state).weights)
+            await descent.draw_to_zero(self, step, in_shares(state).weights)
         await self.flush()
         return state, zeros((step.rows,))
 

@@ -12,7 +12,7 @@ from blindfit.algorithms.paillier.ciphertexts import Ciphertext
 from blindfit.algorithms.paillier.randomisers import ShortExponent
 from blindfit.algorithms.paillier.threshold import KeyShare
 from blindfit.algorithms.paillier.vectors import EncryptedVector
-from blindfit.algorithms.protocols.falcon.conversion import Converter, Offered, hidden, without_masks
+from blindfit.algorithms.protocols.falcon.conversion import Converter, Offered, hide, without_masks
 from blindfit.algorithms.protocols.falcon.encrypted_descent import (
     EncryptedBlock,
     EncryptedScales,
@@ -92,7 +92,7 @@ class ThresholdDataSeat(DataSeat):
         offered = await self._converter.offer(step.rows)
         z = await self._scores(rows, encrypted, offered)
         v, coarse = await residuals(self, self._scales, step, z, labels)
-        v_enc = await self._encrypted(v, offered, self._scales.residual_bits)
+        v_enc = await self._encrypt(v, offered, self._scales.residual_bits)
         return self._block.move(step, rows, v_enc, encrypted), coarse
 
     async def scores(self, _name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
@@ -113,12 +113,12 @@ class ThresholdDataSeat(DataSeat):
 
     async def with_weights(self, _name: str, weights: Share, bits: int, /) -> ModelState:
         offered = await self._converter.offer(self._columns)
-        await self._converter.heard(offered)
-        every = await self._encrypted(weights, offered, bits)
+        await self._converter.hear(offered)
+        every = await self._encrypt(weights, offered, bits)
         return EncryptedState(every[self._owned])
 
-    async def _encrypted(self, v: Share, offered: Offered, frac_bits: int) -> EncryptedVector[Ciphertext]:
-        (opened,) = await self.open_(hidden(v, offered))
+    async def _encrypt(self, v: Share, offered: Offered, frac_bits: int) -> EncryptedVector[Ciphertext]:
+        (opened,) = await self.open_(hide(v, offered))
         return without_masks(opened, offered, frac_bits)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blindfit.algorithms.messages import Integer, IntegerTensor, Octets, Real, Text, Texts
-from blindfit.algorithms.privacy.label_mechanisms import (
-    MechanismSettings,
-)
+from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,15 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from blindfit.algorithms import fixed_point
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import LEAST_STD_STEPS, analytic_noise_multiplier
-from blindfit.algorithms.privacy.label_mechanisms import (
-    MechanismSettings,
-)
-from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
-from blindfit.algorithms.protocols.label_dp.messages import (
-    LabelsOpen,
-)
-from blindfit.algorithms.protocols.walr import MAX_REQUEST_ID_CHARS
+from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
+from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
+from blindfit.algorithms.protocols.walr.request import begin_check
 
 MAX_RELEASE_CHARS = 64
 
@@ -36,23 +30,10 @@ def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
     """Raises:
     MalformedMessage: names the field that no server could serve.
     """
-
-    def require(condition: bool, name: str, reason: str) -> None:
-        if not condition:
-            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step="LabelsOpen")
-
-    settings = request.settings
-    require(
-        request.protocol_version == PROTOCOL_VERSION,
-        "protocol_version",
-        f"this server speaks version {PROTOCOL_VERSION}",
-    )
-    require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
-    require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
+    settings, require = request.settings, begin_check(request, consumer=consumer)
     require(0 <= request.max_rows_per_person <= MOST_ROWS_PER_PERSON, "max_rows_per_person", "is out of range")
     require(0 < len(request.release) <= MAX_RELEASE_CHARS, "release", f"is not 1 to {MAX_RELEASE_CHARS} characters")
     require(request.release.isprintable(), "release", "is not printable")
-    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
     try:
         steps = gaussian_steps(settings)
     except (BlindfitError, ValueError, OverflowError, ZeroDivisionError):

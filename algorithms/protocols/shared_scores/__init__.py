@@ -39,7 +39,7 @@ from blindfit.algorithms.protocols.falcon.messages import (
 from blindfit.algorithms.protocols.shared_scores.messages import ModelTold
 from blindfit.algorithms.protocols.shared_scores.parameters import ScoringParameters, parameters_of
 from blindfit.algorithms.protocols.shared_scores.program import HeldRows
-from blindfit.algorithms.protocols.shared_scores.roles import heard_by_key_node, run_data_party, run_key_node, told_all
+from blindfit.algorithms.protocols.shared_scores.roles import hear_at_key_node, run_data_party, run_key_node, tell_all
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, KEY, ONCE, ROUNDS, VERTICAL, Arrow, Table
 
 __all__ = [
@@ -47,11 +47,11 @@ __all__ = [
     "HeldRows",
     "ModelTold",
     "ScoringParameters",
-    "heard_by_key_node",
+    "hear_at_key_node",
     "parameters_of",
     "run_data_party",
     "run_key_node",
-    "told_all",
+    "tell_all",
 ]
 
 SHARED = "a model in shares"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.protocols.falcon.kept_shares import taken_up
+from blindfit.algorithms.protocols.falcon.kept_shares import take_up
 from blindfit.algorithms.protocols.falcon.seats import Seat
 from blindfit.algorithms.protocols.shared_scores.parameters import ScoringParameters
 from blindfit.algorithms.sharing import field as f
@@ -16,7 +16,7 @@ from blindfit.algorithms.sharing import rounding, scoring
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.algorithms.sharing.products import SecretMatrix
-from blindfit.algorithms.sharing.shares import Share, joined
+from blindfit.algorithms.sharing.shares import Share, join
 
 BLOCK_PARTS = 4096  # rounded at once: the comparisons of each take some 17 kB of what is dealt
 ACTIVE = 0  # the active party's place
@@ -50,26 +50,26 @@ async def run_program(
         before_scores: before they are revealed; may raise.
     """
     kept = None if held is None else held.kept
-    weights = await taken_up(seat, len(p.columns), sum(p.columns), kept, macs=p.macs)
+    weights = await take_up(seat, len(p.columns), sum(p.columns), kept, macs=p.macs)
     scores, block_rows = [], max(1, BLOCK_PARTS // max(1, len(p.rounded)))
     for start in range(0, p.rows, block_rows):
         rows = slice(start, min(start + block_rows, p.rows))
         mine = None if held is None else f.elements(held.features[rows])
         block = await seat.put_in_matrix(p.columns, rows.stop - start, mine)
-        scores.append(await _scored(seat, p, block, weights))
+        scores.append(await _score(seat, p, block, weights))
         report(rows.stop)
     before_scores()
-    revealed = await seat.reveal_to_owners("scores", [(ACTIVE, joined(scores))])
+    revealed = await seat.reveal_to_owners("scores", [(ACTIVE, join(scores))])
     return f.integers(revealed[0]) if revealed else None
 
 
-async def _scored(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights: Share) -> Share:
+async def _score(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights: Share) -> Share:
     parts = []
     for place in range(len(p.columns)):
         own = p.owned(place)
         parts.append(await scoring.scores(seat, f"part of {place}", block.columns(own), weights[own]))
     if p.rounded:
-        for place, part in zip(p.rounded, await _rounded(seat, p, parts), strict=True):
+        for place, part in zip(p.rounded, await _round(seat, p, parts), strict=True):
             parts[place] = part
     total, *others = parts
     for part in others:
@@ -77,7 +77,7 @@ async def _scored(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights
     return total
 
 
-async def _rounded(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list[Share]:
+async def _round(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list[Share]:
     """The parts that are clipped and rounded down, to the middle of each step: all in one go, the finest of them
     shifted up to lose as many bits as the coarsest.
 
@@ -85,9 +85,9 @@ async def _rounded(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list
     """
     most, n = max(p.rounded.values()), len(parts[0])
     shifts = {place: most - dropped for place, dropped in p.rounded.items()}
-    moved = joined([parts[place].times_power_of_two(shift) for place, shift in shifts.items()])
+    moved = join([parts[place].times_power_of_two(shift) for place, shift in shifts.items()])
     limits: Elements = np.concatenate([f.elements([p.limit << shift]).repeat(n) for shift in shifts.values()])
-    steps = await rounding.floored(seat, "parts", await rounding.clipped(seat, "parts", moved, limits), most)
+    steps = await rounding.floor(seat, "parts", await rounding.clip(seat, "parts", moved, limits), most)
     return [
         _in_the_middle(seat, steps[number * n : (number + 1) * n], dropped)
         for number, dropped in enumerate(p.rounded.values())

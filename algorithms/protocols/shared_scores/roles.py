@@ -18,7 +18,7 @@ from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing.prg import Seed
 
 
-async def told_all(
+async def tell_all(
     mine: ModelTold, me: str, data_parties: Sequence[str], key_node: str, channel: Channel
 ) -> Mapping[str, ModelTold]:
     """Step 0, at a data party: what every data party said, this one included.
@@ -33,7 +33,7 @@ async def told_all(
     return _of_one_kind({me: mine, **told}, mine)
 
 
-async def heard_by_key_node(data_parties: Sequence[str], channel: Channel) -> Mapping[str, ModelTold]:
+async def hear_at_key_node(data_parties: Sequence[str], channel: Channel) -> Mapping[str, ModelTold]:
     """The same at the key node."""
     told = {name: await channel.receive(name, ModelTold) for name in data_parties}
     return _of_one_kind(told, told[data_parties[0]])

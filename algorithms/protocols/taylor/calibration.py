@@ -51,7 +51,7 @@ def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     a, b = grid.loss.square, grid.loss.cross
     terms = np.column_stack([np.ones(len(rows)), y, scores, a * scores**2, b * y * scores])
-    sums = bounded(_summed(seat, rows, terms, grid), grid.loss_bound(len(rows)))
+    sums = bounded(_sum(seat, rows, terms, grid), grid.loss_bound(len(rows)))
     return scores_enc, sums.rerandomize(seat.randomisers)
 
 
@@ -61,7 +61,7 @@ def step_8_sums(
     """The five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
     weights, scores = held_scores(seat, rows, grid)
     a, none = grid.loss.square, np.zeros(len(rows))
-    own = _summed(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
+    own = _sum(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
     cross = Fixed.from_reals(2 * a * scores[:, None], grid.score_bits)
     crossed = columns_dot(cross, scores_enc, workers=seat.workers)
     labelled = -label_product(weights, mu_enc, grid)
@@ -91,7 +91,7 @@ def step_9_calibration(seat: DataSeat, told: Calibration, key_node: str) -> Plat
     return Platt(told.slope / STEPS_OF_A_UNIT, offset)
 
 
-def _summed(seat: DataSeat, rows: Rows, terms: Floats, grid: Grid) -> Encrypted:
+def _sum(seat: DataSeat, rows: Rows, terms: Floats, grid: Grid) -> Encrypted:
     """[[sum f_i terms_i]] at loss_bits."""
     if seat.factors_enc is None:
         raise LocalProtocolError("sums under the mask need a mask")

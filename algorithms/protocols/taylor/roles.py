@@ -180,7 +180,7 @@ class _Chain:
         result: R = await self.in_thread(function)
         return result
 
-    def _received(
+    def _receive(
         self, ciphertexts: CiphertextVector, length: int, frac_bits: int, bound: int, sender: str
     ) -> Encrypted:
         return EncryptedVector.receive(
@@ -202,7 +202,7 @@ class _Chain:
         if not self._is_active:
             received = (await self.channel.receive(active, RowFactors)).factors
             rows = len(self.seat.features)
-            self.seat.factors_enc = self._received(received, rows, grid.factor_bits, grid.factor_bound, active)
+            self.seat.factors_enc = self._receive(received, rows, grid.factor_bits, grid.factor_bound, active)
             return
         for passive in self.parameters.data_parties[1:]:
             fresh = await self._run(lambda: step_0_factors(self.seat, grid))
@@ -217,7 +217,7 @@ class _Chain:
             return None
         received = (await self.channel.receive(active, HoldOutLabels)).labels
         bound = (LABEL_TERM_BOUND << grid.label_bits) * grid.factor_bound
-        labels = self._received(received, len(rows), grid.label_bits + grid.factor_bits, bound, active)
+        labels = self._receive(received, len(rows), grid.label_bits + grid.factor_bits, bound, active)
         return await self._run(lambda: step_0_mu(self.seat, rows, grid, labels))
 
     async def residuals(self, batch: Rows) -> Encrypted:
@@ -230,7 +230,7 @@ class _Chain:
             sender = self.parameters.before(self._me)
             received = (await self.channel.receive(sender, ChainedResiduals)).residuals
             bound = grid.residual_bound_after(self._place) * grid.factor_bound
-            chained = self._received(received, len(batch), bits, bound, sender)
+            chained = self._receive(received, len(batch), bits, bound, sender)
             fresh = await self._run(lambda: step_2_add(self.seat, batch, grid, chained))
             if self._is_last:
                 for party in self.parameters.data_parties[:-1]:
@@ -239,7 +239,7 @@ class _Chain:
             await self.channel.send(self.parameters.after(self._me), ChainedResiduals(fresh.ciphertext))
         last = self.parameters.last
         received = (await self.channel.receive(last, Residuals)).residuals
-        return self._received(received, len(batch), bits, grid.residual_bound * grid.factor_bound, last)
+        return self._receive(received, len(batch), bits, grid.residual_bound * grid.factor_bound, last)
 
     async def gradient(self, batch: Rows, residuals_enc: Encrypted) -> Floats:
         """Steps 3 to 5."""
@@ -276,7 +276,7 @@ class _Chain:
         message = await self.channel.receive(sender, passed.partial)
         before = self._scores_before(message.scores, len(rows), sender)
         bound = grid.loss_bound(len(rows))
-        so_far = self._received(passed.sums_of(message), passed.length, grid.loss_bits, bound, sender)
+        so_far = self._receive(passed.sums_of(message), passed.length, grid.loss_bits, bound, sender)
         sums = await self._run(lambda: passed.add(self.seat, rows, grid, before, so_far, mu_enc))
         if self._is_last:
             await self.channel.send(self.parameters.key_node, passed.whole(sums.ciphertext))
@@ -288,7 +288,7 @@ class _Chain:
         """Of the parties before this one in the chain."""
         grid = self.parameters.grid
         bound = self._place * grid.score_bound * grid.factor_bound
-        return self._received(scores, rows, grid.score_bits + grid.factor_bits, bound, sender)
+        return self._receive(scores, rows, grid.score_bits + grid.factor_bits, bound, sender)
 
 
 async def run_key_node(

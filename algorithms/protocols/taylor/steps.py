@@ -166,12 +166,12 @@ def gradient_noise(
     it got. Another draw for each attempt would average out over resumed trainings.
     """
     party, epoch, batch = where
-    fresh = _drawn(noise_key, f"gradient/{party}/{epoch}/{batch}", fresh_noise_steps(parameters), columns)
-    kept = _drawn(noise_key, f"gradient/{party}/kept/{batch}", kept_noise_steps(parameters), columns)
+    fresh = _draw(noise_key, f"gradient/{party}/{epoch}/{batch}", fresh_noise_steps(parameters), columns)
+    kept = _draw(noise_key, f"gradient/{party}/kept/{batch}", kept_noise_steps(parameters), columns)
     return [a + b for a, b in zip(fresh, kept, strict=True)]
 
 
-def _drawn(noise_key: bytes, purpose: str, std_steps: int, columns: int) -> list[int]:
+def _draw(noise_key: bytes, purpose: str, std_steps: int, columns: int) -> list[int]:
     if std_steps == 0:
         return [0] * columns
     return discrete_gaussian.sample_vector(columns, Fraction(std_steps) ** 2, keyed_uniform(noise_key, purpose))

@@ -12,7 +12,7 @@ Model: the measurement server is trusted with the labels and sees the consumer's
                    person, sum = sum of label x row (exact integers); refuses, after
                    the last row, what it cannot join                                     --
     5     server   sum + discrete Gaussian noise; charge and answer in one transaction,
-                   signed together with what was asked (statement)                  NoisySum, RowsKept ...
+                   signed together with what was asked (statement)                       NoisySum, RowsKept ...
 
                    (a request that was answered before goes from 2 to its stored answer)
     6     active   mu = noisy sum / N; minimises 1/N sum softplus(x.w) - w.mu + l2/2 |w|^2  --

@@ -18,14 +18,7 @@ from blindfit.algorithms.messages import (
     Text,
     Texts,
 )
-from blindfit.algorithms.protocols.table import (
-    ACTIVE,
-    CHUNKS,
-    MEASUREMENT,
-    ONCE,
-    Arrow,
-    Table,
-)
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 
 BATCH_BYTES = 2**21  # of one message, half of what gRPC lets through: two sides work side by side, and a server that
 # maps its index piece by piece goes through it once for each message

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -156,8 +157,14 @@ class ContentDigest:
         return hashlib.sha256(b"".join(parts)).digest()
 
 
-def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
-    """Every number of the request within the range in which the integer arithmetic is exact.
+Require = Callable[[bool, str, str], None]
+
+
+def begin_check(request: Any, *, consumer: str) -> Require:
+    """Check what every request to a measurement server has, and return the function that checks each further field.
+
+    Args:
+        request: with `protocol_version`, `request_id`, `n_rows` and `content_sha256`.
 
     Raises:
         MalformedMessage: names the field.
@@ -165,21 +172,28 @@ def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:
-            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step="AggregateOpen")
+            raise MalformedMessage(culprit=consumer, field=name, reason=reason, step=type(request).__name__)
 
-    require(
-        request.protocol_version == PROTOCOL_VERSION,
-        "protocol_version",
-        f"this server speaks version {PROTOCOL_VERSION}",
-    )
+    version = request.protocol_version == PROTOCOL_VERSION
+    require(version, "protocol_version", f"this server speaks version {PROTOCOL_VERSION}")
     require(0 < len(request.request_id) <= MAX_REQUEST_ID_CHARS, "request_id", "has a wrong length")
     require(1 <= request.n_rows <= fixed_point.MAX_ROWS, "n_rows", "is out of range")
+    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
+    return require
+
+
+def step_2_check(request: AggregateOpen, *, consumer: str) -> None:
+    """Every number of the request within the range in which the integer arithmetic is exact.
+
+    Raises:
+        MalformedMessage: names the field.
+    """
+    require = begin_check(request, consumer=consumer)
     require(1 <= request.n_columns <= fixed_point.MAX_COLUMNS, "n_columns", "is out of range")
     low, high = fixed_point.MIN_FRAC_BITS, fixed_point.MAX_FRAC_BITS
     require(low <= request.frac_bits <= high, "frac_bits", f"is not between {low} and {high}")
     require(1 <= request.norm_bound <= fixed_point.MAX_NORM_BOUND, "norm_bound", "is out of range")
     require(0 <= request.max_rows_per_person <= 2**16, "max_rows_per_person", "is out of range")
-    require(len(request.content_sha256) == 32, "content_sha256", "is not 32 bytes")
     require(len(request.content_salt) in (0, SALT_BYTES), "content_salt", f"is not {SALT_BYTES} bytes, nor empty")
     require(bool(request.key) == bool(request.public_key), "key", "goes with a public key, and a public key with it")
     low, high = (1, MAX_SLOT_BITS) if request.key else (0, 0)

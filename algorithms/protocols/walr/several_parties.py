@@ -43,11 +43,7 @@ import numpy.typing as npt
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
-from blindfit.algorithms.messages import (
-    Channel,
-    canonical_json,
-    parameters_digest,
-)
+from blindfit.algorithms.messages import Channel, canonical_json, parameters_digest
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, MEASUREMENT, ONCE, PASSIVE, Arrow, Table
 from blindfit.algorithms.protocols.walr.messages import (
     BATCH_ROWS,

@@ -40,7 +40,7 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import MAX_COLUMNS, MAX_NORM_BOUND, MAX_ROWS, IntegerRows
 from blindfit.algorithms.messages import Channel, parameters_digest
-from blindfit.algorithms.protocols.falcon.check import run_check, told_by_all
+from blindfit.algorithms.protocols.falcon.check import exchange_with_all, run_check
 from blindfit.algorithms.protocols.falcon.messages import (
     CheckCommitment,
     CheckSeed,
@@ -394,7 +394,7 @@ class Server:
         total, *rest = parts
         for part in rest:
             total = total + part
-        told = await told_by_all(OpenedShares(total.value), [self.other], OpenedShares, self.channel)
+        told = await exchange_with_all(OpenedShares(total.value), [self.other], OpenedShares, self.channel)
         theirs = told[self.other].values
         if theirs.shape != (1,):
             raise MalformedMessage(culprit=self.other, field="values", reason="is not one element", step="OpenedShares")

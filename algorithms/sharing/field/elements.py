@@ -124,7 +124,7 @@ def sum_over_first(a: Elements) -> Elements:
     return _of_halves(high, (a & np.uint64(2**32 - 1)).sum(axis=0, dtype=np.uint64))
 
 
-def cumulated(a: Elements) -> Elements:
+def cumulate(a: Elements) -> Elements:
     """Of a vector of at most 2^29 elements: each with all before it."""
     high, low = np.cumsum(a >> np.uint64(32), dtype=np.uint64), np.cumsum(a & np.uint64(2**32 - 1), dtype=np.uint64)
     return _of_halves(high, low)

@@ -7,7 +7,6 @@ folded (2^61 = 1) before it has taken in so many.
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any
 
@@ -46,7 +45,7 @@ class MachineCode:
 @cache
 def machine_code() -> MachineCode | None:
     """None where llvmlite is not installed, a pointer has not 64 bits, or a product is not what Python computes."""
-    if ctypes.sizeof(POINTER) != 8 or binding() is None:
+    if binding() is None:
         return None
     kinds = {
         "products": (POINTER, POINTER, POINTER, INTEGER),

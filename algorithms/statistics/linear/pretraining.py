@@ -102,11 +102,11 @@ class Pretrained(StandardisedLogistic):
         }
 
     def to_json(self) -> str:
-        return _encoded(self.to_dict())
+        return _encode(self.to_dict())
 
     def identity(self) -> str:
         """Return the text that tells one model from another in a digest."""
-        return _encoded(DIGEST.fields(self.to_dict()))
+        return _encode(DIGEST.fields(self.to_dict()))
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Pretrained:
@@ -129,7 +129,7 @@ class Pretrained(StandardisedLogistic):
         return cls(standardiser, weights, fields.number(stored, "intercept"))
 
 
-def _encoded(content: Mapping[str, Any]) -> str:
+def _encode(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
@@ -161,7 +161,7 @@ def pretrain(
         features = in_order(features, columns, table)
     standardiser = Standardiser.fit([features], columns, table=table).require_columns()
     rows = RealRows(append_constant(standardiser.transform(features)))
-    happened = _checked_labels(labels, rows.n_rows)
+    happened = _check_labels(labels, rows.n_rows)
     found = solvers.fit(
         rows, weighted_aggregate(rows, happened), SolverSettings(l2=1 / rows.n_rows if l2 is None else l2)
     )
@@ -171,7 +171,7 @@ def pretrain(
     return Pretrained(standardiser, tuple(weights), intercept)
 
 
-def _checked_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
+def _check_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
     given = np.asarray(labels)
     if given.shape != (n_rows,):
         raise DataError(f"{n_rows} public rows need as many labels, not shape {given.shape}")

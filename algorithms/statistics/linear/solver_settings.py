@@ -8,9 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.linear.logistic import (
-    Floats,
-)
+from blindfit.algorithms.statistics.linear.logistic import Floats
 
 SolverName = Literal["auto", "newton", "lbfgs", "gradient-descent", "hybrid-minibatch"]
 

@@ -16,7 +16,7 @@ def log_loss(labels: ArrayLike, probabilities: ArrayLike) -> float:
 
     Probabilities are kept one rounding step away from 0 and 1, as scikit-learn does, so one confident mistake costs 36.
     """
-    happened, given = _checked(labels, probabilities)
+    happened, given = _check(labels, probabilities)
     smallest = np.finfo(np.float64).eps
     inside = np.clip(given, smallest, 1 - smallest)
     return float(-np.mean(np.where(happened, np.log(inside), np.log1p(-inside))))
@@ -24,7 +24,7 @@ def log_loss(labels: ArrayLike, probabilities: ArrayLike) -> float:
 
 def normalised_entropy(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Log loss over that of always predicting the rate of these labels: 1 is worthless, 0 perfect."""
-    happened, given = _checked(labels, probabilities)
+    happened, given = _check(labels, probabilities)
     _require_both_classes(happened, "normalised entropy")
     return log_loss(happened, given) / log_loss(happened, np.full(len(happened), happened.mean()))
 
@@ -45,7 +45,7 @@ def gain_kept(private: float, non_private: float, constant: float) -> float:
 
 def auc(labels: ArrayLike, ranking: ArrayLike) -> float:
     """P(a random positive scores above a random negative), ties counting half (Mann and Whitney's U)."""
-    happened, given = _checked(labels, ranking, probabilities=False)
+    happened, given = _check(labels, ranking, probabilities=False)
     _require_both_classes(happened, "AUC")
     positives, negatives = given[happened], np.sort(given[~happened])
     below, not_above = (int(np.searchsorted(negatives, positives, side).sum()) for side in ("left", "right"))
@@ -54,7 +54,7 @@ def auc(labels: ArrayLike, ranking: ArrayLike) -> float:
 
 def accuracy(labels: ArrayLike, probabilities: ArrayLike, threshold: float = 0.5) -> float:
     """Share of rows whose class is predicted rightly; the class is 1 where the probability is above the threshold."""
-    happened, given = _checked(labels, probabilities)
+    happened, given = _check(labels, probabilities)
     return float(np.mean((given > threshold) == happened))
 
 
@@ -73,7 +73,7 @@ def calibration_table(labels: ArrayLike, probabilities: ArrayLike, n_bins: int =
     """What was predicted against what happened, over equal bins of the probability; empty bins are left out."""
     if n_bins < 1:
         raise ConfigError(f"n_bins must be at least 1, not {n_bins}")
-    happened, given = _checked(labels, probabilities)
+    happened, given = _check(labels, probabilities)
     edges = np.linspace(0, 1, n_bins + 1)
     bins = np.searchsorted(edges[1:-1], given)
     counts = np.bincount(bins, minlength=n_bins)
@@ -91,7 +91,7 @@ def calibration_table(labels: ArrayLike, probabilities: ArrayLike, n_bins: int =
     ]
 
 
-def _checked(
+def _check(
     labels: ArrayLike, given: ArrayLike, *, probabilities: bool = True
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Floats]:
     label_array, values = np.asarray(labels), np.asarray(given, dtype=np.float64)

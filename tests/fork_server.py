@@ -1,6 +1,11 @@
-"""The parent of all forked parties: one for all of pytest's workers, which imports while they collect.
+"""The parent process of all forked parties: pytest's workers share one, which imports Blindfit while they collect.
 
-Where a worker has none of the others' it starts one of its own, when first it needs it.
+A process that is not given the address of a shared server starts a server of its own when it first forks.
+
+This is the one module that sets private names of CPython (`_know_server`). The public functions of
+`multiprocessing.forkserver` start one server for each process. They cannot use a server that another process started.
+Four workers would import Blindfit four times: 2 s and 300 MB each. CPython keeps these names from 3.11 to 3.14, and
+tests/test_fork_server.py fails in the version that renames one.
 """
 
 from __future__ import annotations
@@ -34,32 +39,46 @@ PRELOADED = [
     "tests.command",  # where a child begins
     "tests.preloaded",
 ]
-FULL_SIZE_KEYS = {"KEYS_OF_FORKED_PARTIES": "full size"}  # in the environment of those that do not have quick ones
-ADDRESS = ("_forkserver_address", "_forkserver_authkey")  # of a server: Python 3.14 has a key beside it
+FULL_SIZE_KEYS = {"KEYS_OF_FORKED_PARTIES": "full size"}  # a forked party with this environment has no quick keys
+ADDRESS = ("_forkserver_address", "_forkserver_authkey")  # Python 3.14 adds the key
 
 forks = multiprocessing.get_context("forkserver")
 
 
 def start() -> dict[str, Any]:
-    """Returns:
-    How others of this machine reach the server, which ends with this process.
-    """
+    """Start a server that ends with this process; return the address by which other processes reach it."""
     forks.set_forkserver_preload(PRELOADED)
     with _unheard():
         forkserver.ensure_running()
     return {name: value for name, value in vars(forkserver._forkserver).items() if name in ADDRESS}
 
 
+def use(address: dict[str, Any]) -> None:
+    """Fork from the server that another process started."""
+    _know_server(**address, _forkserver_alive_fd=os.open(os.devnull, os.O_WRONLY))
+    start_none()
+
+
+def start_none() -> None:
+    """Let this process fork only from the server that it already knows."""
+    _know_server(ensure_running=resource_tracker.ensure_running)
+
+
+def _know_server(**names: Any) -> None:
+    """Set names of CPython's object for the server: the module's docstring says why."""
+    vars(forkserver._forkserver).update(names)
+
+
 @contextlib.contextmanager
 def full_size_keys() -> Iterator[None]:
-    """Those that are forked meanwhile have them."""
+    """Give keys of full size to the parties that are forked inside the block."""
     with mock.patch.dict(os.environ, FULL_SIZE_KEYS):
         yield
 
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """What is started here, and all that it forks, says nothing between pytest's lines: tests read files and pipes."""
+    """Silence what the block starts, and all that it forks: tests read their files and pipes."""
     kept = {number: os.dup(number) for number in (1, 2)}
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -71,14 +90,3 @@ def _unheard() -> Iterator[None]:
             os.dup2(before, number)
             os.close(before)
         os.close(nowhere)
-
-
-def use(address: dict[str, Any]) -> None:
-    """Of another process."""
-    vars(forkserver._forkserver).update(address, _forkserver_alive_fd=os.open(os.devnull, os.O_WRONLY))
-    start_none()
-
-
-def start_none() -> None:
-    """What this process forks, it forks from the server that it knows."""
-    vars(forkserver._forkserver).update(ensure_running=resource_tracker.ensure_running)

@@ -11,11 +11,11 @@ from blindfit.algorithms.paillier.vector_unit.unit import vector_unit
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.scoring import FLATTENED_BY
 from blindfit.algorithms.sharing.waves import CHOICES
-from blindfit.coordinator.cli import app
+from blindfit.coordinator.cli import main as cli
 from tests import fork_server, quick_points
 
 typer.main.get_command = cache(typer.main.get_command)  # a command of each function of the command line
-typer.main.get_command(app.app)
+typer.main.get_command(cli.app)
 vector_unit((1 << 2048) - 1)  # machine code for products mod the square of any key
 field.kernel()
 for waves in CHOICES.values():

@@ -14,7 +14,6 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.messages import canonical_json
-from blindfit.coordinator.cli import app
 from blindfit.coordinator.cli import main as cli
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
@@ -108,7 +107,7 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
         capsys.readouterr()
         status = 0
         try:
-            app.app(["verify", *words], standalone_mode=False)
+            cli.app(["verify", *words], standalone_mode=False)
         except SystemExit as end:
             status = int(end.code or 0)
         except cli.typer.Exit as end:

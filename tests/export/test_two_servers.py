@@ -14,7 +14,7 @@ from rich.console import Console
 
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import statement, two_servers
-from blindfit.coordinator.cli import app
+from blindfit.coordinator.cli import main as cli
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
@@ -111,7 +111,7 @@ def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pyte
     features = ["--features", str(root / "features.csv"), "--rows", str(rows)]
     capsys.readouterr()
     authority = str(root / "nodes-authority" / "authority.pem")
-    app.app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
+    cli.app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
     told = capsys.readouterr().out
     assert "FAILED" not in told
     assert told.count("passed  ") == CHECKS_OF_TWO + 2

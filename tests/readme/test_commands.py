@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import typer
 
-from blindfit.coordinator.cli import app
+from blindfit.coordinator.cli import main as cli
 from tests.command import blindfit
 from tests.falcon import test_import as import_falcon
 from tests.readme.pages import PAGES, ROOT, Shown, printed_after, shown_in, to_type
@@ -519,7 +519,7 @@ def test_whatever_is_typed_otherwise_has_a_reason() -> None:
 
 
 def test_commands_that_a_sentence_names_are_there() -> None:
-    names = set(typer.main.get_group(app.app).commands)
+    names = set(typer.main.get_group(cli.app).commands)
     for page in PAGES:
         for shown in shown_in(page):
             if shown.is_mention:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from blindfit.coordinator.cli import app
+from blindfit.coordinator.cli import main as cli
 from blindfit.coordinator.terminal import json_output
 from tests.command import ROOT, Done, blindfit
 from tests.processes.conftest import Project, project
@@ -18,7 +18,7 @@ __all__ = ["project"]  # a fixture
 
 
 def commands() -> dict[str, Any]:
-    group = typer.main.get_command(app.app)
+    group = typer.main.get_command(cli.app)
     found: dict[str, Any] = dict(group.commands)  # type: ignore[attr-defined]
     certs = found.pop("certs")
     return found | {f"certs {name}": command for name, command in certs.commands.items()}

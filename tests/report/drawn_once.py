@@ -14,7 +14,9 @@ from unittest import mock
 
 COORDINATOR = "blindfit.coordinator"
 PLOTS = {  # by who calls them
-    f"{COORDINATOR}.report.curves": (*("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),),
+    f"{COORDINATOR}.report.curves": (
+        *("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),
+    ),
     f"{COORDINATOR}.report.plots": ("weights_plot",),
     f"{COORDINATOR}.walr.page": ("weights_plot", "objective_plot"),
     f"{COORDINATOR}.taylor.page": ("loss_plot",),

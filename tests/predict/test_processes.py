@@ -14,8 +14,8 @@ import pytest
 
 from blindfit.parties.identity import authority
 from tests.ports import held_address
-from tests.processes.conftest import Project
 from tests.processes.reading import error_line
+from tests.world import World
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "keys": "key-node"}
 DATA_PARTIES = ("bank", "post", "shop")
@@ -96,7 +96,7 @@ def project(tmp_path):
     authority.create_authority(tmp_path / "ca", "test-authority")
     for name in (*ROLES, "coordinator"):
         authority.issue(tmp_path / "ca", name, ["localhost"])
-    project = Project(tmp_path)
+    project = World(tmp_path)
     yield project
     project.stop()
 
@@ -108,7 +108,7 @@ def scores_in(path: Path) -> list[tuple[str, float, float]]:
     return [(row[0], float(row[1]), float(row[2])) for row in rows[1:]]
 
 
-def scored_alone(project: Project, session: str) -> list[tuple[str, float, float]]:
+def scored_alone(project: World, session: str) -> list[tuple[str, float, float]]:
     """By the scorer that needs no library, from the parts that the parties kept and their files."""
     files = [(f"state/{name}/models/{session}/model.json", f"{name}_new.csv") for name in DATA_PARTIES]
     command = [sys.executable, "-I", "-S", SCORER, *(project.path(file) for pair in files for file in pair)]
@@ -116,7 +116,7 @@ def scored_alone(project: Project, session: str) -> list[tuple[str, float, float
     return scores_in(project.path("alone.csv"))
 
 
-def submit(project: Project, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
+def submit(project: World, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
     return project.blindfit("submit", job, "--out", "out", "--set", f"predict.session={session}")
 
 
@@ -153,7 +153,7 @@ def test_a_training_and_what_is_predicted_with_it(project):
     run_on_this_machine(project, session, expected)
 
 
-def its_own_page(project: Project, directory: Path, expected: list[tuple[str, float, float]]) -> None:
+def its_own_page(project: World, directory: Path, expected: list[tuple[str, float, float]]) -> None:
     """The active party's, with how its rows scored and where the scores are."""
     made = project.blindfit("report", str(directory))
     assert made.returncode == 0, made.stderr
@@ -166,7 +166,7 @@ def its_own_page(project: Project, directory: Path, expected: list[tuple[str, fl
     assert page.count("<svg") == 1
 
 
-def run_on_this_machine(project: Project, session: str, expected: list[tuple[str, float, float]]) -> None:
+def run_on_this_machine(project: World, session: str, expected: list[tuple[str, float, float]]) -> None:
     """`blindfit predict`, into a table; then with a part that somebody has changed."""
     with project.path("bank.toml").open("a") as file:
         file.write('[scores]\nurl = "sqlite:///kept.db?table=scores"\n')
@@ -183,7 +183,7 @@ def run_on_this_machine(project: Project, session: str, expected: list[tuple[str
     part = project.path(f"state/post/models/{session}/model.json")
     project.edit(str(part), '"feature_bound": 8.0', '"feature_bound": 9.0')
     line = error_line(project.blindfit(*command))
-    assert line.startswith(f"error: {part.relative_to(project.directory)} does not have this party's signature")
+    assert line.startswith(f"error: {part.relative_to(project.root)} does not have this party's signature")
     assert not project.path("kept.db").exists()
 
 

@@ -22,10 +22,9 @@ from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.database import Reads, Store, Writes
 from tests.command import blindfit
 from tests.store.counts import counts_of
+from tests.store.versions import HERE, NEWEST, version_of
 
-HERE = Path(__file__).parent
 VERSIONS = sorted(int(path.name.removeprefix("version_")) for path in HERE.glob("version_*"))
-NEWEST = migrations.newest()
 
 
 def database_of(version: int, path: Path) -> Path:
@@ -46,11 +45,6 @@ def counted_in(version: int) -> dict[str, float]:
 def opened(path: Path) -> Iterator[Store]:
     with contextlib.closing(Store(path)) as store:
         yield store
-
-
-def version_of(path: Path) -> int:
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        return migrations.version_of(database)
 
 
 def tables_of(path: Path) -> set[str]:

@@ -187,8 +187,7 @@ def test_unrounded_weights_take_the_whole_of_every_label(unrounded: Begun, tmp_p
 
 
 def test_the_flag_is_the_partys_to_allow(project: World) -> None:
-    path = project.root / "shop-b.toml"
-    path.write_text(path.read_text().replace('unsafe = ["weight-bits"]\n', ""))
+    project.edit("shop-b.toml", 'unsafe = ["weight-bits"]\n', "")
     with pytest.raises(PolicyRefused, match="does not list weight-bits") as refused:
         project.run(*REPEATABLE)
     assert refused.value.party == "shop-b"
@@ -206,8 +205,7 @@ def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path
 def test_few_epochs_are_refused_by_the_policy(project: World) -> None:
     with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.least_epochs = 2"):
         project.run("falcon.epochs=1")
-    path = project.root / "shop-a.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 4\n"))
+    project.edit("shop-a.toml", "[policy]\n", "[policy]\nleast_epochs = 4\n")
     with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
         project.run()
     assert refused.value.party == "shop-a"

@@ -177,8 +177,7 @@ def with_more_columns(project: World) -> World:
         for column in ("x3", "x4"):
             read = read.append_column(column, pa.array(rng.normal(size=len(read))))
         pyarrow.csv.write_csv(read, path)
-        settings = project.root / f"{name}.toml"
-        settings.write_text(settings.read_text().replace("scores_may_be_solved_for = true\n", ""))
+        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
     return project
 
 

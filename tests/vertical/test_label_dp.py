@@ -161,15 +161,13 @@ def test_flags_of_rules_that_epsilon_replaces_do_nothing(project: World, flag: s
     ],
 )
 def test_a_range_of_what_is_no_number(project: World, party: str, line: str, said: str) -> None:
-    path = project.root / f"{party}.toml"
-    path.write_text(path.read_text().replace('id = "id"\n', f'id = "id"\n{line}\n'))
+    project.edit(f"{party}.toml", 'id = "id"\n', f'id = "id"\n{line}\n')
     with pytest.raises(ConfigError, match=said):
         seated(project)
 
 
 def test_rows_of_persons_have_no_label_dp_of_rows(project: World) -> None:
-    path = project.root / "bank.toml"
-    path.write_text(path.read_text().replace('row_is = "a client"', 'person = "x0"'))
+    project.edit("bank.toml", 'row_is = "a client"', 'person = "x0"')
     with pytest.raises(
         ConfigError, match=r"datasets\.rows\.person: a vertical training with privacy\.epsilon protects rows"
     ):
@@ -207,8 +205,7 @@ def test_numbers_without_a_public_range_are_refused_before_the_session(project: 
         seated(project, LABEL_DP, "taylor.model=linear")
     assert "datasets.rows.label_range is missing" in told.text
     assert told.options == {"datasets.rows.label_range": [0.0, 100.0]}
-    bank = project.root / "bank.toml"
-    bank.write_text(bank.read_text().replace("[datasets.rows]\n", "[datasets.rows]\nlabel_range = [0.0, 100.0]\n"))
+    project.edit("bank.toml", "[datasets.rows]\n", "[datasets.rows]\nlabel_range = [0.0, 100.0]\n")
     seated(project, LABEL_DP, "taylor.model=linear")
 
 

@@ -123,8 +123,7 @@ def four_columns(project: World) -> World:
         table = pyarrow.csv.read_csv(path)
         more = np.random.default_rng(place).normal(size=len(table))
         pyarrow.csv.write_csv(table.append_column("x3", pa.array(more)), path)
-        party = project.root / f"{name}.toml"
-        party.write_text(party.read_text().replace("scores_may_be_solved_for = true\n", ""))
+        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
     return project
 
 

@@ -43,8 +43,7 @@ def move_to_table(project: World, name: str, server: PostgresServer) -> None:
         marks = ", ".join(["%s"] * rows.num_columns)
         cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows.to_pylist()])
     path.unlink()
-    file = project.root / f"{name}.toml"
-    file.write_text(file.read_text().replace(f"csv:{name}.csv", server.url(f"public.{table}")))
+    project.edit(f"{name}.toml", f"csv:{name}.csv", server.url(f"public.{table}"))
 
 
 def stopped_after(epoch: int, project: World) -> str:

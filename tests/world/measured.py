@@ -18,8 +18,7 @@ def shop_and_meter(root: Path) -> World:
     """Make two parties with certificates and addresses, so that they can stay up."""
     world = _two_parties(root).at_addresses()
     write_rows(root)
-    coordinator = {kind: f"ca/coordinator/{kind}.pem" for kind in ("certificate", "key", "authority")}
-    return world.walr(epsilon=1.0, name="test", timeouts={"step_s": 60, "reconnect_s": 5}, coordinator=coordinator)
+    return world.walr(epsilon=1.0, name="test", timeouts={"step_s": 60, "reconnect_s": 5})
 
 
 def files_of_shop_and_meter(root: Path) -> World:

@@ -119,34 +119,40 @@ class World:
         """Write a job that fits by WALR, between all parties."""
         return self.job("walr", seed=3, privacy={"epsilon": epsilon}, **tables)
 
-    def job(self, protocol: str, *, file: str = "job.toml", parties: Sequence[str] = (), **options: Any) -> World:
+    def job(
+        self, protocol: str, *, file: str = "job.toml", parties: Sequence[str] = (), dataset: str = "", **options: Any
+    ) -> World:
         """Write a job file.
 
         Args:
             parties: who takes part, by default every party.
+            dataset: of every party that has one, by default its first.
             options: further options and tables of the job file.
         """
-        takes_part = {name: self._seat(name) for name in parties or self.roles}
-        content = {"name": Path(file).stem, "protocol": protocol, **options, "parties": takes_part}
+        seats = {name: self._seat(name, dataset) for name in parties or self.roles}
+        content = {"name": Path(file).stem, "protocol": protocol, **options, "parties": seats}
+        if any("address" in seat for seat in seats.values()):
+            content["coordinator"] = self._identity(COORDINATOR)
         (self.root / file).write_text(toml_of(content))
         return self
 
-    def _seat(self, name: str) -> dict[str, str]:
+    def _seat(self, name: str, dataset: str) -> dict[str, str]:
         settings = tomllib.loads((self.root / f"{name}.toml").read_text())
-        datasets = list(settings.get("datasets", {}))
+        datasets = [dataset or first for first in list(settings.get("datasets", {}))[:1]]
         seat = {"role": settings["role"], "config": f"{name}.toml"} | ({"dataset": datasets[0]} if datasets else {})
         return seat | ({"address": settings["listen"]} if "listen" in settings else {})
 
     def at_addresses(self) -> World:
         """Give every party and the coordinator a certificate, and every party an address; write the jobs afterwards."""
         for name in self.roles:
-            files = {kind: f"ca/{self._issued(name)}/{kind}.pem" for kind in ("certificate", "key", "authority")}
             path = self.root / f"{name}.toml"
             content = tomllib.loads(path.read_text())
             content = {"name": name, "role": content["role"], "listen": held_address(), **content}
-            path.write_text(toml_of({**content, "identity": {**files, "revoked": "ca/crl.pem"}}))
-        self._issued(COORDINATOR)
+            path.write_text(toml_of({**content, "identity": {**self._identity(name), "revoked": "ca/crl.pem"}}))
         return self
+
+    def _identity(self, name: str) -> dict[str, str]:
+        return {kind: f"ca/{self._issued(name)}/{kind}.pem" for kind in ("certificate", "key", "authority")}
 
     # --- what its files say
 

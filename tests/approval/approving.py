@@ -28,7 +28,7 @@ def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, A
         "role": ROLES[name],
         "identity": {"certificate": files.certificate, "key": files.key, "authority": files.authority},
         "peers": {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}},
-        "policy": {"protocols": ["taylor"], **policy},
+        "policy": {"systems": ["taylor"], **policy},
     }
     if name != "keys":
         values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}

@@ -23,7 +23,7 @@ from tests.world.vertical import bank_and_shops_in_shares
 ROWS = 112
 LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
 JOB = (
-    "align.least_common=50",
+    "align.min_common=50",
     "falcon.epochs=3",
     "falcon.batch_rows=1000",
     "falcon.validation_fraction=0",

@@ -33,7 +33,7 @@ class Banks:
 
     def __init__(self, root: Path, models_per_row: int) -> None:
         self.root, self.features = root, np.random.default_rng(0).normal(size=(PEOPLE, COLUMNS))
-        self.world, policy = World(root), {"protocols": ["predict"]}
+        self.world, policy = World(root), {"systems": ["predict"]}
         for name in ("bank-a", "bank-b"):
             self.world.active(name, policy=policy)
         columns = {f"c{j}": column for j, column in enumerate(self.features.T)}
@@ -46,7 +46,7 @@ class Banks:
         for name in ("bank-a", "bank-b"):
             parties, asked = (name, "bureau", "keys"), {"session": f"of-{name}"}
             file = f"{name}-job.toml"
-            self.world.job("predict", file=file, parties=parties, align={"least_common": 20}, predict=asked)
+            self.world.job("predict", file=file, parties=parties, align={"min_common": 20}, predict=asked)
             self._train(name)
 
     def _party(self, name: str) -> Party:

@@ -9,7 +9,7 @@ import numpy as np
 from tests.world import World
 
 ROWS, COLUMNS = 300, 3
-POLICY = {"protocols": ["walr"], "most_epsilon": 2.0}
+POLICY = {"systems": ["walr"], "max_epsilon": 2.0}
 
 
 def shop_and_meter(root: Path, *, flipped: int | None = None, person: bool = False) -> World:
@@ -31,7 +31,7 @@ def shop_and_meter(root: Path, *, flipped: int | None = None, person: bool = Fal
     about = {"person": "person", "max_rows_per_person": 2} if person else {}
     budget = {"people": {"epsilon": 3.0, "delta": 1e-5}}
     world = World(root).active("shop", columns, file="features.csv", policy=POLICY)
-    policy = {**POLICY, "least_rows": 100}
+    policy = {**POLICY, "min_rows": 100}
     world.server("meter", labelled, dataset="labels", file="labels.csv", about=about, populations=budget, policy=policy)
     return world.walr(epsilon=1.0, split={"test_fraction": 0.2})
 

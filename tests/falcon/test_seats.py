@@ -196,17 +196,17 @@ def test_the_flag_is_the_partys_to_allow(project: World) -> None:
 def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path) -> None:
     project = bank_and_shops_in_shares(tmp_path, rows=90)
     with pytest.raises(PolicyRefused, match=r"learn 0\.\d\d bits of each label from its weights \(at most 0\.25\)"):
-        project.run("align.least_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
+        project.run("align.min_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_few_epochs_are_refused_by_the_policy(project: World) -> None:
-    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.least_epochs = 2"):
+    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.min_epochs = 2"):
         project.run("falcon.epochs=1")
-    project.edit("shop-a.toml", "[policy]\n", "[policy]\nleast_epochs = 4\n")
-    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
+    project.edit("shop-a.toml", "[policy]\n", "[policy]\nmin_epochs = 4\n")
+    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.min_epochs = 4") as refused:
         project.run()
     assert refused.value.party == "shop-a"
     with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:

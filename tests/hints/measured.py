@@ -31,11 +31,11 @@ def measured(directory: Path, protocol: str, rows: int = 300, **job: Any) -> Pro
             "data_dir": f"state/{name}",
             "identity": IDENTITY,
             "peers": peers,
-            "policy": {"protocols": [protocol], "most_epsilon": 50.0, "most_delta": 0.1},
+            "policy": {"systems": [protocol], "max_epsilon": 50.0, "max_delta": 0.1},
             "datasets": {"rows": {"url": f"csv:{name}.csv", "id": "id"}},
         }
     made.parties["shop"]["datasets"]["rows"]["features"] = "rest"
-    about = {"label": "y", "population": "people", "consumers": ["shop"]}
+    about = {"label": "y", "population": "people", "active_parties": ["shop"]}
     about |= {"label_kind": "number", "label_range": [0.0, 10.0]} if numbers else {}  # type: ignore[dict-item]
     made.parties["meter"]["datasets"]["rows"] |= about
     made.parties["meter"]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}

@@ -17,7 +17,7 @@ PEERS = {
 ROWS = {"url": "csv:rows.csv", "id": "id"}
 
 
-LABELS = {**ROWS, "label": "y", "population": "people", "consumers": ["bank"]}
+LABELS = {**ROWS, "label": "y", "population": "people", "active_parties": ["bank"]}
 
 
 BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
@@ -26,7 +26,7 @@ BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
 def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
     known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
     named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
-    return {**named, "policy": {"protocols": protocols}, **tables}
+    return {**named, "policy": {"systems": protocols}, **tables}
 
 
 PARTIES: dict[str, dict[str, Any]] = {

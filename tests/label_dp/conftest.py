@@ -126,7 +126,7 @@ def write_project(root: Path) -> World:
     columns = {"id": ids, **dict(zip(COLUMNS, features.T, strict=True))}
     write_csv(root / "study.csv", {**columns, "spend": labels})
     study = {"url": "csv:study.csv", "id": "id", "features": "rest", **number}
-    policy = {"protocols": ["label-dp"], "most_epsilon": 5.0}
+    policy = {"systems": ["label-dp"], "max_epsilon": 5.0}
     world = World(root).active("shop", columns, file="rows.csv", policy=policy, datasets={"study": study})
     order = np.random.default_rng(5).permutation(N_ROWS)
     world.server(
@@ -136,7 +136,7 @@ def write_project(root: Path) -> World:
         file="labels.csv",
         about={**number, "label_range": LABEL_RANGE},
         populations={"people": {"epsilon": 6.0, "delta": 1e-5}},
-        policy={**policy, "least_rows": 500},
+        policy={**policy, "min_rows": 500},
     )
     asked = {"privacy": {"epsilon": 4.0}, "label_dp": {"mechanism": "staircase", "regressor": "linear"}}
     return world.job("label-dp", name="spend", seed=3, timeouts={"step_s": 60.0, "reconnect_s": 20.0}, **asked)

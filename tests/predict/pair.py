@@ -59,7 +59,7 @@ class Pair:
 
     def _party(self, name: str) -> Party:
         """Write the party's file, again if it is there already, and open its store."""
-        predicts = {"protocols": ["predict"]}
+        predicts = {"systems": ["predict"]}
         if name == "bank":
             self.world.active(name, policy=predicts)
         else:

@@ -43,7 +43,7 @@ def project(tmp_path):
     write_rows(tmp_path)
     world, settings = (
         World(tmp_path),
-        {"compute": {"backend": "serial"}, "policy": {"protocols": ["taylor", "predict"]}},
+        {"compute": {"backend": "serial"}, "policy": {"systems": ["taylor", "predict"]}},
     )
     for name, add in (("bank", world.active), ("post", world.passive), ("shop", world.passive)):
         solved = {"scores_may_be_solved_for": True} if ROLES[name] == "passive" else {}  # two columns
@@ -52,7 +52,7 @@ def project(tmp_path):
         add(name, dataset="old", about=about, datasets={"new": new}, **settings)
     world.key_node("keys", policy=settings["policy"]).at_addresses()
     world.job("taylor", file="train.toml", taylor={"epochs": 1})
-    least = {"align": {"least_common": N_NEW}}
+    least = {"align": {"min_common": N_NEW}}
     world.job("predict", file="predict.toml", dataset="new", **least)
     world.job("predict", file="fewer.toml", parties=("bank", "post", "keys"), dataset="new", **least)
     yield world

@@ -58,7 +58,7 @@ def party(name: str, role: str) -> dict[str, Any]:
         "data_dir": f"state/{name}",
         "identity": files,
         "peers": {"coordinator": {"role": "coordinator"}, **others},
-        "policy": {"protocols": ["taylor"]},
+        "policy": {"systems": ["taylor"]},
     }
     if role != "key-node":
         settings["datasets"] = {"loans": {"url": f"csv:{name}.csv", "id": "id", "features": "rest"}}
@@ -104,6 +104,6 @@ def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.job["protocol"] = "falcon"
     project.job["falcon"] = {"validation_fraction": 0.1}
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["falcon"]
+        settings["policy"]["systems"] = ["falcon"]
     del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
     return project

@@ -27,7 +27,7 @@ def run(project: World, cadence: int, *arguments: str) -> None:
 def next_month(project: World, n_rows: int) -> None:
     write_rows(project.root, n_rows, seed=n_rows)
     for file, dataset in (("shop.toml", "rows"), ("meter.toml", "labels")):
-        assert project.blindfit("publish", file, dataset).returncode == 0
+        assert project.blindfit("snapshot", file, dataset).returncode == 0
 
 
 def test_three_cadences(project: World) -> None:

@@ -35,7 +35,7 @@ population = "visitors"
 """
 
 
-MORE = {"active": 'features = "rest"', "measurement": 'consumers = ["shop"]'}
+MORE = {"active": 'features = "rest"', "measurement": 'active_parties = ["shop"]'}
 
 
 ROWS = "id,label,age,income\na,0,31,10\nb,1,44,\nc,1,27,12.5\n"

@@ -43,7 +43,7 @@ def ages(bank: Bank) -> list[float]:
 
 
 def test_jobs_read_the_same_until_its_owner_publishes_again(bank):
-    with pytest.raises(PolicyRefused, match=r"loans is not published: .* `blindfit publish PARTY\.TOML loans`"):
+    with pytest.raises(PolicyRefused, match=r"loans is not published: .* `blindfit snapshot PARTY\.TOML loans`"):
         bank.snapshots.published("loans")
     assert bank.snapshots.all_of("loans") == []
     first = bank.snapshots.publish("loans")
@@ -435,7 +435,7 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
     with refused(
         'set datasets.{}.population = "{}"; or, if these are other people, '
-        "`blindfit publish PARTY.TOML {} --other-people`"
+        "`blindfit snapshot PARTY.TOML {} --other-people`"
     ) as told:
         published(bank.snapshots, "other")
     assert "its rows are known under the population people, as snapshot 1 of loans" in told.text

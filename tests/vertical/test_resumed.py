@@ -20,7 +20,7 @@ from tests.world import World
 from tests.world.vertical import ROLES, bank_and_shops
 
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
-JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.least_common=30", "timeouts.step_s=20")
+JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.min_common=30", "timeouts.step_s=20")
 COLUMN_TYPES = {"string": "TEXT", "int64": "BIGINT", "double": "DOUBLE PRECISION"}
 
 

@@ -257,7 +257,7 @@ def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> 
     pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
     for name in SERVERS:
         path = tmp_path / f"{name}.toml"
-        path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 1"))
+        path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 1"))
     house.publish_shares()
     refused(house, "cannot answer this request")
 
@@ -265,7 +265,7 @@ def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> 
 def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
     house = Split(tmp_path, persons=True)
     path = tmp_path / "west.toml"
-    path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 80"))
+    path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 80"))
     house.publish_shares()
     refused(house, "cannot answer this request")
 
@@ -366,7 +366,7 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
     ("trust", "parties", "wanted"),
     [
         ("trusted", ("shop", "east", "west"), "exactly one measurement server"),
-        ("split-labels", ("shop", "whole"), "exactly two"),
+        ("two-servers", ("shop", "whole"), "exactly two"),
     ],
 )
 def test_a_job_names_as_many_servers_as_it_trusts(
@@ -381,7 +381,7 @@ def test_a_job_names_as_many_servers_as_it_trusts(
     ("trust", "parties", "wanted"),
     [
         ("trusted", ("shop", "east"), "holds shares of labels"),
-        ("split-labels", ("shop", "east", "whole"), "holds labels, and no shares"),
+        ("two-servers", ("shop", "east", "whole"), "holds labels, and no shares"),
     ],
 )
 def test_shares_and_labels_are_not_taken_for_each_other(
@@ -418,7 +418,7 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, Jo
     """Its figures are of both noises; either server alone, or a trusted job, is refused."""
     house, session = trained
     for rows in ("held-out", "all"):
-        house.write_evaluation("job.toml", "split-labels", session.id, rows=rows, figures=["calibration"])
+        house.write_evaluation("job.toml", "two-servers", session.id, rows=rows, figures=["calibration"])
         evaluated = house.run(job="evaluate.toml")
         path = house.root / "state" / "shop" / "evaluations" / evaluated.id / "report.json"
         report = json.loads(path.read_text())
@@ -428,6 +428,6 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, Jo
         assert report["privacy"]["epsilon_of_both"] < 1
         assert len(report["servers"]) == 2
     assert house.charges() == [3, 3]
-    house.edit("evaluate.toml", "split-labels", "trusted")
+    house.edit("evaluate.toml", "two-servers", "trusted")
     with pytest.raises(ConfigError, match="needs exactly one measurement server"):
         house.run(job="evaluate.toml")

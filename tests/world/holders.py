@@ -16,7 +16,7 @@ COLUMNS = {"bank": ("a", "b", "c", "d"), "chain": ("e", "f", "g", "h"), "shop": 
 MISSING = {"bank": 7, "chain": 11, "shop": 13}  # every so many rows, one is not there
 HOLDERS = tuple(COLUMNS)
 WAITS = {"step_s": 60.0, "reconnect_s": 20.0}
-POLICY = {"most_epsilon": 8.0}
+POLICY = {"max_epsilon": 8.0}
 
 
 @dataclass
@@ -29,11 +29,11 @@ class Holders(World):
         score = self.features["shop"][:, 0] + self.features["bank"][:, 0] - self.features["chain"][:, 1]
         drawn = (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-score))).astype(int).tolist()
         self.labels = self.labels or drawn
-        self.active("shop", policy={**POLICY, "protocols": ["walr", "evaluate", "predict"]})
+        self.active("shop", policy={**POLICY, "systems": ["walr", "evaluate", "predict"]})
         for name in ("bank", "chain"):
-            self.passive(name, policy={**POLICY, "protocols": ["walr", "predict"]})
+            self.passive(name, policy={**POLICY, "systems": ["walr", "predict"]})
         self.write_server(("bank", "chain"))
-        self.key_node("keys", policy={"protocols": ["predict"]})
+        self.key_node("keys", policy={"systems": ["predict"]})
         for name in HOLDERS:
             self.write_features(name)
         write_csv(self.root / "labels.csv", {"id": [f"row {i}" for i in range(ROWS)], "label": self.labels})
@@ -55,14 +55,14 @@ class Holders(World):
         write_csv(self.root / f"{name}.csv", {"id": [f"row {i}" for i in rows], **columns})
 
     def write_server(self, holders: Sequence[str]) -> None:
-        policy = {**POLICY, "protocols": ["walr", "evaluate"], "least_rows": 20}
-        self.server("meter", file="labels.csv", about={"holders": list(holders)}, policy=policy)
+        policy = {**POLICY, "systems": ["walr", "evaluate"], "min_rows": 20}
+        self.server("meter", file="labels.csv", about={"passive_parties": list(holders)}, policy=policy)
 
     def write_job(self, file: str, parties: Sequence[str]) -> None:
         self.walr(epsilon=4.0, file=file, parties=parties, split={"test_fraction": 0.2}, timeouts=WAITS)
 
     def write_prediction(self, session: str) -> None:
-        asked: dict[str, Any] = {"align": {"least_common": 20}, "predict": {"session": session}}
+        asked: dict[str, Any] = {"align": {"min_common": 20}, "predict": {"session": session}}
         self.job("predict", file="predict.toml", parties=(*HOLDERS, "keys"), timeouts=WAITS, **asked)
 
     def spent(self) -> int:

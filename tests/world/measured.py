@@ -28,9 +28,9 @@ def files_of_shop_and_meter(root: Path) -> World:
 
 def _two_parties(root: Path) -> World:
     about = {"made_by": "the advertiser's export"}
-    world = World(root).active("shop", file="rows.csv", about=about, policy={"most_epsilon": 5}, log_level="debug")
+    world = World(root).active("shop", file="rows.csv", about=about, policy={"max_epsilon": 5}, log_level="debug")
     budget = {"people": {"epsilon": 2.0, "delta": 1e-5}}
-    policy = {"least_rows": 50, "most_epsilon": 2}
+    policy = {"min_rows": 50, "max_epsilon": 2}
     return world.server(
         "meter", dataset="labels", file="labels.csv", policy=policy, populations=budget, log_level="debug"
     )

@@ -41,10 +41,10 @@ class Split(World):
         self.write_labels([int(i * 7 % 10 < 4) for i in range(ROWS)])
         for name in ROLES:
             self.write_party(name)
-        self.write_job("job.toml", "split-labels", ("shop", *SERVERS))
+        self.write_job("job.toml", "two-servers", ("shop", *SERVERS))
         self.write_job("trusted.toml", "trusted", ("shop", "whole"))
-        self.write_job("hidden.toml", "paillier", ("shop", "whole"))
-        self.write_job("shares.toml", "shares", ("shop", *SERVERS, "dealer"))
+        self.write_job("hidden.toml", "encrypted-rows", ("shop", "whole"))
+        self.write_job("shares.toml", "shared-rows", ("shop", *SERVERS, "dealer"))
         self.split()
 
     def write_labels(self, labels: list[int]) -> None:
@@ -54,7 +54,7 @@ class Split(World):
 
     def write_party(self, name: str, budget: float = 8.0, **policy: Any) -> None:
         """Write a party's file, again if it is there already; `policy` adds to its policy."""
-        policy = {"protocols": ["walr", "evaluate"], "most_epsilon": 8.0, **policy}
+        policy = {"systems": ["walr", "evaluate"], "max_epsilon": 8.0, **policy}
         if name == "shop":
             self.active(name, file="features.csv", policy=policy)
         elif name == "dealer":
@@ -64,7 +64,7 @@ class Split(World):
             about |= {"person": "person", "max_rows_per_person": 2} if self.persons else {}
             file = f"{name}.parquet" if name in SERVERS else "labels.csv"
             people = {"people": {"epsilon": budget, "delta": 1e-5}}
-            self.server(name, file=file, about=about, populations=people, policy={"least_rows": 20, **policy})
+            self.server(name, file=file, about=about, populations=people, policy={"min_rows": 20, **policy})
 
     def write_job(self, file: str, trust: str, parties: tuple[str, ...]) -> None:
         waits, split = {"step_s": 60.0, "reconnect_s": 20.0}, {"test_fraction": 0.25}

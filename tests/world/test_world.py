@@ -34,7 +34,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
 def test_an_edit_of_a_text_that_is_not_there_fails(tmp_path: Path) -> None:
     world = World(tmp_path).active("shop", {"id": ["u1"], "x": [1]})
     with pytest.raises(AssertionError, match=r"shop\.toml does not have 'least_rowz'"):
-        world.edit("shop.toml", "least_rowz", "least_rows")
+        world.edit("shop.toml", "least_rowz", "min_rows")
 
 
 @given(TABLES)

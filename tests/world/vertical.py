@@ -18,16 +18,16 @@ DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 ROWS, COLUMNS = 240, 3
 # A test that repeats a run needs all of them.
 UNSAFE = ["no-jitter", "no-gradient-noise", "leverage", "label-bits", "class-weights"]
-POLICY: dict[str, Any] = {"accept_seed": True, "protocols": ["taylor", "predict"], "most_epsilon": 3.0}
+POLICY: dict[str, Any] = {"accept_seed": True, "systems": ["taylor", "predict"], "max_epsilon": 3.0}
 
 
 def bank_and_shops(root: Path, *, rows: int = ROWS, epochs: int = 4) -> World:
     """Make the world of the Taylor loss: job.toml trains, linkage.toml trains without shop-b, predict.toml scores."""
-    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"least_linked": 30})
+    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"min_linked": 30})
     write_rows(world, rows)
-    trained = {"align": {"least_common": 50}, "taylor": {"epochs": epochs, "batch_rows": 64}}
+    trained = {"align": {"min_common": 50}, "taylor": {"epochs": epochs, "batch_rows": 64}}
     world.job("taylor", name="vertical", seed=5, **trained)
-    linked = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "least_common": 50}
+    linked = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "min_common": 50}
     two = [name for name in ROLES if name != "shop-b"]  # linkage is between two
     return world.job("taylor", file="linkage.toml", parties=two, align=linked, taylor={"epochs": 2, "batch_rows": 64})
 
@@ -41,11 +41,11 @@ def bank_and_shops_in_shares(
         falcon: further options of the training.
         tables: further tables of the job.
     """
-    policy = {"accept_seed": True, "protocols": ["falcon", "predict"], "unsafe": ["weight-bits"]}
+    policy = {"accept_seed": True, "systems": ["falcon", "predict"], "unsafe": ["weight-bits"]}
     world = vertical(root, policy=policy, more={})
     write_rows(world, rows)
     trained = {"epochs": epochs, **(falcon or {})}
-    return world.job("falcon", name="shared", seed=5, align={"least_common": 50}, falcon=trained, **tables)
+    return world.job("falcon", name="shared", seed=5, align={"min_common": 50}, falcon=trained, **tables)
 
 
 def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any]) -> World:
@@ -61,7 +61,7 @@ def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any]) -> Wor
     for name in ("shop-a", "shop-b"):
         world.passive(name, about={"scores_may_be_solved_for": True} | names, **of_data)  # they have three columns
     world.key_node("notary", policy=policy)
-    return world.job("predict", file="predict.toml", align={"least_common": 50})
+    return world.job("predict", file="predict.toml", align={"min_common": 50})
 
 
 def write_rows(world: World, rows: int) -> None:

@@ -65,9 +65,9 @@ class World:
 
     def server(self, name: str, labels: Mapping[str, Any] | None = None, **more: Any) -> World:
         """Add a measurement server, which answers the active parties that are there already."""
-        consumers = [party for party, role in self.roles.items() if role == "active"]
+        active_parties = [party for party, role in self.roles.items() if role == "active"]
         budget = {"people": {"epsilon": 8.0, "delta": 1e-5}}
-        meaning = {"label": "label", "population": "people", "consumers": consumers}
+        meaning = {"label": "label", "population": "people", "active_parties": consumers}
         return self.party(name, "measurement", labels, meaning, **{"populations": budget, **more})
 
     def key_node(self, name: str, **more: Any) -> World:
@@ -305,7 +305,7 @@ class World:
             yield store
 
     def publish(self, name: str, dataset: str = "rows", *, remove_older: bool = False) -> None:
-        """Do what `blindfit publish` does."""
+        """Do what `blindfit snapshot` does."""
         settings = self.settings(name)
         with self.store(name) as store:
             snapshots = snapshots_of(settings, self.root, store)

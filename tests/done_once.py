@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.world import World
 
 
 def done_once(make: Callable[[Path], Any]) -> tuple[Any, Any]:
@@ -23,3 +27,31 @@ def done_once(make: Callable[[Path], Any]) -> tuple[Any, Any]:
         return house.copied_to(tmp_path), session
 
     return job_done, trained
+
+
+class Kept:
+    """What a first job left, which every test finds as it was, in the same folder: what is kept there names paths."""
+
+    def __init__(self, project: World) -> None:
+        self._directory, self._copy = project.root, project.root.with_name("kept")
+        shutil.copytree(self._directory, self._copy)
+
+    @classmethod
+    def after_a_run(cls, project: World, out: str) -> Kept:
+        done = project.blindfit("run", "job.toml", "--out", out)
+        assert done.returncode == 0, done.stderr
+        return cls(project)
+
+    @contextmanager
+    def anew(self) -> Iterator[World]:
+        shutil.rmtree(self._directory)
+        shutil.copytree(self._copy, self._directory)
+        project = World(self._directory)
+        yield project
+        project.stop()
+
+
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("first") / "project"
+    directory.mkdir()
+    return directory

@@ -14,6 +14,7 @@ from blindfit.algorithms.alignment.clk import Encoding, Field, Filters
 from blindfit.algorithms.alignment.matching import Pairs, alike_pairs, assign, histogram
 from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import Registers, registers
+from tests.alignment.pairs import as_set, pairs_of
 from tests.each_case import each_case
 
 ENCODING = Encoding((Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode")))
@@ -33,15 +34,6 @@ def dice_by_definition(first: Filters, second: Filters) -> np.ndarray[Any, Any]:
     a, b = (np.unpackbits(filters, axis=1).astype(int) for filters in (first, second))
     total = a.sum(1)[:, None] + b.sum(1)
     return np.where(total > 0, 2 * (a @ b.T) / np.maximum(total, 1), 0.0)
-
-
-def pairs_of(triples: list[tuple[int, int, float]]) -> Pairs:
-    first, second, similarity = zip(*triples, strict=True) if triples else ((), (), ())
-    return Pairs(np.array(first, np.int64), np.array(second, np.int64), np.array(similarity, np.float64))
-
-
-def as_set(pairs: Pairs) -> set[tuple[int, int]]:
-    return set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
 
 
 # --- which pairs are alike --------------------------------------------------------------------------

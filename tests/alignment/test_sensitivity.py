@@ -14,7 +14,7 @@ from blindfit.algorithms.alignment.matching import Pairs, alike_pairs, assign
 from blindfit.algorithms.alignment.sensitivity import SHARES, expected_errors, refit_with_wrong_matches
 from blindfit.algorithms.errors import DataError
 from examples.linkage.dirty_records import registers
-from tests.alignment.test_matching import as_set, pairs_of
+from tests.alignment.pairs import as_set, pairs_of
 
 ENCODING = Encoding((Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode")))
 

@@ -29,8 +29,8 @@ from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
 from tests.statuses import reason_of
+from tests.wire.calls import proposal
 from tests.wire.meter import settings_of
-from tests.wire.test_limits import proposal
 
 LONG_S = 30.0  # what comes comes within a second
 

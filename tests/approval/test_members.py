@@ -15,8 +15,8 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import validate
 from blindfit.protos import control_pb2 as pb
 from tests.certificates import make_identity
+from tests.wire.calls import proposal
 from tests.wire.meter import settings_of
-from tests.wire.test_limits import proposal
 
 
 def shop_settings(authority: Path, directory: Path) -> PartySettings:

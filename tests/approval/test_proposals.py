@@ -19,8 +19,8 @@ from blindfit.protos import control_pb2_grpc
 from blindfit.protos.measurement_pb2 import SignedReceipt
 from tests.certificates import make_identity
 from tests.statuses import reason_of_call
+from tests.wire.calls import proposal
 from tests.wire.meter import connect, metering, settings_of
-from tests.wire.test_limits import proposal
 
 Change = Callable[[pb.Proposal], object]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.statistics.quality.metrics import auc
 from blindfit.algorithms.statistics.vertical.gradient_leaks import label_auc, rows_for_labels, shorten_rows
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world.vertical import bank_and_shops
 
 Floats = NDArray[np.float64]
 ROWS, COLUMNS, POSITIVES = 256, 20, 0.1
@@ -56,8 +55,8 @@ def test_class_weights_show_labels_that_jitter_hides(weighted: bool) -> None:
 
 
 def test_a_job_with_class_weights_needs_a_flag_that_all_allow(tmp_path: object) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     options = ("taylor.epochs=1", "taylor.class_weights='balanced'")
     with pytest.raises(PolicyRefused, match=r"class weights: .* differences of gradients show labels") as refused:
-        Nodes(project.root).run(*options)
+        project.run(*options)
     assert 'taylor.unsafe = ["class-weights"] allows it' in str(refused.value)

@@ -27,10 +27,9 @@ from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical import training
 from blindfit.parties.vertical.alignment import Alignment, order_of
 from tests.falcon.local import Case, train
-from tests.falcon.project import make
-from tests.nodes import Nodes
 from tests.quick_keys import quick_keys
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares
 
 EPOCHS = 3
 Order = NDArray[np.int64]
@@ -74,7 +73,7 @@ def test_so_few_rows_do_not_decide() -> None:
 
 @pytest.mark.parametrize("which", [(), ("split.test_fraction=0.3",), ("falcon.weights=shared", "falcon.patience=1")])
 def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[str, ...]) -> None:
-    nodes = Nodes(make(tmp_path).root)
+    nodes = World(bank_and_shops_in_shares(tmp_path).root)
     with pytest.raises(PolicyRefused, match=r"1 validation rows.*falcon\.validation_fraction = 0\.04, or more"):
         nodes.run("falcon.validation_fraction=0.0034", *which)
 
@@ -85,11 +84,11 @@ ROWS = 300
 
 
 def of_falcon(root: Path) -> None:
-    make(root, rows=ROWS)
+    bank_and_shops_in_shares(root, rows=ROWS)
 
 
 def of_taylor(root: Path) -> None:
-    Project.make(root, rows=ROWS)
+    bank_and_shops(root, rows=ROWS)
 
 
 @pytest.mark.parametrize("defended", [False, True])
@@ -129,7 +128,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
         fractions = [f"{system}.validation_fraction={validation / ROWS}"]
         fractions += [f"split.test_fraction={test / ROWS}"] if test else []
         with quick_keys(), pytest.raises(BlindfitError):
-            Nodes(tmp_path).run(*fractions, job=job)
+            World(tmp_path).run(*fractions, job=job)
         assert all(order == orders[0] for order in orders)
         return orders[0]
 

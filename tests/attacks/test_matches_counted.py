@@ -24,9 +24,9 @@ from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.each_case import each_case
 from tests.hints.following import Told, refused, says
-from tests.nodes import Nodes
 from tests.quick_keys import quick_keys
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 ROWS, MATCHES = 150, 117  # the persons 0 to 116 are in both tables, and 117 to 149 in the bank's alone
 # Of labels so little is told that no count of it ends the jobs.
@@ -35,9 +35,9 @@ DATA_PARTIES = ("bank", "shop-a")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(tmp_path: Path) -> Iterator[World]:
     """Whose data parties let any number of matches pass."""
-    project = Project.make(tmp_path, rows=ROWS)
+    project = bank_and_shops(tmp_path, rows=ROWS)
     table = rows_of(project, "shop-a")
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
     write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
@@ -47,30 +47,30 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield project
 
 
-def change(project: Project, name: str, before: str, after: str) -> None:
+def change(project: World, name: str, before: str, after: str) -> None:
     path = project.root / f"{name}.toml"
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after))
 
 
-def rows_of(project: Project, name: str) -> pa.Table:
+def rows_of(project: World, name: str) -> pa.Table:
     return pyarrow.csv.read_csv(project.root / f"{name}.csv")
 
 
-def write_rows(project: Project, name: str, table: pa.Table) -> None:
+def write_rows(project: World, name: str, table: pa.Table) -> None:
     pyarrow.csv.write_csv(table, project.root / f"{name}.csv")
 
 
-def enough(project: Project, least: int, *overrides: str, job: str = "linkage.toml") -> bool:
+def enough(project: World, least: int, *overrides: str, job: str = "linkage.toml") -> bool:
     """What the coordinator sees of a whole job."""
     try:
-        Nodes(project.root).run(*ALL_ROWS, f"align.min_common={least}", *overrides, job=job)
+        project.run(*ALL_ROWS, f"align.min_common={least}", *overrides, job=job)
     except CannotTakePart:
         return False
     return True
 
 
-def bisected(project: Project) -> int:
+def bisected(project: World) -> int:
     """The number of matches, by whether jobs end."""
     least, most = 0, ROWS
     while least < most:
@@ -79,7 +79,7 @@ def bisected(project: Project) -> int:
     return least
 
 
-def linked(project: Project, name: str) -> list[Linkage]:
+def linked(project: World, name: str) -> list[Linkage]:
     with contextlib.closing(Store(project.root / f"state/{name}/party.sqlite")) as store:
         return [linkage for row in store.reader().snapshots() for linkage in store.reader().linkages(row.id)]
 
@@ -88,14 +88,14 @@ def linked(project: Project, name: str) -> list[Linkage]:
 
 
 def test_where_any_number_may_follow_another_the_matches_are_counted(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linkages, "_check", lambda *_: None)
     assert bisected(project) == MATCHES
 
 
 @pytest.mark.parametrize("first", [MATCHES, MATCHES + 1])
-def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> None:
+def test_a_snapshot_is_linked_at_one_number(project: World, first: int) -> None:
     """Whether or not the first linkage failed, and whatever the other party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
@@ -120,7 +120,7 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
     assert enough(project, 75)
 
 
-def test_it_is_written_before_a_filter_leaves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_written_before_a_filter_leaves(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that loses its process at the worst moment has not forgotten."""
 
     def lost(*_: Any) -> None:
@@ -137,7 +137,7 @@ def test_it_is_written_before_a_filter_leaves(project: Project, monkeypatch: pyt
 # --- who matches -------------------------------------------------------------------------------------------
 
 
-def asked_of(project: Project, person: int) -> bool:
+def asked_of(project: World, person: int) -> bool:
     """Whether this person matches, by a table without her; exactly as many match as the job asks for."""
     whole = rows_of(project, "bank")
     write_rows(project, "bank", whole.filter(pa.compute.not_equal(whole["id"], f"p{person}")))
@@ -152,13 +152,13 @@ PERSONS = (3, 130, 40, 149, 116, 117)
 
 
 def test_where_linkages_are_not_counted_every_person_can_be_asked_about(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linkages, "_check", lambda *_: None)
     assert [person for person in PERSONS if asked_of(project, person)] == [3, 40, 116]
 
 
-def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linkages, "MOST_LINKAGES", 3)
     said = "shop-a refuses the job: align: 3 linkages of this snapshot of rows with bank were begun"
     assert [asked_of(project, person) for person in PERSONS[:3]] == [True, False, True]
@@ -176,9 +176,7 @@ def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: Project, monke
 
 
 @each_case("option", ["align.threshold=0.9", "align.fold=false", 'align.fields=["name:text:20"]'])
-def test_another_way_to_link_is_another_question(
-    project: Project, monkeypatch: pytest.MonkeyPatch, option: str
-) -> None:
+def test_another_way_to_link_is_another_question(project: World, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
     assert enough(project, MATCHES)
     with pytest.raises(PolicyRefused, match="1 linkages of this snapshot of rows"):
@@ -188,7 +186,7 @@ def test_another_way_to_link_is_another_question(
 # --- what goes on ------------------------------------------------------------------------------------------
 
 
-def test_the_same_question_is_free(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_question_is_free(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
     assert enough(project, MATCHES)
     assert enough(project, MATCHES)
@@ -196,7 +194,7 @@ def test_the_same_question_is_free(project: Project, monkeypatch: pytest.MonkeyP
     assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
 
 
-def test_a_training_that_stopped_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_stopped_goes_on(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It links nothing, and its parties may have linked since what makes it the last."""
     keep, begun = Checkpoints.keep, set()
 
@@ -215,7 +213,7 @@ def test_a_training_that_stopped_goes_on(project: Project, monkeypatch: pytest.M
     assert enough(project, MATCHES, "taylor.epochs=2", f"taylor.resume={stopped}")
 
 
-def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: Project) -> None:
+def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: World) -> None:
     assert not enough(project, 118)
     for name in DATA_PARTIES:
         told = CliRunner().invoke(app, ["snapshot", str(project.root / f"{name}.toml"), "rows"])
@@ -227,7 +225,7 @@ def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: Project) 
 # --- what a policy lets pass -------------------------------------------------------------------------------
 
 
-def invented(project: Project, person: str) -> None:
+def invented(project: World, person: str) -> None:
     """The bank's table: one person, and inventions."""
     table = rows_of(project, "bank")
     ids = [person, *(f"nobody {i}" for i in range(1, ROWS))]
@@ -235,7 +233,7 @@ def invented(project: Project, person: str) -> None:
     project.publish("bank")
 
 
-def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     change(project, "shop-b", "min_linked = 30", "min_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
@@ -249,12 +247,12 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, mo
         invented(project, person)
         common.clear()
         with pytest.raises(BlindfitError):  # either way: one row is not enough to train on
-            Nodes(project.root).run("align.min_common=1")
+            project.run("align.min_common=1")
         assert set(common) == ({1} if is_there else set())
 
 
 @pytest.mark.parametrize("careful", ["bank", "shop-a", "shop-b"])
-def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> None:
+def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> None:
     """One party that is careful is enough."""
     if careful in DATA_PARTIES:
         change(project, careful, "min_linked = 1\nmin_common = 1\n", "")
@@ -263,7 +261,7 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
     for person in ("p3", "p300"):
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
-            Nodes(project.root).run("align.min_common=19")
+            project.run("align.min_common=19")
         assert refused.value.message == (
             f"{careful} refuses the job: align.min_common: 19 is less than its policy.min_common = 20: set "
             "align.min_common = 20, or more"
@@ -271,7 +269,7 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
 
 
 @pytest.mark.parametrize("careful", DATA_PARTIES)
-def test_by_default_no_linkage_asks_about_so_few(project: Project, careful: str) -> None:
+def test_by_default_no_linkage_asks_about_so_few(project: World, careful: str) -> None:
     change(project, careful, "min_linked = 1\nmin_common = 1\n", "")
     with pytest.raises(PolicyRefused, match=f"{careful} refuses the job: align.min_common: 99 is less than its polic"):
         enough(project, 99)

@@ -11,9 +11,9 @@ import pytest
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from tests.attacks.opened_weights import candidates
-from tests.falcon.project import REPEATABLE, make, table, weights
-from tests.nodes import Nodes
-from tests.vertical.project import POPULATION, ROLES, Project
+from tests.falcon.project import REPEATABLE, table, weights
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops_in_shares
 
 ROWS, RATE = 14, 0.5
 SMALL = (
@@ -26,9 +26,9 @@ SMALL = (
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> World:
     """Whose parties let a training of so few rows end after one epoch."""
-    project = make(tmp_path, rows=ROWS)
+    project = bank_and_shops_in_shares(tmp_path, rows=ROWS)
     for name in ROLES:
         if name != "notary":
             path = tmp_path / f"{name}.toml"
@@ -36,28 +36,28 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def own_columns(project: Project) -> tuple[np.ndarray, np.ndarray]:
+def own_columns(project: World) -> tuple[np.ndarray, np.ndarray]:
     """The second shop's, standardised, and the labels that it does not know."""
     x, y = table(project.root)
     mine = x[:, 6:]
     return (mine - mine.mean(axis=0)) / mine.std(axis=0), y
 
 
-def test_without_the_rule_one_epoch_gives_every_label_away(project: Project) -> None:
-    session = Nodes(project.root).run(*SMALL, *REPEATABLE)
+def test_without_the_rule_one_epoch_gives_every_label_away(project: World) -> None:
+    session = project.run(*SMALL, *REPEATABLE)
     columns, y = own_columns(project)
     found = candidates(columns, weights(project.root, session.id)["shop-b"], RATE, step=2e-4)
     assert len(found) == 1
     assert np.array_equal(found[0], y)
 
 
-def test_with_the_rule_the_job_is_refused(project: Project) -> None:
+def test_with_the_rule_the_job_is_refused(project: World) -> None:
     with pytest.raises(PolicyRefused, match="weight bits") as refused:
-        Nodes(project.root).run(*SMALL)
+        project.run(*SMALL)
     assert refused.value.party == "bank"
 
 
-def test_rounded_weights_leave_many_label_vectors(project: Project) -> None:
+def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
     """What the rounding alone is worth, where the rule would let pass so few rows: k b bits of them at most."""
     columns, y = own_columns(project)
     step = 2.0 ** -kept_bits_for(ROWS)
@@ -68,16 +68,14 @@ def test_rounded_weights_leave_many_label_vectors(project: Project) -> None:
     assert len(left) > 2**ROWS / 2 ** (3 * 3)
 
 
-def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(project: Project) -> None:
+def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(project: World) -> None:
     """Noise of a hundred times what a label does to a weight. By chance they are, once in 2^14 or so; from the weights
     of both shops, whose noise is not the same, once in 2^28."""
-    for name in ("bank", "shop-a", "shop-b"):
-        path = project.root / f"{name}.toml"
-        text = path.read_text()
-        if name != "bank":
-            text = text.replace('id = "id"\n', 'id = "id"\npopulation = "people"\n') + POPULATION
-        path.write_text(text)
-    session = Nodes(project.root).run(*SMALL, "privacy.epsilon=1", 'falcon.feature_bounds=["*:-4:4"]')
+    for name in ("shop-a", "shop-b"):
+        path = project.path(f"{name}.toml")
+        project.edit(path.name, 'id = "id"\n', 'id = "id"\npopulation = "people"\n')
+        path.write_text(path.read_text() + "[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n")
+    session = project.run(*SMALL, "privacy.epsilon=1", 'falcon.feature_bounds=["*:-4:4"]')
     x, y = table(project.root)
     every = np.array(list(itertools.product((0, 1), repeat=ROWS)))
     opened = weights(project.root, session.id)
@@ -90,8 +88,8 @@ def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(pr
 
 def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:
     """Two openings, after T and T + 1 epochs, differ by one gradient: together they must stay below the limit."""
-    project = make(tmp_path, rows=200)
-    nodes = Nodes(project.root)
+    project = bank_and_shops_in_shares(tmp_path, rows=200)
+    nodes = World(project.root)
     nodes.run("split.test_fraction=0", "falcon.epochs=3")
     with pytest.raises(PolicyRefused, match="with trainings before"):
         nodes.run("split.test_fraction=0", "falcon.epochs=4", "falcon.l2=0.02")

@@ -17,9 +17,8 @@ from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.falcon import data_party
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.falcon.project import make
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops_in_shares
 
 ROWS = 112
 LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
@@ -35,9 +34,9 @@ READ, ASKED = 5, 4  # pairs of labels: both answers are among the first, and the
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> World:
     """Labels of so many rows have room for one training's weights, and little more."""
-    return make(tmp_path, rows=ROWS)
+    return bank_and_shops_in_shares(tmp_path, rows=ROWS)
 
 
 class Attack:
@@ -65,11 +64,11 @@ class Attack:
         patch.setattr(data_party, "make_held", chosen)
         patch.setattr(Checkpoints, "keep", leaves)
 
-    def equal(self, project: Project, place: int, *overrides: str) -> bool:
+    def equal(self, project: World, place: int, *overrides: str) -> bool:
         """Whether the labels of the first row and this one are, as the shop reads it."""
         self.place, self.own = place, columns_of(project, "shop-b")
         try:
-            Nodes(project.root).run(*JOB, *overrides)
+            project.run(*JOB, *overrides)
         except ScoresOutOfRange:
             return True
         except PolicyRefused:
@@ -79,18 +78,18 @@ class Attack:
         raise AssertionError("the shop did not leave")
 
 
-def columns_of(project: Project, name: str) -> set[float]:
+def columns_of(project: World, name: str) -> set[float]:
     lines = (project.root / f"{name}.csv").read_text().splitlines()
     place = lines[0].replace('"', "").split(",").index("x0")
     return {float(line.split(",")[place]) for line in lines[1:]}
 
 
-def told_bits(project: Project) -> float:
+def told_bits(project: World) -> float:
     with Store(project.root / "state/bank/party.sqlite").view() as view:
         return sum(share for row in view.snapshots("rows") for share in view.label_layouts(row.id).values())
 
 
-def test_without_the_rule_every_pair_of_labels_is_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_rule_every_pair_of_labels_is_read(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = Attack(monkeypatch)
     said = [attack.equal(project, place, UNSAFE, f"falcon.l2={place / 1000}") for place in range(1, READ + 1)]
     assert said == [attack.labels[0] == attack.labels[place] for place in range(1, READ + 1)]
@@ -98,7 +97,7 @@ def test_without_the_rule_every_pair_of_labels_is_read(project: Project, monkeyp
 
 
 def test_with_the_rule_every_answer_is_counted_until_there_is_none(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By another name and with other options each is another question, and costs."""
     attack, answers = Attack(monkeypatch), list[bool]()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
@@ -19,9 +16,10 @@ from blindfit.parties.systems import load_party
 from blindfit.parties.vertical import scored_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota
-from tests.nodes import Nodes
 from tests.published import published
 from tests.unconnected import unconnected
+from tests.world import World
+from tests.world.files import write_csv
 
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
 PEOPLE, COLUMNS = 120, 6
@@ -35,40 +33,21 @@ class Banks:
 
     def __init__(self, root: Path, models_per_row: int) -> None:
         self.root, self.features = root, np.random.default_rng(0).normal(size=(PEOPLE, COLUMNS))
-        self._write("bureau", range(PEOPLE), {f"c{j}": column for j, column in enumerate(self.features.T)})
-        for name, role in ROLES.items():
-            self._configure(name, role, models_per_row)
+        self.world, policy = World(root), {"systems": ["predict"]}
+        for name in ("bank-a", "bank-b"):
+            self.world.active(name, policy=policy)
+        columns = {f"c{j}": column for j, column in enumerate(self.features.T)}
+        rows = {"id": [f"r{i}" for i in range(PEOPLE)], **columns}
+        self.world.passive("bureau", rows, policy={**policy, "models_per_row": models_per_row})
+        self.world.key_node("keys", policy=policy)
         self.holds("bank-a", CUSTOMERS_OF_A)
         self.holds("bank-b", NOT_WITH_A)
         self.parties = {name: self._party(name) for name in ("bank-a", "bank-b", "bureau")}
         for name in ("bank-a", "bank-b"):
+            parties, asked = (name, "bureau", "keys"), {"session": f"of-{name}"}
+            file = f"{name}-job.toml"
+            self.world.job("predict", file=file, parties=parties, align={"min_common": 20}, predict=asked)
             self._train(name)
-
-    def _configure(self, name: str, role: str, models_per_row: int) -> None:
-        peers = {**ROLES, "coordinator": "coordinator"}
-        lines = [
-            f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"',
-            'identity = {certificate = "c", key = "k", authority = "a"}',
-            "[peers]",
-            *(f'{other} = {{role = "{of}"}}' for other, of in peers.items() if other != name),
-            '[policy]\nsystems = ["predict"]',
-        ]
-        if role == "passive":
-            lines.append(f"models_per_row = {models_per_row}")
-        if role != "key-node":
-            lines.append(f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\nfeatures = "rest"')
-        (self.root / f"{name}.toml").write_text("\n".join(lines))
-        if role == "active":
-            (self.root / f"{name}-job.toml").write_text(
-                'name = "scores"\nprotocol = "predict"\nalign = {min_common = 20}\n'
-                f'predict = {{session = "of-{name}"}}\n[parties]\n'
-                f'{name} = {{role = "active", config = "{name}.toml", dataset = "rows"}}\n'
-                'bureau = {role = "passive", config = "bureau.toml", dataset = "rows"}\n'
-                'keys = {role = "key-node", config = "keys.toml"}\n'
-            )
-
-    def _write(self, name: str, people: Any, columns: dict[str, Any]) -> None:
-        pyarrow.csv.write_csv(pa.table({"id": [f"r{i}" for i in people], **columns}), self.root / f"{name}.csv")
 
     def _party(self, name: str) -> Party:
         return unconnected(load_party(self.root / f"{name}.toml", []), self.root)
@@ -88,14 +67,15 @@ class Banks:
             ModelStore(party.data_dir, party.vault).keep(part, f"of-{bank}")
 
     def holds(self, bank: str, people: list[int]) -> None:
-        self._write(bank, people, {"a": np.arange(len(people), dtype=float)})
+        columns = {"id": [f"r{i}" for i in people], "a": np.arange(len(people), dtype=float)}
+        write_csv(self.root / f"{bank}.csv", columns)
 
     def scored(self, bank: str, people: list[int]) -> bool:
         """What the bank sees of a whole job on a table of these people, published for it."""
         self.holds(bank, people)
         self.parties[bank].snapshots.publish("rows")
         try:
-            Nodes(self.root).run(job=f"{bank}-job.toml")
+            self.world.run(job=f"{bank}-job.toml")
         except PolicyRefused as refused:
             if "models_per_row: some of these rows have had scores" not in str(refused):
                 raise

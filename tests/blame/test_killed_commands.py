@@ -21,11 +21,11 @@ from blindfit.parties.work import ending
 from blindfit.protos import control_pb2 as pb
 from tests.certificates import demo_authority
 from tests.command import Forked
-from tests.processes.conftest import Project as TwoParties
-from tests.vertical.project import ROLES, Project
 from tests.vertical.victim import POINTS
+from tests.wire.calls import proposal
 from tests.wire.meter import metering
-from tests.wire.test_limits import proposal
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops
 
 HANGS_S = 90.0
 ALL_CORES_ARE_BUSY = pytest.mark.timeout(300)
@@ -42,14 +42,14 @@ def until(ready: Callable[[], object], why: Callable[[], str] = str) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> World:
     (tmp_path / "temporary").mkdir()
     (tmp_path / "points").mkdir()
     (tmp_path / "points" / POINTS).touch()
-    return Project.make(tmp_path, rows=75, epochs=1)
+    return bank_and_shops(tmp_path, rows=75, epochs=1)
 
 
-def run(project: Project, out: str) -> Forked:
+def run(project: World, out: str) -> Forked:
     root = project.root
     words = [sys.executable, "-m", "tests.blame.run_here", root / "points", "run", "job.toml", "--out", out]
     environment = {**os.environ, "TMPDIR": str(root / "temporary"), "PYTHONUNBUFFERED": "1"}
@@ -57,11 +57,11 @@ def run(project: Project, out: str) -> Forked:
         return Forked(words, stdout=log, stderr=log, cwd=root, env=environment)
 
 
-def has_passed(project: Project, point: str) -> bool:
+def has_passed(project: World, point: str) -> bool:
     return point in (project.root / "points" / POINTS).read_text()
 
 
-PHASES: dict[str, Callable[[Project], object]] = {
+PHASES: dict[str, Callable[[World], object]] = {
     "its certificates are made": lambda p: list(p.root.glob("temporary/blindfit-run-*/authority/*/key.pem")),
     "its processes start": lambda p: list(p.root.glob("out/*/party.log")),
     "handshake": lambda p: has_passed(p, "receive Hello"),
@@ -73,7 +73,7 @@ PHASES: dict[str, Callable[[Project], object]] = {
 
 @ALL_CORES_ARE_BUSY
 @pytest.mark.parametrize("phase", list(PHASES))
-def test_the_parties_of_a_run_end_with_it_and_the_next_starts_at_once(project: Project, phase: str) -> None:
+def test_the_parties_of_a_run_end_with_it_and_the_next_starts_at_once(project: World, phase: str) -> None:
     root = project.root
     killed = run(project, "out")
     until(lambda: PHASES[phase](project), lambda: (root / "out.log").read_text())
@@ -150,7 +150,7 @@ def test_a_process_ends_when_its_standard_input_does(tmp_path: Path) -> None:
 
 
 @ALL_CORES_ARE_BUSY
-def test_a_submitted_job_goes_on_without_its_coordinator(project_of_two: TwoParties) -> None:
+def test_a_submitted_job_goes_on_without_its_coordinator(project_of_two: World) -> None:
     project_of_two.start("shop", "meter")
     with project_of_two.submitting() as submit:
         session = submit.stdout.readline().split()[1]
@@ -162,7 +162,7 @@ def test_a_submitted_job_goes_on_without_its_coordinator(project_of_two: TwoPart
     assert list(project_of_two.path("state/shop/models").glob(f"{session}/model.json"))
 
 
-def until_ended(project: TwoParties, session: str) -> list[dict[str, str]]:
+def until_ended(project: World, session: str) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
 
     def is_over() -> bool:
@@ -190,9 +190,9 @@ async def test_a_job_that_nobody_starts_ends_by_itself(tmp_path: Path, monkeypat
 
 
 @pytest.fixture
-def project_of_two(tmp_path: Path) -> Iterator[TwoParties]:
-    from tests.processes.conftest import make_project
+def project_of_two(tmp_path: Path) -> Iterator[World]:
+    from tests.world.measured import shop_and_meter
 
-    made = make_project(tmp_path)
+    made = shop_and_meter(tmp_path)
     yield made
     made.stop()

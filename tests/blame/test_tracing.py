@@ -11,20 +11,18 @@ import tomli_w
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
 from blindfit.coordinator.job.job import load_job
-from blindfit.coordinator.running.launcher import identity_of
-from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.sessions.sessions import Session
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.wire import waits
 from tests.blame import relay
 from tests.certificates import quick_connections
-from tests.nodes import Nodes
+from tests.world import World
 
 PARTIES = ("p0", "p1")
 
 
 @pytest.fixture
-def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nodes:
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Two parties, of which the second never answers, though its process is well."""
     monkeypatch.setitem(SYSTEMS, "relay", relay.system)
     run = relay.Runner.run
@@ -45,11 +43,11 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nodes:
     parties = {name: {"role": "key-node", "config": f"{name}.toml"} for name in PARTIES}
     job = {"protocol": "relay", "parties": parties, "timeouts": {"step_s": 3.0, "reconnect_s": 60.0}}
     (tmp_path / "job.toml").write_text(tomli_w.dumps(job))
-    return Nodes(tmp_path)
+    return World(tmp_path)
 
 
 async def test_a_session_that_is_cancelled_meanwhile_ends_and_tells_its_peers(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+    nodes: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asking = asyncio.Event()
 
@@ -59,10 +57,9 @@ async def test_a_session_that_is_cancelled_meanwhile_ends_and_tells_its_peers(
 
     monkeypatch.setattr(waits, "ask_all", never)
     job = load_job(nodes.root / "job.toml")
-    with quick_connections(nodes.certificates):
-        async with nodes._up(job) as up, asyncio.timeout(60):
-            addresses = {name: f"127.0.0.1:{node.port}" for name, node in up.items()}
-            session = JobSession(job, addresses, identity_of(nodes.certificates, nodes._issued("coordinator")))
+    with quick_connections(nodes.path("ca")):
+        async with nodes.up(job) as up, asyncio.timeout(60):
+            session = nodes.session(job, up)
             running = asyncio.create_task(session.run())
             await asking.wait()
             first, second = (node.sessions.get(session.id) for node in up.values())
@@ -78,7 +75,7 @@ async def test_a_session_that_is_cancelled_meanwhile_ends_and_tells_its_peers(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_goes_wrong_while_asking_hides_nothing(nodes: Nodes, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_what_goes_wrong_while_asking_hides_nothing(nodes: World, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     async def broken(*_: object) -> Any:
         raise KeyError("canary")
 

@@ -24,9 +24,9 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data import files
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source, open_for_model, open_source
+from tests.columns.cases import CASES
 from tests.columns.new_rows import NewRows
 from tests.columns.scorers import model_of
-from tests.columns.test_scorers_agree import CASES
 from tests.data.tables import write_sqlite
 from tests.each_case import each_case
 

@@ -32,8 +32,8 @@ from tests.certificates import demo_authority
 from tests.columns.scorers import SCORER
 from tests.interference.systems import CHAIN, SYSTEMS, TRAINED
 from tests.interference.world import Case, Rows, begin
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 TYPED = {"categories": ["region"], "dates": ["born", "seen"], "missing": "indicator"}
 #: Under differential privacy of rows nothing may depend on what rows hold.
@@ -176,16 +176,16 @@ def test_an_evaluation_scores_rows_by_the_record_too(
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
     """A bank, and two shops of which one has a Parquet file of every kind of column."""
-    project = Project.make(tmp_path_factory.mktemp("typed"), rows=500, epochs=2)
+    project = bank_and_shops(tmp_path_factory.mktemp("typed"), rows=500, epochs=2)
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     rows = {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in shop.to_pylist()}
     write(project.root, "shop-a", typed(rows))
     options = "".join(f"{name} = {json.dumps(value)}\n" for name, value in TYPED.items())
     edit(project, 'url = "csv:shop-a.csv"', 'url = "parquet:shop-a.parquet"')
     edit(project, 'features = "rest"\n', f'features = "rest"\n{options}')
-    return project, Nodes(project.root).run("split.test_fraction=0.3", "taylor.batch_rows=128").id
+    return project, project.run("split.test_fraction=0.3", "taylor.batch_rows=128").id
 
 
 def write(root: Path, name: str, rows: Rows) -> None:
@@ -195,18 +195,18 @@ def write(root: Path, name: str, rows: Rows) -> None:
     pyarrow.csv.write_csv(table, root / f"{name}.csv")
 
 
-def edit(project: Project, before: str, after: str, party: str = "shop-a") -> None:
+def edit(project: World, before: str, after: str, party: str = "shop-a") -> None:
     path = project.root / f"{party}.toml"
     text = path.read_text()
     assert before in text
     path.write_text(text.replace(before, after))
 
 
-def model_files(project: Project, session: str) -> dict[str, Path]:
+def model_files(project: World, session: str) -> dict[str, Path]:
     return {name: project.root / "state" / name / "models" / session / "model.json" for name in CHAIN}
 
 
-def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[Project, str]) -> None:
+def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World, str]) -> None:
     """Of new rows, some of which lack values and have levels that training did not meet, next to columns that only they
     have."""
     project, session = trained
@@ -218,7 +218,7 @@ def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[Projec
         rows[new.pop("id")] = {**new, "region": "east" if i % 7 == 0 else new["region"]}
     write(project.root, "new", rows)
     edit(project, "shop-a.parquet", "new.parquet")
-    predicted = Nodes(project.root).run(f"predict.session={session}", job="predict.toml")
+    predicted = project.run(f"predict.session={session}", job="predict.toml")
     joint = column(project.root / "state/bank/predictions" / predicted.id / "scores.csv", "score")
     assert len(joint) == 80
     files = model_files(project, session)
@@ -242,7 +242,7 @@ def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[Projec
     assert {row: real_scores(np.array([part]))[0] for row, part in total.items()} == joint
 
 
-def test_a_part_of_a_model_says_what_its_columns_are_made_of(trained: tuple[Project, str]) -> None:
+def test_a_part_of_a_model_says_what_its_columns_are_made_of(trained: tuple[World, str]) -> None:
     project, session = trained
     scaling = json.loads(model_files(project, session)["shop-a"].read_text())["standardiser"]
     kinds = {column["name"]: (column["kind"], column["missing"]) for column in scaling["table"]["columns"]}

@@ -20,7 +20,7 @@ from tests.each_case import each_case
 from tests.measurement.house import ONE, House, make_dataset, one_hot, without_noise
 from tests.measurement.indexes import built
 from tests.vertical.in_process import seated
-from tests.vertical.project import ROWS, Project
+from tests.world.vertical import ROWS, bank_and_shops
 
 E_ACUTE, COMBINING = "\u00e9", "e\u0301"
 ALIKE = [f" {E_ACUTE}va", f"{COMBINING}va\t", f"\ufeff{E_ACUTE}va", f"{E_ACUTE}\u200bva\u00a0", f"{COMBINING}v\x00a"]
@@ -115,7 +115,7 @@ def test_a_servers_join_finds_every_spelling(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_private_intersection_finds_every_spelling(tmp_path: Path) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     for party, change in (("shop-a", " {}"), ("shop-b", "{}\u200b\u00a0")):
         path = tmp_path / f"{party}.csv"
         header, *rows = (line.partition(",") for line in path.read_text().splitlines())

@@ -23,9 +23,9 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.ports import held_address
-from tests.processes.conftest import Project
 from tests.published import published
 from tests.unconnected import unconnected
+from tests.world import World
 
 N_ROWS, N_PUBLIC = 600, 80
 NAMES = ("age", "dose", "pulse")
@@ -143,7 +143,7 @@ def clinic(tmp_path: Path) -> Iterator[Clinic]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(tmp_path: Path) -> Iterator[World]:
     """Real processes: `run`, or a party that is up at an address of its own."""
     write_project(tmp_path)
     address = held_address()
@@ -154,6 +154,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
     parties = {"clinic": {"role": "active", "config": "clinic.toml", "dataset": "patients", "address": address}}
     coordinator = {name: f"ca/coordinator/{name}.pem" for name in ("certificate", "key", "authority")}
     (tmp_path / "job.toml").write_text(tomli_w.dumps(job(parties=parties, coordinator=coordinator)))
-    project = Project(tmp_path)
+    project = World(tmp_path)
     yield project
     project.stop()

@@ -27,7 +27,7 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.store.database import Store
 from blindfit.parties.training import feature_bounds
 from tests.dp_lr.conftest import N_ROWS, NAMES, write_project
-from tests.nodes import Nodes
+from tests.world import World
 
 # Overflowing is what the attacks do; a party computes on where pytest would stop at a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -59,7 +59,7 @@ def seen(root: Path, edit: Edit, *overrides: str) -> Seen:
     _write_models(root)
     end, told = "", {}
     try:
-        job = Nodes(root).run("dp_lr={iterations=2}", *overrides)
+        job = World(root).run("dp_lr={iterations=2}", *overrides)
         summary = job.summaries["clinic"]
         told = {name: value for name, value in summary.items() if not name.startswith(OF_THE_MACHINE)}
     except BlindfitError as error:
@@ -137,7 +137,7 @@ def test_a_number_that_overflows_would_be_found_by_halving(
 def test_bounds_that_would_overflow_are_refused_where_the_job_is_read(tmp_path: Path) -> None:
     write_project(tmp_path)
     with pytest.raises(ConfigError, match="must lie within -1e\\+100 and 1e\\+100, at least 1e-100 apart"):
-        Nodes(tmp_path).run("dp_lr={}", BY_BOUNDS)
+        World(tmp_path).run("dp_lr={}", BY_BOUNDS)
 
 
 EXTREMES = {

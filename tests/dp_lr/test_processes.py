@@ -13,25 +13,25 @@ import pytest
 from blindfit import load_model
 from tests.command import Done, Forked, blindfit
 from tests.dp_lr.conftest import N_ROWS
-from tests.processes.conftest import Project
 from tests.processes.reading import error_line
 from tests.readme.terminal import script
 from tests.vertical.victim import OBEYED, ORDER, Order
+from tests.world import World
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dp_lr"
 
 
-def run(project: Project, out: str, *overrides: str) -> Done:
+def run(project: World, out: str, *overrides: str) -> Done:
     sets = [part for override in overrides for part in ("--set", override)]
     return project.blindfit("run", "job.toml", "--out", out, *sets)
 
 
-def weights_in(project: Project, path: str) -> dict[str, float]:
+def weights_in(project: World, path: str) -> dict[str, float]:
     weights: dict[str, float] = json.loads(project.path(path).read_text())["weights"]
     return weights
 
 
-def test_a_run_a_partys_own_page_and_the_same_run_again(project: Project) -> None:
+def test_a_run_a_partys_own_page_and_the_same_run_again(project: World) -> None:
     done = run(project, "out")
     assert done.returncode == 0, done.stderr
     assert "budget 2 of 4 spent on patients, 2 left" in " ".join(done.stdout.split())
@@ -62,7 +62,7 @@ def test_a_run_a_partys_own_page_and_the_same_run_again(project: Project) -> Non
         (("dp_lr.public_dataset=attic",), 2, "clinic has no dataset named attic"),
     ],
 )
-def test_refusals_are_one_line(project: Project, overrides: tuple[str, ...], code: int, expected: str) -> None:
+def test_refusals_are_one_line(project: World, overrides: tuple[str, ...], code: int, expected: str) -> None:
     refused = run(project, "out", *overrides)
     assert expected in error_line(refused)
     assert refused.returncode == code
@@ -70,13 +70,13 @@ def test_refusals_are_one_line(project: Project, overrides: tuple[str, ...], cod
     assert "coordinator" not in project.blindfit("ledger", "clinic.toml").stdout  # nobody was charged for anything
 
 
-def start_victim(project: Project, order: Order) -> None:
+def start_victim(project: World, order: Order) -> None:
     folder, ready = project.path("orders"), project.path("clinic.ready")
     folder.mkdir()
     order.give(folder)
     command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "clinic.toml", "--ready-file", ready]
     with project.path("clinic.log").open("ab") as log:
-        project.processes["clinic"] = Forked(command, cwd=project.directory, stdout=log)
+        project.processes["clinic"] = Forked(command, cwd=project.root, stdout=log)
     give_up = time.monotonic() + 60
     while not ready.exists():
         assert project.processes["clinic"].poll() is None, project.log("clinic")
@@ -84,7 +84,7 @@ def start_victim(project: Project, order: Order) -> None:
         time.sleep(0.02)
 
 
-def test_killed_between_charge_and_model(project: Project) -> None:
+def test_killed_between_charge_and_model(project: World) -> None:
     start_victim(project, Order("write model.json"))
     lost = project.blindfit("submit", "job.toml", "--out", "out")
     assert error_line(lost).startswith("error: cannot reach clinic at localhost:")
@@ -105,7 +105,7 @@ def test_killed_between_charge_and_model(project: Project) -> None:
     assert load_model(model).feature_weights
 
 
-def test_no_row_reaches_log_output_or_coordinator(project: Project) -> None:
+def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     """Rows of their own, which must be read and must be seen nowhere, also when they are wrong."""
     path = project.path("patients.csv")
     lines = path.read_text().splitlines()
@@ -129,7 +129,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: Project) -> None:
     assert not any(str(weight) in told for weight in weights.values())
 
 
-def test_the_operator_may_be_asked(project: Project) -> None:
+def test_the_operator_may_be_asked(project: World) -> None:
     project.edit("clinic.toml", "[policy]", '[policy]\napprove = "ask"')
     project.start("clinic")
     with project.submitting() as submitted:
@@ -146,7 +146,7 @@ def test_the_operator_may_be_asked(project: Project) -> None:
         assert submitted.wait(60) == 0
 
 
-def test_pretraining_as_a_command(project: Project) -> None:
+def test_pretraining_as_a_command(project: World) -> None:
     made = project.blindfit("pretrain", "clinic.toml", "--dataset", "archive", "--out", "public/pretrained.json")
     assert made.returncode == 0, made.stderr
     assert made.stdout.strip() == "public/pretrained.json: 3 features, fitted to archive"
@@ -165,7 +165,7 @@ def test_the_example(tmp_path: Path) -> None:
         (tmp_path / file).write_text((EXAMPLE / file).read_text())
     made = blindfit(tmp_path, "--out", "data", main=lambda: script(EXAMPLE / "prepare.py"))
     assert made.returncode == 0, made.stderr
-    example = Project(tmp_path)
+    example = World(tmp_path)
     checked = example.blindfit("check", "job.toml")
     assert checked.returncode == 0, checked.stdout
     assert "rows to train on, " in checked.stdout

@@ -29,7 +29,7 @@ from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.backups import back_up, restore
 from tests.dp_lr.conftest import Clinic
 from tests.hints.following import refused
-from tests.nodes import Nodes
+from tests.world import World
 
 WIDE = {"patients": {"epsilon": 40.0, "delta": 1e-5}}
 SHORT = {"public_dataset": "archive", "iterations": 2}
@@ -117,7 +117,7 @@ def test_what_was_answered_before_is_proved_again_and_charged_once(clinic: Clini
 
 
 def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
-    nodes, console = Nodes(clinic.directory), Console(quiet=True)
+    nodes, console = World(clinic.directory), Console(quiet=True)
     database = clinic.store.path
     clinic.store.close()
     run = ("dp_lr.iterations=2", "privacy.epsilon=0.5")
@@ -142,7 +142,7 @@ def test_a_job_that_fails_after_its_charge_leaves_its_receipt(clinic: Clinic, mo
     monkeypatch.setattr("blindfit.parties.dp_lr.trainer.Trainer._write", full)
     clinic.store.close()
     with pytest.raises(CannotTakePart):
-        Nodes(clinic.directory).run("dp_lr.iterations=2", "privacy.epsilon=0.5")
+        World(clinic.directory).run("dp_lr.iterations=2", "privacy.epsilon=0.5")
     clinic.store = Store(clinic.store.path)
     key = clinic.party.receipts.public_key
     ((statement, _),) = of_this_user().of("clinic", key)

@@ -17,9 +17,9 @@ from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.export import export
 from blindfit.parties.walr.release_document import EncryptedSum
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts
-from tests.export.test_two_servers import RANDOM, Trained
+from tests.export.two_servers import RANDOM, Trained
 from tests.quick_keys import quick_keys
-from tests.walr_encrypted.test_jobs import house_in
+from tests.walr_encrypted.house import house_in
 
 ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
 

@@ -21,14 +21,16 @@ from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.identity.connections import load_identity
 from blindfit.parties.walr import release_document, release_file
-from tests.export.trained import World
+from tests.export.tampering import sealed_again
+from tests.export.trained import shop_and_meter, train
+from tests.world import World
 
 
 def forge(world: World, parts: dict[str, Any]) -> None:
     """A sum that shop made up without noise, in a ledger of shop's own."""
-    files = PartyFiles.in_folder(world.root / "nodes-authority" / "shop")
+    files = PartyFiles.in_folder(world.root / "ca" / "shop")
     identity = load_identity(files.certificate, files.key, files.authority)
-    key = SigningKey.load_or_create(world.root / "state-shop" / "made-up.pem")
+    key = SigningKey.load_or_create(world.root / "state/shop" / "made-up.pem")
     proof = key_proof.prove(identity, key_proof.RECEIPTS, key.public_bytes)
     true = parts["servers"][0]
     request, answer, about = walr_statement.read(true["release"])
@@ -56,9 +58,9 @@ def forge(world: World, parts: dict[str, Any]) -> None:
 
 
 def test_a_party_is_not_its_own_measurement_server(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    encoded = (world.train() / "release.json").read_bytes()
-    forged = world.sealed_again(encoded, lambda parts: forge(world, parts))
+    world = shop_and_meter(tmp_path)
+    encoded = (train(world) / "release.json").read_bytes()
+    forged = sealed_again(encoded, world.path("state/shop"), lambda parts: forge(world, parts))
     found = checks.verify(forged, world.authority).results
     assert [(result.name, result.why[:44]) for result in found if result.why] == [
         ("shop: names", "shop signs as its own measurement server: no")

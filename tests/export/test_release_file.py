@@ -24,8 +24,9 @@ from blindfit.parties.identity import authority
 from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import FORMAT
-from tests.export.tampering import Change, changes_noticed, flat
-from tests.export.trained import World
+from tests.export.tampering import Change, changes_noticed, flat, sealed_again
+from tests.export.trained import shop_and_meter, train
+from tests.world import World
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Trained:
 
     def refit(self, which: str = "first", table: Path | None = None) -> Refit:
         sent = SentRows.read(getattr(self, which) / "training_rows.json")
-        return Refit(str(table or self.world.table), "id", sent)
+        return Refit(str(table or self.world.path("features.csv")), "id", sent)
 
     def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
         return checks.verify(encoded, self.world.authority, refit.checks if refit else None)
@@ -51,8 +52,8 @@ class Trained:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    world = World(tmp_path_factory.mktemp("world"))
-    return Trained(world, world.train(), world.train('privacy.release="again"', "privacy.epsilon=0.5"))
+    world = shop_and_meter(tmp_path_factory.mktemp("world"))
+    return Trained(world, train(world), train(world, 'privacy.release="again"', "privacy.epsilon=0.5"))
 
 
 def failed(verified: Verified) -> list[str]:
@@ -75,8 +76,8 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, 
 
 
 def test_rows_of_persons_that_did_not_count_are_left_out_again(tmp_path: Path) -> None:
-    world = World(tmp_path, person=True)
-    directory = world.train()
+    world = shop_and_meter(tmp_path, person=True)
+    directory = train(world)
     rows = json.loads((directory / "training_rows.json").read_text())
     assert rows["not_counted"]
     trained = Trained(world, directory, directory)
@@ -85,7 +86,7 @@ def test_rows_of_persons_that_did_not_count_are_left_out_again(tmp_path: Path) -
 
 def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -> None:
     """The first question again, after the second: the same entry, and a receipt that counts both releases."""
-    again = trained.world.train()
+    again = train(trained.world)
     verified = trained.verify((again / "release.json").read_bytes())
     assert verified.passed
     (old,), (new,) = (
@@ -101,8 +102,13 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
     out = tmp_path / "x[" / "y].blindfit"  # a path is no markup
     out.parent.mkdir()
     export(trained.first.parent / trained.first.name, out, Console())
-    root = str(trained.world.root / "nodes-authority" / "authority.pem")
-    features = ["--features", str(trained.world.table), "--rows", str(trained.first / "training_rows.json")]
+    root = str(trained.world.root / "ca" / "authority.pem")
+    features = [
+        "--features",
+        str(trained.world.path("features.csv")),
+        "--rows",
+        str(trained.first / "training_rows.json"),
+    ]
 
     def run(*words: str) -> tuple[int, str]:
         capsys.readouterr()
@@ -273,9 +279,9 @@ LIES: dict[str, tuple[Callable[[Trained], Change], str]] = {
 def test_a_sealed_lie_is_noticed(trained: Trained, lie: str) -> None:
     change, check = LIES[lie]
     if lie == "epsilon":  # of the first release, which was charged 1
-        changed = trained.world.sealed_again(trained.file("first"), change(trained))
+        changed = sealed_again(trained.file("first"), trained.world.path("state/shop"), change(trained))
     else:
-        changed = trained.world.sealed_again(trained.file("second"), change(trained))
+        changed = sealed_again(trained.file("second"), trained.world.path("state/shop"), change(trained))
     verified = trained.verify(changed)
     assert "signature of the seal" not in failed(verified)
     assert check in failed(verified)
@@ -302,7 +308,7 @@ def test_the_model_of_another_run_is_not_fitted_again(trained: Trained) -> None:
     def other(parts: dict[str, Any]) -> None:
         parts["model"] = trained.parts("second")["model"]
 
-    changed = trained.world.sealed_again(trained.file(), other)
+    changed = sealed_again(trained.file(), trained.world.path("state/shop"), other)
     assert [r.name for r in trained.verify(changed, trained.refit()).results if r.why] == [
         "features: model fitted again"
     ]
@@ -316,13 +322,13 @@ def test_another_authority_is_noticed(trained: Trained, tmp_path: Path) -> None:
     other = read_certificate(tmp_path / "other" / "authority.pem")
     assert failed(checks.verify(trained.file(), other)) == ["authority"]
     swapped = other.public_bytes(checks.key_proof.serialization.Encoding.DER).hex()
-    lied = trained.world.sealed_again(trained.file(), lambda parts: parts.update(authority=swapped))
+    lied = sealed_again(trained.file(), trained.world.path("state/shop"), lambda parts: parts.update(authority=swapped))
     assert failed(checks.verify(lied, other)) == ["key of the sealing party", "key of the measurement server"]
 
 
 def test_a_changed_feature_is_noticed(trained: Trained, tmp_path: Path) -> None:
     sent = SentRows.read(trained.first / "training_rows.json")
-    lines = trained.world.table.read_text().splitlines()
+    lines = trained.world.path("features.csv").read_text().splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith(f"{sent.ids[7]},"))
     row = lines[place].split(",")
     lines[place] = ",".join([*row[:2], str(float(row[2]) + 0.001), row[3]])
@@ -335,7 +341,7 @@ def test_rows_that_another_training_sent_are_noticed(trained: Trained, tmp_path:
     rows = json.loads((trained.first / "training_rows.json").read_text())
     rows["ids"][:2] = rows["ids"][1::-1]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
-    refit = Refit(str(trained.world.table), "id", SentRows.read(tmp_path / "rows.json"))
+    refit = Refit(str(trained.world.path("features.csv")), "id", SentRows.read(tmp_path / "rows.json"))
     assert "features" in failed(trained.verify(trained.file(), refit))
     (tmp_path / "rows.json").write_text(json.dumps({**rows, "not_counted": [-1]}))
     with pytest.raises(DataError, match=r"is not the training_rows\.json"):
@@ -363,8 +369,8 @@ RANDOM = re.compile(
 def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(
     trained: Trained, tmp_path: Path
 ) -> None:
-    other = World(tmp_path, flipped=9)
-    theirs = flat(json.loads((other.train() / "release.json").read_bytes())["parts"])
+    other = shop_and_meter(tmp_path, flipped=9)
+    theirs = flat(json.loads((train(other) / "release.json").read_bytes())["parts"])
     ours = flat(trained.parts("first"))
     assert ours.keys() == theirs.keys()
     differing = {path for path in ours if ours[path] != theirs[path]}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +12,14 @@ from rich.console import Console
 
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import statement, two_servers
-from blindfit.coordinator.cli.main import app
+from blindfit.coordinator.cli import main as cli
 from blindfit.coordinator.verify import checks
-from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
-from blindfit.coordinator.verify.refit import Refit, SentRows
-from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr.release_document import Message
 from blindfit.parties.walr.release_file import transcript_of
-from tests.export import tampering
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts
-from tests.walr_split.house import ROWS, SERVERS, House
+from tests.export.two_servers import RANDOM, Trained
+from tests.world.split_labels import ROWS, SERVERS, Split
 
 JOBS = {"two-servers": "job.toml", "shared-rows": "shares.toml"}
 CHECKS_OF_TWO = (
@@ -32,48 +27,10 @@ CHECKS_OF_TWO = (
 )
 
 
-@dataclass
-class Trained:
-    """
-    Attributes:
-        directories: the active party's, of each job.
-    """
-
-    house: House
-    directories: dict[str, Path] = field(default_factory=dict)
-
-    def train(self, name: str, *overrides: str, job: str) -> None:
-        session = self.house.run(*overrides, job=job)
-        self.directories[name] = self.house.root / "state/shop/models" / session.id
-
-    def file(self, name: str) -> bytes:
-        return (self.directories[name] / "release.json").read_bytes()
-
-    def parts(self, name: str) -> dict[str, Any]:
-        parts: dict[str, Any] = json.loads(self.file(name))["parts"]
-        return parts
-
-    def refit(self, name: str) -> Refit:
-        sent = SentRows.read(self.directories[name] / "training_rows.json")
-        return Refit(str(self.house.root / "features.csv"), "id", sent)
-
-    def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
-        authority = read_certificate(self.house.root / "nodes-authority" / "authority.pem")
-        return checks.verify(encoded, authority, refit.checks if refit else None)
-
-    def lied(self, name: str, change: Change) -> dict[str, str]:
-        """What the checks that fail say, each under its name, of a file that its active party seals."""
-        changed = tampering.sealed_again(self.file(name), self.house.root / "state/shop", change)
-        failed = {result.name: result.why for result in self.verify(changed).results if result.why}
-        assert not [why for why in failed.values() if "\n" in why]
-        assert "signature of the seal" not in failed
-        return failed
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Rows of four belong to a person, of which two count."""
-    made = Trained(House(tmp_path_factory.mktemp("house"), persons=True))
+    made = Trained(Split(tmp_path_factory.mktemp("house"), persons=True))
     for trust, job in JOBS.items():
         made.train(trust, job=job)
     made.train("half", "privacy.epsilon=0.5", job="job.toml")
@@ -110,8 +67,8 @@ def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pyte
     rows = trained.directories[trust] / "training_rows.json"
     features = ["--features", str(root / "features.csv"), "--rows", str(rows)]
     capsys.readouterr()
-    authority = str(root / "nodes-authority" / "authority.pem")
-    app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
+    authority = str(root / "ca" / "authority.pem")
+    cli.app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
     told = capsys.readouterr().out
     assert "FAILED" not in told
     assert told.count("passed  ") == CHECKS_OF_TWO + 2
@@ -280,16 +237,6 @@ def test_no_share_id_or_salt_is_in_the_file(trained: Trained) -> None:
         assert str(trained.house.root) not in text
 
 
-ANSWERED = (
-    r"/servers/[01]/(entry|signer/(key|certificate|key_signature)|(newest_)?receipt/(statement|signature)"
-    r"|release/(request_id|content_sha256|asked/snapshot|sums/\d+))"
-)
-RANDOM = re.compile(
-    rf"{ANSWERED}|/sum/sums/\d+|/authority|/made/(time|session)|/party/(key|certificate|key_signature)"
-    r"|/fit/(iterations|converged)|/model/(weights/\w+|intercept)|/transcript/\d/sha256"
-)
-
-
 @pytest.mark.parametrize("trust", JOBS)
 def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_alone(
     trained: Trained, trust: str, other_world: Trained
@@ -303,7 +250,7 @@ def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_
 
 @pytest.fixture(scope="module")
 def other_world(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    made = Trained(House(tmp_path_factory.mktemp("other"), persons=True))
+    made = Trained(Split(tmp_path_factory.mktemp("other"), persons=True))
     labels = list(made.house.labels.values())
     made.house.write_labels([1 - labels[0], *labels[1:]])
     made.house.split()

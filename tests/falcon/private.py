@@ -6,9 +6,8 @@ from pathlib import Path
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.parties.store.database import Store
-from tests.falcon import project
-from tests.falcon.project import DATA_PARTIES
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 PRIVATE = (
     "privacy.epsilon=1",
@@ -22,8 +21,8 @@ PRIVATE = (
 )
 
 
-def make(root: Path, *, budget: float = 3.0, epochs: int = 2) -> Project:
-    made = project.make(root, epochs=epochs)
+def make(root: Path, *, budget: float = 3.0, epochs: int = 2) -> World:
+    made = bank_and_shops_in_shares(root, epochs=epochs)
     for name in DATA_PARTIES:
         path = root / f"{name}.toml"
         text = path.read_text().replace("[policy]\n", "[policy]\nmax_epsilon = 8.0\n")

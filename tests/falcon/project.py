@@ -7,15 +7,16 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from tests.vertical.project import ROLES, Project
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 Floats = NDArray[np.float64]
-DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 # One batch of all rows, and weights as they are: whatever the order of the rows, the weights are the same.
 REPEATABLE = (
     'falcon.unsafe=["weight-bits"]',
@@ -27,38 +28,17 @@ REPEATABLE = (
 
 # For what does not depend on it: no MACs, one batch of all rows, and no figures of test rows, which are half of a
 # job's time; 216 rows are trained on, as of the 300 of a whole job. JUDGED holds out 19 more, that may end it.
-JUDGED = 'security = "semi-honest"\nbatch_rows = 1000\n[split]\ntest_fraction = 0\n'
-QUICK = f"validation_fraction = 0\n{JUDGED}"
+JUDGED: dict[str, Any] = {"security": "semi-honest", "batch_rows": 1000}
+QUICK = {**JUDGED, "validation_fraction": 0}
+NO_TEST_ROWS = {"test_fraction": 0}
 
 
-def make(root: Path, *, rows: int = 300, epochs: int = 3, options: str = "") -> Project:
-    """Args:
-    options: lines of the job's `[falcon]`, and tables after it.
-    """
-    project = Project.make(root, rows=rows)
-    job = (root / "job.toml").read_text()
-    parties = job[job.index("[parties.") :]
-    head = 'name = "shared"\nprotocol = "falcon"\nseed = 5\n[align]\nmin_common = 50\n[falcon]\n'
-    head += f"epochs = {epochs}\n{options}"
-    (root / "job.toml").write_text(head + parties)
-    for name in ROLES:
-        path = root / f"{name}.toml"
-        lines = [
-            line
-            for line in path.read_text().splitlines()
-            if not line.startswith(("max_epsilon", "unsafe", "min_linked"))
-        ]
-        text = "\n".join(lines).replace('["taylor", "predict"]', '["falcon", "predict"]\nunsafe = ["weight-bits"]')
-        path.write_text(text + "\n")
-    return project
+def make_quick(root: Path) -> World:
+    return bank_and_shops_in_shares(root, rows=216, epochs=2, falcon=QUICK, split=NO_TEST_ROWS)
 
 
-def make_quick(root: Path) -> Project:
-    return make(root, rows=216, epochs=2, options=QUICK)
-
-
-def make_judged(root: Path) -> Project:
-    return make(root, rows=235, epochs=2, options=JUDGED)
+def make_judged(root: Path) -> World:
+    return bank_and_shops_in_shares(root, rows=235, epochs=2, falcon=JUDGED, split=NO_TEST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -73,12 +53,14 @@ class Begun:
     session: str
 
     @classmethod
-    def by(cls, root: Path, train: Callable[[Project], str], made: Callable[[Path], Project] = make) -> Begun:
+    def by(
+        cls, root: Path, train: Callable[[World], str], made: Callable[[Path], World] = bank_and_shops_in_shares
+    ) -> Begun:
         return cls(root, train(made(root)))
 
-    def copied(self, root: Path) -> Project:
+    def copied(self, root: Path) -> World:
         shutil.copytree(self.root, root, dirs_exist_ok=True)
-        return Project(root)
+        return World(root)
 
 
 def weights(root: Path, session: str) -> dict[str, Floats]:

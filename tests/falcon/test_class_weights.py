@@ -12,8 +12,8 @@ from blindfit.algorithms.protocols.falcon import TestFigures as Figures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import UNTESTED, Case, train
+from tests.falcon.oracle import bound, weights_of
 from tests.falcon.real_data import RealCase
-from tests.falcon.test_protocol import bound, weights_of
 
 
 def test_weights_are_those_of_plain_weighted_steps() -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
-from tests.falcon.project import REPEATABLE, make
+from tests.falcon.project import REPEATABLE
 from tests.vertical.cluster import DATA_PARTIES, ROLES, TIMEOUTS, Cluster, Lost, running
 from tests.vertical.victim import Order
+from tests.world.vertical import bank_and_shops_in_shares
 
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
@@ -88,7 +89,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
 
 @contextlib.contextmanager
 def begun(root: Path, backend: str) -> Iterator[Begun]:
-    with running(root, make(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE, backend)) as cluster:
+    with running(root, bank_and_shops_in_shares(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE, backend)) as cluster:
         lost = cluster.lose("shop-b", Order("wrote epoch-1.json"))
         check(lost)
         cluster.save_checkpoints()

@@ -14,8 +14,8 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import UNTESTED, Case, train
+from tests.falcon.oracle import MOMENTUM, bound, weights_of
 from tests.falcon.real_data import RealCase
-from tests.falcon.test_protocol import MOMENTUM, bound, weights_of
 
 SGD = OptimiserSettings(learning_rate=0.5, l2=0.02, l1=0.12)
 

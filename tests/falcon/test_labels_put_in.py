@@ -21,9 +21,9 @@ from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon import data_party
 from tests.falcon.local import Case, train
-from tests.falcon.project import make
-from tests.falcon.test_protocol import bound, weights_of
-from tests.nodes import Nodes
+from tests.falcon.oracle import bound, weights_of
+from tests.world import World
+from tests.world.vertical import bank_and_shops_in_shares
 
 Integers = NDArray[np.int64]
 Choose = Callable[[Case, Integers], Integers]
@@ -213,7 +213,7 @@ def test_a_job_whose_bank_puts_in_other_labels_ends_before_a_step(
         return held if held.labels is None else replace(held, labels=held.labels << np.arange(len(held.labels)) % 50)
 
     monkeypatch.setattr(data_party, "make_held", other_labels)
-    nodes = Nodes(make(tmp_path, epochs=2).root)
+    nodes = World(bank_and_shops_in_shares(tmp_path, epochs=2).root)
     with pytest.raises(BlindfitError, match="labels: are not all 0 and 1"):
         nodes.run()
     assert not list(tmp_path.rglob("model.json"))

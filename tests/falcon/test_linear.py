@@ -20,10 +20,11 @@ from blindfit.parties.falcon.data_party import evaluation_of, make_held
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
-from tests.falcon.project import make, report
+from tests.falcon.oracle import weights_of
+from tests.falcon.project import JUDGED, report
 from tests.falcon.real_data import RealCase
-from tests.falcon.test_protocol import weights_of
-from tests.nodes import Nodes
+from tests.world import World
+from tests.world.vertical import bank_and_shops_in_shares, with_numbers
 
 Floats = NDArray[np.float64]
 LINEAR = {"model": "linear", "waves_name": "wide", "optimiser": OptimiserSettings(learning_rate=0.3, l2=0.02)}
@@ -104,10 +105,10 @@ def test_diabetes_is_told_as_well_as_by_a_ridge_regression() -> None:
 
 
 def test_a_job_whose_predictions_are_in_the_labels_units(tmp_path: Path) -> None:
-    project = make(tmp_path, epochs=2, options='security = "semi-honest"\nbatch_rows = 1000\n')
+    project = bank_and_shops_in_shares(tmp_path, epochs=2, falcon=JUDGED)
     rng = np.random.default_rng(8)
-    project.with_numbers(1000 + 50 * rng.normal(size=300))
-    nodes = Nodes(project.root)
+    with_numbers(project, 1000 + 50 * rng.normal(size=300))
+    nodes = World(project.root)
     options = ("falcon.model=linear", "falcon.learning_rate=0.2")
     session = nodes.run(*options)
     part = json.loads((project.root / f"state/bank/models/{session.id}/model.json").read_text())

@@ -30,20 +30,20 @@ from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.falcon.private import PRIVATE, charged, charges, make, set_budget
-from tests.falcon.project import DATA_PARTIES, Begun, report, table, weights
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.falcon.project import Begun, report, table, weights
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES
 
 RECEIPTS = "receipts"
 ONCE, TWICE = dict.fromkeys(DATA_PARTIES, 1), dict.fromkeys(DATA_PARTIES, 2)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> World:
     return make(tmp_path)
 
 
-def begun(root: Path, train: Callable[[Project], str]) -> Begun:
+def begun(root: Path, train: Callable[[World], str]) -> Begun:
     """For a coordinator who keeps the receipts in the same folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(root / RECEIPTS))
@@ -62,7 +62,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, list[tuple
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seats.DataSeat, "_tell", noted)
-        return begun(root, lambda project: Nodes(project.root).run(*PRIVATE).id), seen
+        return begun(root, lambda project: project.run(*PRIVATE).id), seen
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +83,13 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 
 @pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Begun], Project]:
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Begun], World]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / RECEIPTS))
     return lambda begun: begun.copied(tmp_path)
 
 
 @pytest.fixture
-def again(trained: Begun, copied: Callable[[Begun], Project]) -> Project:
+def again(trained: Begun, copied: Callable[[Begun], World]) -> World:
     """Where the job has run once."""
     return copied(trained)
 
@@ -98,12 +98,12 @@ def lost(*_: Any) -> None:
     raise DataError("the disk is gone")
 
 
-def lose(project: Project, where: object, what: str, *overrides: str) -> str:
+def lose(project: World, where: object, what: str, *overrides: str) -> str:
     """A training that is lost there; its session."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(where, what, lost)
         with pytest.raises(BlindfitError):
-            Nodes(project.root).run(*PRIVATE, *overrides)
+            project.run(*PRIVATE, *overrides)
     folders = sorted((project.root / "state/bank/checkpoints").iterdir(), key=lambda path: path.stat().st_mtime)
     return folders[-1].name
 
@@ -131,24 +131,24 @@ def test_nothing_is_put_in_before_this_partys_charge_is_on_the_disk(
     assert {count for _, count in seen} == {1}
 
 
-def test_the_same_question_has_the_same_answer_and_costs_nothing(trained: Begun, again: Project) -> None:
-    other = Nodes(again.root).run(*PRIVATE, 'name="another-name"')
+def test_the_same_question_has_the_same_answer_and_costs_nothing(trained: Begun, again: World) -> None:
+    other = again.run(*PRIVATE, 'name="another-name"')
     assert charges(again.root) == ONCE
     for name in DATA_PARTIES:
         assert np.array_equal(weights(again.root, trained.session)[name], weights(again.root, other.id)[name])
 
 
 @pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=3"])
-def test_another_question_is_charged(again: Project, another: str) -> None:
+def test_another_question_is_charged(again: World, another: str) -> None:
     assert charges(again.root) == ONCE
-    Nodes(again.root).run(*PRIVATE, another)
+    again.run(*PRIVATE, another)
     assert charges(again.root) == TWICE
 
 
-def test_another_snapshot_is_charged_at_all(trained: Begun, again: Project) -> None:
+def test_another_snapshot_is_charged_at_all(trained: Begun, again: World) -> None:
     """Of one party alone, and of rows that have not changed: nobody else can know."""
     again.publish("shop-a")
-    second = Nodes(again.root).run(*PRIVATE)
+    second = again.run(*PRIVATE)
     assert charges(again.root) == TWICE
     assert not np.array_equal(weights(again.root, trained.session)["bank"], weights(again.root, second.id)["bank"])
 
@@ -157,37 +157,37 @@ def test_another_snapshot_is_charged_at_all(trained: Begun, again: Project) -> N
 
 
 def test_a_training_that_opened_nothing_has_paid_for_the_next_one(
-    unopened: Begun, copied: Callable[[Begun], Project]
+    unopened: Begun, copied: Callable[[Begun], World]
 ) -> None:
     """Resumed or not, and by whatever name: nobody saw the noise that was drawn."""
     project = copied(unopened)
     assert charges(project.root) == ONCE
-    Nodes(project.root).run(*PRIVATE, 'name="another-name"')
+    project.run(*PRIVATE, 'name="another-name"')
     assert charges(project.root) == ONCE
-    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # what it opens is another draw
+    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')  # what it opens is another draw
     assert charges(project.root) == TWICE
 
 
 def test_a_resumed_training_has_paid_where_nothing_was_opened(
-    unopened: Begun, copied: Callable[[Begun], Project]
+    unopened: Begun, copied: Callable[[Begun], World]
 ) -> None:
     project = copied(unopened)
-    Nodes(project.root).run(*PRIVATE, f'falcon.resume="{unopened.session}"')
+    project.run(*PRIVATE, f'falcon.resume="{unopened.session}"')
     assert charges(project.root) == ONCE
 
 
 @pytest.mark.parametrize("resumes", [False, True])
 def test_weights_that_were_opened_and_lost_are_charged_again(
-    opened: Begun, copied: Callable[[Begun], Project], resumes: bool
+    opened: Begun, copied: Callable[[Begun], World], resumes: bool
 ) -> None:
     project = copied(opened)
     assert charges(project.root) == ONCE
-    Nodes(project.root).run(*PRIVATE, *([f'falcon.resume="{opened.session}"'] if resumes else []))
+    project.run(*PRIVATE, *([f'falcon.resume="{opened.session}"'] if resumes else []))
     assert charges(project.root) == TWICE
 
 
 def test_two_sessions_of_a_question_at_once_open_two_draws_for_two_charges(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Draws.open
 
@@ -196,15 +196,15 @@ def test_two_sessions_of_a_question_at_once_open_two_draws_for_two_charges(
         real(self)
 
     monkeypatch.setattr(Draws, "open", overtaken)
-    Nodes(project.root).run(*PRIVATE)
+    project.run(*PRIVATE)
     assert charges(project.root) == TWICE
 
 
-def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied: Callable[[Begun], Project]) -> None:
+def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied: Callable[[Begun], World]) -> None:
     project = copied(opened)
     set_budget(project.root, "shop-b", 1.2)
     with pytest.raises(BudgetExhausted) as refused:
-        Nodes(project.root).run(*PRIVATE)
+        project.run(*PRIVATE)
     assert refused.value.population == "people"
     assert charges(project.root) == ONCE
 
@@ -212,19 +212,19 @@ def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
-def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(project: Project) -> None:
+def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(project: World) -> None:
     set_budget(project.root, "shop-b", 0.5)
     with pytest.raises(BudgetExhausted, match="people") as refused:
-        Nodes(project.root).run(*PRIVATE)
+        project.run(*PRIVATE)
     assert "\n" not in str(refused.value)
     assert charges(project.root) == dict.fromkeys(DATA_PARTIES, 0)
 
 
-def test_a_ledger_that_was_restored_refunds_nothing(again: Project) -> None:
+def test_a_ledger_that_was_restored_refunds_nothing(again: World) -> None:
     for path in (again.root / "state/bank").glob("party.sqlite*"):
         path.unlink()
     with pytest.raises(LedgerBehind):
-        Nodes(again.root).run(*PRIVATE)
+        again.run(*PRIVATE)
 
 
 @pytest.mark.parametrize(
@@ -240,18 +240,18 @@ def test_a_ledger_that_was_restored_refunds_nothing(again: Project) -> None:
         ("privacy.max_rows_per_person=2", "privacy.max_rows_per_person does nothing in a falcon job"),
     ],
 )
-def test_what_privacy_does_not_go_with(project: Project, override: str, said: str) -> None:
+def test_what_privacy_does_not_go_with(project: World, override: str, said: str) -> None:
     with pytest.raises(BlindfitError, match=said):
         load_job(project.root / "job.toml", [*PRIVATE, *override.split("\n")])
 
 
 @pytest.mark.parametrize("option", ["falcon.norm_bound=0.5", 'falcon.feature_bounds=["*:-1:1"]'])
-def test_its_options_do_nothing_without_it(project: Project, option: str) -> None:
+def test_its_options_do_nothing_without_it(project: World, option: str) -> None:
     with pytest.raises(BlindfitError, match=r"does nothing without privacy\.epsilon"):
         load_job(project.root / "job.toml", [option])
 
 
-def check_dataset_of(project: Project, name: str, *options: str) -> None:
+def check_dataset_of(project: World, name: str, *options: str) -> None:
     """As the party does, of its snapshot."""
     settings, job = load_party(project.root / f"{name}.toml"), load_job(project.root / "job.toml", list(options))
     with contextlib.closing(Store.of(settings, project.root)) as store:
@@ -267,7 +267,7 @@ def check_dataset_of(project: Project, name: str, *options: str) -> None:
         ('id = "id"\n', 'id = "id"\nperson = "x0"\n', "a falcon job with privacy.epsilon protects rows"),
     ],
 )
-def test_datasets_that_would_let_rows_move_each_other(project: Project, before: str, after: str, said: str) -> None:
+def test_datasets_that_would_let_rows_move_each_other(project: World, before: str, after: str, said: str) -> None:
     check_dataset_of(project, "shop-a", *PRIVATE)
     path = project.root / "shop-a.toml"
     text = path.read_text().replace(before, after)
@@ -276,7 +276,7 @@ def test_datasets_that_would_let_rows_move_each_other(project: Project, before: 
         check_dataset_of(project, "shop-a", *PRIVATE)
 
 
-def test_levels_are_declared_by_whoever_promises_something_about_rows(project: Project) -> None:
+def test_levels_are_declared_by_whoever_promises_something_about_rows(project: World) -> None:
     path, file = project.root / "shop-a.csv", project.root / "shop-a.toml"
     header, *lines = path.read_text().splitlines()
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
@@ -289,21 +289,21 @@ def test_levels_are_declared_by_whoever_promises_something_about_rows(project: P
     check_dataset_of(project, "shop-a", *PRIVATE)
 
 
-def test_a_column_without_bounds_is_refused(project: Project) -> None:
+def test_a_column_without_bounds_is_refused(project: World) -> None:
     bounds = 'falcon.feature_bounds=["x0:-4:4", "x1:-4:4"]'
     with pytest.raises(ConfigError, match=r"falcon\.feature_bounds: x2 has none"):
         check_dataset_of(project, "shop-a", *PRIVATE, bounds)
     with pytest.raises(CannotTakePart):
-        Nodes(project.root).run(*PRIVATE, bounds)
+        project.run(*PRIVATE, bounds)
 
 
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: Project) -> None:
+def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: World) -> None:
     """Scaled by the bounds, not by the rows, and clipped with the intercept."""
     given = [option for option in PRIVATE if "epsilon" not in option]
-    nodes = Nodes(project.root, ["policy.max_epsilon=50"])
+    nodes = World(project.root, ["policy.max_epsilon=50"])
     for name in DATA_PARTIES:
         set_budget(project.root, name, 60.0)
     session = nodes.run(*given, "privacy.epsilon=50", "falcon.security=malicious", "falcon.norm_bound=0.5")
@@ -333,7 +333,7 @@ def plain_descent(root: Path, *, epochs: int) -> np.ndarray:
     return w
 
 
-def test_new_rows_are_scored_with_it(trained: Begun, again: Project) -> None:
-    predicted = Nodes(again.root).run(f'predict.session="{trained.session}"', job="predict.toml")
+def test_new_rows_are_scored_with_it(trained: Begun, again: World) -> None:
+    predicted = again.run(f'predict.session="{trained.session}"', job="predict.toml")
     lines = (again.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
     assert len(lines) == 301

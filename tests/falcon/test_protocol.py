@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy import stats
 from sklearn.metrics import log_loss, roc_auc_score
 
 from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOfRange
 from blindfit.algorithms.protocols import falcon
-from blindfit.algorithms.protocols.falcon import Model, Progress, Trained, opened_bits
+from blindfit.algorithms.protocols.falcon import Model, Progress, opened_bits
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
@@ -24,28 +22,7 @@ from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
-
-Floats = NDArray[np.float64]
-MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.02, optimiser="momentum", momentum=0.5, schedule="constant")
-
-
-def weights_of(case: Case, trained: dict[str, Trained]) -> Floats:
-    return np.concatenate([trained[name].weights for name in case.parameters.data_parties])
-
-
-def bound(case: Case, epochs: int) -> float:
-    """As in tests/sharing/test_descent.py: each step adds a residual's error times rows and the rounding of its
-    divisions, and a step with a rate below 2 / curvature makes no error larger.
-    """
-    p, x = case.parameters, case.whole
-    step, lengths = p.step(0, 0), np.linalg.norm(x, axis=1)
-    assert p.optimiser.learning_rate * (np.linalg.eigvalsh(x.T @ x / len(x)).max() / 4 + p.optimiser.l2) < 2
-    factors = step.factor * p.waves.sigmoid
-    residual = step.factor * p.waves.sigmoid_error + p.scales.waves.error(p.waves, factors)
-    residual += 2.0**-p.scales.residual_bits
-    k = math.sqrt(x.shape[1])
-    each = max(p.batch_rows) * residual * lengths.max() + 3 * k * 2.0**-24 + k * 2.0**-p.scales.decay_bits * 10
-    return epochs * len(p.batches) * each / (1 - p.optimiser.momentum_of)
+from tests.falcon.oracle import MOMENTUM, bound, plain_epochs, uniform_p_value, weights_of
 
 
 @pytest.mark.parametrize("n_parties", [2, 3, 4])
@@ -77,18 +54,6 @@ def test_the_active_party_learns_the_figures_of_the_test_rows_and_nobody_else() 
     near = np.abs(bins[y == 1][:, None] - bins[y == 0][None, :]) <= 1
     assert told.auc_pairs / pairs == pytest.approx(roc_auc_score(y, z), abs=near.mean())
     assert 0 < told.ks_pairs / pairs <= 1
-
-
-def plain_epochs(case: Case) -> int:
-    """Where the rule stops on plain numbers."""
-    p, best, since = case.parameters, math.inf, 0
-    for epoch in range(1, p.epochs + 1):
-        z = (case.whole @ case.plain(epoch))[p.validation]
-        loss = log_loss(case.labels[p.validation], 1 / (1 + np.exp(-z)))
-        best, since = (loss, 0) if loss < best - p.tolerance else (best, since + 1)
-        if since >= p.patience:
-            return epoch
-    return p.epochs
 
 
 def test_training_stops_where_the_loss_no_longer_falls() -> None:
@@ -186,12 +151,6 @@ class Opened:
     def sums(self) -> list[Any]:
         """Of two parties."""
         return [field.total([a, b]) for a, b in zip(*self.shares.values(), strict=True)]
-
-
-def uniform_p_value(elements: Any) -> float:
-    """Chi-square of the highest 6 bits: a value that is small, or in the field's middle, stands out there."""
-    counts = np.bincount((elements >> np.uint64(55)).astype(np.int64), minlength=64)
-    return float(stats.chisquare(counts).pvalue)
 
 
 @cache

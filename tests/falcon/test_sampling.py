@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.falcon.local import Case, train
-from tests.falcon.test_protocol import bound, weights_of
+from tests.falcon.oracle import bound, weights_of
 
 DRAWN = {"sampling": "replacement"}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,44 +22,15 @@ from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.falcon.project import (
-    DATA_PARTIES,
-    REPEATABLE,
-    Begun,
-    make,
-    make_judged,
-    make_quick,
-    report,
-    table,
-    weights,
-)
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.falcon.project import REPEATABLE, Begun, make_judged, make_quick, report, table, weights
+from tests.falcon.stopping import epochs_at, plain_descent, stopped_after, together
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return make(tmp_path)
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Project:
-    return make_quick(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, JobSession]:
-    """A whole job, with MACs, several batches and figures of test rows."""
-    root = tmp_path_factory.mktemp("done")
-    session = Nodes(make(root, epochs=2).root).run("falcon.batch_rows=108")
-    return Begun(root, session.id), session
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    """The quick job has run once."""
-    return Begun.by(tmp_path_factory.mktemp("trained"), lambda project: Nodes(project.root).run().id, make_quick)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops_in_shares(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +39,30 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     return Begun.by(tmp_path_factory.mktemp("lost"), lambda project: stopped_after(1, project), make_judged)
 
 
+@pytest.fixture
+def quick(tmp_path: Path) -> World:
+    return make_quick(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Begun, JobSession]:
+    """A whole job, with MACs, several batches and figures of test rows."""
+    root = tmp_path_factory.mktemp("done")
+    session = World(bank_and_shops_in_shares(root, epochs=2).root).run("falcon.batch_rows=108")
+    return Begun(root, session.id), session
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """The quick job has run once."""
+    return Begun.by(tmp_path_factory.mktemp("trained"), lambda project: project.run().id, make_quick)
+
+
 @pytest.fixture(scope="module")
 def unrounded(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     """The quick job has run once, and opened weights as they are."""
     root = tmp_path_factory.mktemp("unrounded")
-    return Begun.by(root, lambda project: Nodes(project.root).run(*REPEATABLE).id, make_quick)
+    return Begun.by(root, lambda project: project.run(*REPEATABLE).id, make_quick)
 
 
 MACS = (*REPEATABLE, 'falcon.security="malicious"')
@@ -86,23 +74,6 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     return Begun.by(tmp_path_factory.mktemp("stopped"), lambda project: stopped_after(2, project, *MACS), make_quick)
 
 
-def plain_descent(root: Path, *, epochs: int, rate: float = 0.5, l2: float = 0.01) -> np.ndarray:
-    """The job's defaults on plain numbers, one batch of all rows; the intercept after the bank's own columns."""
-    x, y = table(root)
-    x = (x - x.mean(axis=0)) / x.std(axis=0)
-    x = np.insert(x, 3, 1.0, axis=1)
-    pull = np.ones(x.shape[1])
-    pull[3] = 0.0
-    w = np.zeros(x.shape[1])
-    for _ in range(epochs):
-        w = w - rate * (x.T @ (1 / (1 + np.exp(-x @ w)) - y) / len(y) + l2 * pull * w)
-    return w
-
-
-def together(found: dict[str, Any]) -> np.ndarray:
-    return np.concatenate([found[name] for name in DATA_PARTIES])
-
-
 def check_plain_descent(root: Path, session: str, *, epochs: int) -> None:
     # Of the grid of features, 2^-12, and of shares (tests/falcon/test_protocol.py); no row stands out here.
     rows: Any = report(root, session)["rows"]
@@ -110,8 +81,8 @@ def check_plain_descent(root: Path, session: str, *, epochs: int) -> None:
     assert np.abs(together(weights(root, session)) - plain_descent(root, epochs=epochs)).max() < 5e-4
 
 
-def test_weights_are_those_of_plain_descent_on_the_joined_table(project: Project) -> None:
-    check_plain_descent(project.root, Nodes(project.root).run(*REPEATABLE).id, epochs=3)
+def test_weights_are_those_of_plain_descent_on_the_joined_table(project: World) -> None:
+    check_plain_descent(project.root, project.run(*REPEATABLE).id, epochs=3)
 
 
 def test_they_are_so_without_macs(unrounded: Begun) -> None:
@@ -153,7 +124,7 @@ def counted(root: Path) -> list[float]:
 def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:
     """Each gives .104 of a bit of each label: a third would pass a quarter."""
     project = trained.copied(tmp_path)
-    nodes = Nodes(project.root)
+    nodes = World(project.root)
     nodes.run("falcon.learning_rate=0.6")
     with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
         nodes.run("falcon.learning_rate=0.4")
@@ -182,7 +153,7 @@ def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(
     done: tuple[Begun, JobSession], tmp_path: Path
 ) -> None:
     project, first = done[0].copied(tmp_path), done[1].id
-    again = Nodes(project.root).run("falcon.batch_rows=108").id
+    again = project.run("falcon.batch_rows=108").id
     for name in DATA_PARTIES:
         assert np.array_equal(weights(project.root, first)[name], weights(project.root, again)[name])
     assert sorted(counted(project.root)) == [pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
@@ -194,7 +165,7 @@ def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(
     assert not {"OpenedShares", "MaskedInput"} & set(kinds)
 
 
-def transcript(project: Project, session: str) -> list[str]:
+def transcript(project: World, session: str) -> list[str]:
     return (project.root / f"state/shop-a/models/{session}/transcript.jsonl").read_text().splitlines()
 
 
@@ -204,44 +175,42 @@ def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(
 ) -> None:
     project = trained.copied(tmp_path)
     shutil.rmtree(project.root / gone)
-    Nodes(project.root).run()
+    project.run()
     assert sorted(counted(project.root)) == [pytest.approx(END)] * 2 + [pytest.approx(WEIGHTS)] * 2
 
 
 def test_unrounded_weights_take_the_whole_of_every_label(unrounded: Begun, tmp_path: Path) -> None:
-    nodes = Nodes(unrounded.copied(tmp_path).root)
+    nodes = World(unrounded.copied(tmp_path).root)
     nodes.run(*REPEATABLE, "falcon.epochs=3")  # who allows it allows it again
     with pytest.raises(PolicyRefused, match="weight bits"):
         nodes.run()
 
 
-def test_the_flag_is_the_partys_to_allow(project: Project) -> None:
-    path = project.root / "shop-b.toml"
-    path.write_text(path.read_text().replace('unsafe = ["weight-bits"]\n', ""))
+def test_the_flag_is_the_partys_to_allow(project: World) -> None:
+    project.edit("shop-b.toml", 'unsafe = ["weight-bits"]\n', "")
     with pytest.raises(PolicyRefused, match="does not list weight-bits") as refused:
-        Nodes(project.root).run(*REPEATABLE)
+        project.run(*REPEATABLE)
     assert refused.value.party == "shop-b"
 
 
 def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path) -> None:
-    project = make(tmp_path, rows=90)
+    project = bank_and_shops_in_shares(tmp_path, rows=90)
     with pytest.raises(PolicyRefused, match=r"learn 0\.\d\d bits of each label from its weights \(at most 0\.25\)"):
-        Nodes(project.root).run("align.min_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
+        project.run("align.min_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
+def test_few_epochs_are_refused_by_the_policy(project: World) -> None:
     with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.min_epochs = 2"):
-        Nodes(project.root).run("falcon.epochs=1")
-    path = project.root / "shop-a.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmin_epochs = 4\n"))
+        project.run("falcon.epochs=1")
+    project.edit("shop-a.toml", "[policy]\n", "[policy]\nmin_epochs = 4\n")
     with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.min_epochs = 4") as refused:
-        Nodes(project.root).run()
+        project.run()
     assert refused.value.party == "shop-a"
     with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:
-        Nodes(project.root).run("falcon.validation_fraction=0", *ONE_STEP)
+        project.run("falcon.validation_fraction=0", *ONE_STEP)
     assert refused.value.party == "bank"
 
 
@@ -269,46 +238,20 @@ ONE_STEP = ('falcon.schedule="exponential"', "falcon.decay=5", "falcon.epochs=3"
     ],
 )
 def test_options_that_would_do_nothing_or_promise_too_much_are_refused(
-    project: Project, override: str, said: str
+    project: World, override: str, said: str
 ) -> None:
     with pytest.raises(BlindfitError, match=said.replace("(", r"\(").replace(")", r"\)")):
         load_job(project.root / "job.toml", override.split("\n"))
 
 
-def test_scores_that_grow_end_the_job_with_what_to_do(quick: Project) -> None:
+def test_scores_that_grow_end_the_job_with_what_to_do(quick: World) -> None:
     with pytest.raises(ScoresOutOfRange, match="in epoch 1") as ended:
-        Nodes(quick.root).run("falcon.learning_rate=400", 'falcon.schedule="constant"', "falcon.l2=0")
+        quick.run("falcon.learning_rate=400", 'falcon.schedule="constant"', "falcon.l2=0")
     assert "falcon.learning_rate" in ended.value.hint
     assert counted(quick.root) == [pytest.approx(END)]
 
 
 # --- what goes on -----------------------------------------------------------------------------------------------------
-
-
-def stopped_after(epoch: int, project: Project, *overrides: str, party: str = "shop-a", keeps: bool = True) -> str:
-    """A training that is lost when a party has kept this epoch, or could not; its session."""
-    keep, sessions = Checkpoints.keep, set()
-
-    def lost(self: Checkpoints, kept: int, go_on: bool, state: Any) -> None:
-        sessions.add(self.session)
-        loses = kept == epoch and f"/{party}/" in str(self.directory)
-        if keeps or not loses:
-            keep(self, kept, go_on, state)
-        if loses:
-            others = [name for name in DATA_PARTIES if name != party]
-            until(lambda: all(epoch in epochs_at(project, name, self.session) for name in others))
-            raise DataError("the disk is gone")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoints, "keep", lost)
-        try:
-            Nodes(project.root).run(*overrides)
-        except PolicyRefused:
-            raise
-        except BlindfitError:
-            (session,) = sessions
-            return session
-    raise AssertionError("the training was not lost")
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
@@ -319,14 +262,14 @@ def test_a_training_that_stopped_goes_on_to_the_same_weights(stopped: Begun, tmp
         assert epochs_at(project, name, session) == {1, 2}
         for later in range(epoch + 1, 3):
             (project.root / f"state/{name}/checkpoints/{session}/epoch-{later}.json").unlink()
-    resumed = Nodes(project.root).run(*MACS, f'falcon.resume="{session}"')
+    resumed = project.run(*MACS, f'falcon.resume="{session}"')
     check_plain_descent(project.root, resumed.id, epochs=2)
 
 
 THREE = (*REPEATABLE, "falcon.epochs=3")
 
 
-def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: Project) -> None:
+def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: World) -> None:
     """The bank kept epoch 2 of the first run and could not keep that of the second, which the shops have: it must not
     say that it could go on from there.
     """
@@ -335,24 +278,11 @@ def test_shares_of_another_run_are_dropped_when_a_training_goes_on(quick: Projec
     again = stopped_after(2, quick, *THREE, f'falcon.resume="{session}"', party="bank", keeps=False)
     assert again == session
     assert (epochs_at(quick, "bank", session), epochs_at(quick, "shop-a", session)) == ({1}, {1, 2})
-    resumed = Nodes(quick.root).run(*THREE, f'falcon.resume="{session}"')
+    resumed = quick.run(*THREE, f'falcon.resume="{session}"')
     check_plain_descent(quick.root, resumed.id, epochs=3)
 
 
-def until(come: Callable[[], bool]) -> None:
-    """Each party computes in a thread of its own."""
-    for _ in range(1000):
-        if come():
-            return
-        time.sleep(0.02)
-
-
-def epochs_at(project: Project, name: str, session: str) -> set[int]:
-    folder = project.root / f"state/{name}/checkpoints/{session}"
-    return {int(path.stem.removeprefix("epoch-")) for path in folder.glob("epoch-*.json")}
-
-
-def test_weights_that_are_opened_again_are_counted_again(quick: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_opened_again_are_counted_again(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """In full: who resumes puts features in anew, and may say that it has kept less than it has."""
 
     def lost(*_: Any) -> None:
@@ -361,10 +291,10 @@ def test_weights_that_are_opened_again_are_counted_again(quick: Project, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(data_party, "write_part", lost)
         with pytest.raises(BlindfitError):
-            Nodes(quick.root).run()
+            quick.run()
     (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
     assert sorted(counted(quick.root)) == [pytest.approx(END), pytest.approx(WEIGHTS)]
-    Nodes(quick.root).run(f'falcon.resume="{session}"')
+    quick.run(f'falcon.resume="{session}"')
     assert sorted(counted(quick.root)) == [pytest.approx(END)] + [pytest.approx(WEIGHTS)] * 2
 
 
@@ -372,13 +302,13 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
     """Also where it is lost before it opens a weight; and once more for the epochs that a resumed one may add."""
     project = lost.copied(tmp_path)
     assert counted(project.root) == [pytest.approx(JUDGED_END)]
-    Nodes(project.root).run(f'falcon.resume="{lost.session}"')
+    project.run(f'falcon.resume="{lost.session}"')
     again = math.log2(3 * 1 + 1) / TRAINED
     assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
 
 
 def test_who_leaves_before_anything_is_told_pays_for_having_asked(
-    quick: Project, monkeypatch: pytest.MonkeyPatch
+    quick: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a training is let pass tells of what those with others have told."""
     train = data_party.Falcon.train
@@ -392,11 +322,11 @@ def test_who_leaves_before_anything_is_told_pays_for_having_asked(
     monkeypatch.setattr(data_party.Falcon, "train", leaves)
     for number in (1, 2):
         with pytest.raises(BlindfitError):
-            Nodes(quick.root).run()
+            quick.run()
         assert counted(quick.root) == [pytest.approx(END)] * number
 
 
-def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project) -> None:
+def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: World) -> None:
     """Whoever tampered has the MAC key then, whatever it says or does not say: nobody uses it again."""
     residues, told = check._residues, [0]
 
@@ -409,13 +339,13 @@ def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: Project)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "_residues", silent)
         with pytest.raises(BlindfitError):
-            Nodes(quick.root).run(*MACS)
+            quick.run(*MACS)
     (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
     with pytest.raises(PolicyRefused, match="there is no checkpoint"):
-        Nodes(quick.root).run(*MACS, f'falcon.resume="{session}"')
+        quick.run(*MACS, f'falcon.resume="{session}"')
 
 
-def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_a_check_fails_nothing_is_kept(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that opens another share after an epoch: no seed, and so no part of the MAC key, is used again."""
     open_shares = seats.exchange_with_all
     told = [0]
@@ -429,7 +359,7 @@ def test_when_a_check_fails_nothing_is_kept(quick: Project, monkeypatch: pytest.
 
     monkeypatch.setattr(seats, "exchange_with_all", changed)
     with pytest.raises(BlindfitError, match=r"MALFORMED_MESSAGE|openings"):
-        Nodes(quick.root).run(*MACS)
+        quick.run(*MACS)
     assert told[0] >= 40
     for name in (*DATA_PARTIES, "notary"):
         assert not list((quick.root / f"state/{name}/checkpoints").glob("*/*")), name
@@ -447,7 +377,7 @@ def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Pa
     path = project.root / "shop-a.toml"
     path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\n')
     with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
-        Nodes(project.root).run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
+        project.run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
     assert refused.value.party == "shop-a"
 
 
@@ -458,7 +388,7 @@ def test_a_damaged_checkpoint_is_said(lost: Begun, tmp_path: Path) -> None:
     kept["state"]["values"].pop("weights")
     path.write_text(json.dumps(kept))
     with pytest.raises(BlindfitError, match="bank cannot take part"):
-        Nodes(project.root).run(f'falcon.resume="{session}"')
+        project.run(f'falcon.resume="{session}"')
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -466,7 +396,7 @@ def test_a_damaged_checkpoint_is_said(lost: Begun, tmp_path: Path) -> None:
 
 def test_new_rows_are_scored_with_the_opened_weights(done: tuple[Begun, JobSession], tmp_path: Path) -> None:
     project = done[0].copied(tmp_path)
-    predicted = Nodes(project.root).run(f'predict.session="{done[1].id}"', job="predict.toml")
+    predicted = project.run(f'predict.session="{done[1].id}"', job="predict.toml")
     lines = (project.root / f"state/bank/predictions/{predicted.id}/scores.csv").read_text().splitlines()
     assert len(lines) == 301
     scores = np.array([float(line.split(",")[1]) for line in lines[1:]])

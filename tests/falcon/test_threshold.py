@@ -52,7 +52,7 @@ from blindfit.parties.vertical.prepared import FEATURE_BOUND as CLIPPED_TO
 from blindfit.parties.wire import codec
 from tests.falcon.converting import integers_of
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
-from tests.falcon.test_protocol import plain_epochs, uniform_p_value, weights_of
+from tests.falcon.oracle import plain_epochs, uniform_p_value, weights_of
 
 Floats = NDArray[np.float64]
 NO_CHANCE = 1e-7

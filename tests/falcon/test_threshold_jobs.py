@@ -17,18 +17,18 @@ from blindfit.algorithms.protocols.falcon import encrypted_descent, roles
 from blindfit.coordinator.job.job import load_job
 from blindfit.parties.falcon import key_node
 from blindfit.parties.falcon.settings import FalconJob, FalconSettings
-from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, weights
-from tests.falcon.test_seats import plain_descent, stopped_after, together
-from tests.nodes import Nodes
+from tests.falcon.project import REPEATABLE, report, weights
+from tests.falcon.stopping import plain_descent, stopped_after, together
 from tests.quick_keys import quick_keys
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 ENCRYPTED = 'falcon.backend="threshold"'
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return make(tmp_path, rows=120, epochs=2)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops_in_shares(tmp_path, rows=120, epochs=2)
 
 
 # --- a whole job ------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def found_in(root: Path, numbers: Sequence[int]) -> set[int]:
     return found
 
 
-def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(project: Project, dealt: Dealt) -> None:
+def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(project: World, dealt: Dealt) -> None:
     """A party that stopped has its own share of the key, until the training ends; the key node has none."""
     session = stopped_after(1, project, *REPEATABLE, ENCRYPTED)
     (key,) = dealt.keys
@@ -92,7 +92,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
         assert found_in(project.root / f"state/{name}", secrets) == {exponents[place]}
     assert (project.root / f"state/notary/checkpoints/{session}").exists()
     assert not found_in(project.root / "state/notary", secrets)
-    resumed = Nodes(project.root).run(*REPEATABLE, ENCRYPTED, f'falcon.resume="{session}"')
+    resumed = project.run(*REPEATABLE, ENCRYPTED, f'falcon.resume="{session}"')
     assert len(dealt.keys) == 1
     found = together(weights(project.root, resumed.id))
     # Of the grid of features, 2^-12, and of encrypted weights (tests/falcon/test_threshold.py).
@@ -100,9 +100,9 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
     assert not found_in(project.root / "state", secrets)
 
 
-def test_weights_may_stay_shared_and_be_tested_there(project: Project, small_keys: None) -> None:
+def test_weights_may_stay_shared_and_be_tested_there(project: World, small_keys: None) -> None:
     options = ("falcon.batch_rows=100", "split.test_fraction=0.45", "falcon.validation_fraction=0.1")
-    session = Nodes(project.root).run(ENCRYPTED, 'falcon.weights="shared"', *options)
+    session = project.run(ENCRYPTED, 'falcon.weights="shared"', *options)
     bank: Any = report(project.root, session.id)
     assert bank["evaluation"]["rows"] >= 50
     assert 0.5 < bank["evaluation"]["auc"] <= 1
@@ -134,12 +134,12 @@ def test_weights_may_stay_shared_and_be_tested_there(project: Project, small_key
         ),
     ],
 )
-def test_what_encrypted_weights_do_not_do_is_refused(project: Project, overrides: list[str], said: str) -> None:
+def test_what_encrypted_weights_do_not_do_is_refused(project: World, overrides: list[str], said: str) -> None:
     with pytest.raises(BlindfitError, match=f"(?s){said}"):
         load_job(project.root / "job.toml", [ENCRYPTED, *overrides])
 
 
-def test_a_key_of_a_size_does_nothing_where_all_is_in_shares(project: Project) -> None:
+def test_a_key_of_a_size_does_nothing_where_all_is_in_shares(project: World) -> None:
     with pytest.raises(BlindfitError, match="key_bits does nothing beside the other options, remove it"):
         load_job(project.root / "job.toml", ["falcon.key_bits=3072"])
     job = load_job(project.root / "job.toml", ["falcon.key_bits=3072", ENCRYPTED]).parameters
@@ -162,10 +162,10 @@ def test_macs_are_where_all_is_in_shares(backend: str, security: str, macs: bool
 
 
 def test_more_residuals_than_their_masks_hide_are_refused(
-    project: Project, small_keys: None, monkeypatch: pytest.MonkeyPatch
+    project: World, small_keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encrypted_descent, "MOST_VALUES", 200)
     with pytest.raises(
         PolicyRefused, match=r"falcon: \d+ residuals become ciphertexts, under masks that hide 200 well"
     ):
-        Nodes(project.root).run(ENCRYPTED, *REPEATABLE)
+        project.run(ENCRYPTED, *REPEATABLE)

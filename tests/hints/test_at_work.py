@@ -20,7 +20,7 @@ from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work.compute import open_workers
 from blindfit.parties.work.long_work import while_wanted
 from tests.hints.following import Told, refused, says
-from tests.hints.test_measured import measured
+from tests.hints.measured import measured
 
 
 async def test_a_long_computation() -> None:

@@ -16,9 +16,8 @@ import pytest
 
 from blindfit.algorithms.estimators.initial_model import unscaled
 from blindfit.coordinator.job import folders
-from blindfit.coordinator.job import trained as predict
 from blindfit.coordinator.job.job import load_job, with_session
-from blindfit.coordinator.job.trained import load_evaluation
+from blindfit.coordinator.job.trained import load_evaluation, load_prediction
 from blindfit.coordinator.operator import health
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.verify import export
@@ -29,23 +28,24 @@ from blindfit.parties.systems import load_model, load_party
 from tests.audit import models
 from tests.command import Done, blindfit
 from tests.each_case import each_case
-from tests.falcon.test_import import CONFIG, drop, make, put, write
+from tests.falcon.configs import CONFIG, drop, make, put, write
 from tests.hints.following import Told, refused, refused_command, refused_value, says
-from tests.keeping.test_purge import Bank
-from tests.vertical.project import Project
+from tests.keeping.bank import Bank
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 TYPED = {"PARTY.TOML": "bank.toml", "JOB.TOML": "job.toml", "DIR": "out"}
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Files that no test here changes, and a party with a store."""
-    made = Project.make(tmp_path_factory.mktemp("project"))
+    made = bank_and_shops(tmp_path_factory.mktemp("project"))
     made.publish("bank")
     return made
 
 
-def run(project: Project, *words: str) -> Done:
+def run(project: World, *words: str) -> Done:
     return blindfit(project.root, *words)
 
 
@@ -57,7 +57,7 @@ def typed(told: Told) -> list[str]:
 # --- files and folders -----------------------------------------------------------------------------------------
 
 
-def test_a_party_file_is_no_job_and_a_job_is_no_party_file(project: Project) -> None:
+def test_a_party_file_is_no_job_and_a_job_is_no_party_file(project: World) -> None:
     told = refused_command(
         "`blindfit party {}` starts that party; a job's file has `protocol` and [parties]",
         run(project, "show", "bank.toml"),
@@ -72,7 +72,7 @@ def test_a_party_file_is_no_job_and_a_job_is_no_party_file(project: Project) -> 
     assert run(project, "show", "job.toml").returncode == 0
 
 
-def test_an_option_that_nobody_knows(project: Project) -> None:
+def test_an_option_that_nobody_knows(project: World) -> None:
     told = refused_command("`blindfit explain` lists the tables", run(project, "explain", "zzzzzz"))
     assert run(project, *typed(told)).returncode == 0
     told = refused_command("such as privacy.epsilon=0.5", run(project, "show", "job.toml", "--set", "epsilon"))
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_in_utf_8(tmp_path: Path) -> None:
 
 def test_reports_that_have_no_room(tmp_path: Path) -> None:
     """A file is where runs/ belongs."""
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     (tmp_path / "runs").write_text("mine")
     with contextlib.chdir(tmp_path), refused("name another folder: --out DIR") as told:
         folders.new_folder("job")
@@ -101,7 +101,7 @@ def test_reports_that_have_no_room(tmp_path: Path) -> None:
     assert not told.is_in(done.stderr)
 
 
-def test_a_session_for_a_job_that_takes_none(project: Project) -> None:
+def test_a_session_for_a_job_that_takes_none(project: World) -> None:
     with refused("--session is for jobs that score rows with a model, or say how good one is"):
         with_session(project.root / "job.toml", [], "s1")
     assert with_session(project.root / "job.toml", [], None) == []
@@ -111,11 +111,11 @@ def test_a_session_for_a_job_that_takes_none(project: Project) -> None:
 def test_a_folder_that_is_not_of_a_training(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/report.json").write_text("{}")
-    job = Project.make(tmp_path).root / "predict.toml"
+    job = bank_and_shops(tmp_path).root / "predict.toml"
     with refused("give the --out directory of the training"):
-        predict.load(job, [], None, tmp_path / "out")
+        load_prediction(job, [], None, tmp_path / "out")
     (tmp_path / "out/report.json").write_text('{"session": "s1"}')
-    assert predict.load(job, [], None, tmp_path / "out").parameters.predict.session == "s1"
+    assert load_prediction(job, [], None, tmp_path / "out").parameters.predict.session == "s1"
 
 
 def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:
 
 
 def test_a_party_that_is_elsewhere(tmp_path: Path) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     job = (tmp_path / "job.toml").read_text()
     (tmp_path / "job.toml").write_text(job.replace('config = "bank.toml"\n', ""))
     told = refused_command(
@@ -165,7 +165,7 @@ def test_a_party_that_is_elsewhere(tmp_path: Path) -> None:
 
 
 def test_parties_that_know_no_coordinator_in_common(tmp_path: Path) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     path = tmp_path / "bank.toml"
     path.write_text(path.read_text().replace("[peers.coordinator]", "[peers.boss]"))
     wrong = run(project, "run", "job.toml", "--out", "out")
@@ -175,7 +175,7 @@ def test_parties_that_know_no_coordinator_in_common(tmp_path: Path) -> None:
     assert "coordinator" not in done.stderr
 
 
-def test_a_listening_address_that_every_start_changes(project: Project) -> None:
+def test_a_listening_address_that_every_start_changes(project: World) -> None:
     with refused('set listen = "0.0.0.0:7100"'):
         health.address_of("127.0.0.1:0")
     assert health.address_of("0.0.0.0:7100") == "127.0.0.1:7100"
@@ -197,7 +197,7 @@ def test_a_second_start_of_a_party(tmp_path: Path) -> None:
 # --- what a party has had ------------------------------------------------------------------------------------------
 
 
-def test_a_session_that_a_party_has_not_had(project: Project) -> None:
+def test_a_session_that_a_party_has_not_had(project: World) -> None:
     told = refused_command(
         "`blindfit jobs PARTY.TOML` lists those that it had", run(project, "logs", "bank.toml", "s1")
     )
@@ -208,7 +208,7 @@ def test_a_session_that_a_party_has_not_had(project: Project) -> None:
     assert run(project, *typed(told)).returncode == 0
 
 
-def test_a_job_that_does_not_wait(project: Project) -> None:
+def test_a_job_that_does_not_wait(project: World) -> None:
     told = refused_command(
         "`blindfit approve {}` shows what waits, with its digests", run(project, "approve", "bank.toml", "s1", "digest")
     )
@@ -216,7 +216,7 @@ def test_a_job_that_does_not_wait(project: Project) -> None:
 
 
 def test_a_party_without_a_passphrase(tmp_path: Path) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     refused_command("set secrets.passphrase_file in its file to a file that has one", run(project, "lock", "bank.toml"))
     (tmp_path / "words").write_text("four random words here\n")
     (tmp_path / "words").chmod(0o600)
@@ -226,11 +226,11 @@ def test_a_party_without_a_passphrase(tmp_path: Path) -> None:
 
 
 def test_what_is_purged(tmp_path: Path) -> None:
-    Project.make(tmp_path)
+    bank_and_shops(tmp_path)
     bank = Bank(tmp_path)
     bank.session("old")
     bank.writes("old", "report.json")
-    project = Project(tmp_path)
+    project = World(tmp_path)
     refused_command("give a session, --ended-before DATE or --all-ended", run(project, "purge", "bank.toml"))
     told = refused_command(
         "write YYYY-MM-DD, such as 2026-01-31 (UTC)", run(project, "purge", "bank.toml", "--ended-before", "monday")
@@ -246,7 +246,7 @@ def test_what_is_purged(tmp_path: Path) -> None:
 # --- plans, audits and exports ---------------------------------------------------------------------------------------
 
 
-def test_a_system_without_a_plan(project: Project) -> None:
+def test_a_system_without_a_plan(project: World) -> None:
     told = refused_command(
         "`blindfit check JOB.TOML` finds what would leak, fail or take long", run(project, "plan", "job.toml")
     )

@@ -27,7 +27,7 @@ from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import read_rows
 from tests.each_case import each_case
 from tests.hints.following import Told, led_past, refused, says, with_changes
-from tests.hints.test_party_options import PARTIES
+from tests.hints.parties import PARTIES
 
 AGE = TableRecord.of_numbers(["age"])
 ROWS = "id,age,note,y\na,1,likes tea,0\nb,2,,1\n"

@@ -22,9 +22,10 @@ from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority, load
 from tests.command import Done, blindfit
 from tests.hints.following import Told, led_past, refused, refused_command
-from tests.identity.test_identity_files import on_another_curve, short_crl, write_pem
+from tests.identity.bad_files import on_another_curve, short_crl, write_pem
 from tests.unconnected import unconnected
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 WORDS = b"four random words here"
 
@@ -183,9 +184,9 @@ def test_a_folder_that_may_not_be_written_into(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def locked(tmp_path: Path) -> Project:
+def locked(tmp_path: Path) -> World:
     """A party with a passphrase, under which its secrets are."""
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     for name, words in (("words", WORDS), ("others", b"four other words, quite others")):
         (tmp_path / name).write_bytes(words)
         (tmp_path / name).chmod(0o600)
@@ -194,13 +195,13 @@ def locked(tmp_path: Path) -> Project:
     return project
 
 
-def with_passphrase(project: Project, file: str | None) -> None:
+def with_passphrase(project: World, file: str | None) -> None:
     path = project.root / "bank.toml"
     text = path.read_text().partition("\n[secrets]")[0]
     path.write_text(text + (f"\n[secrets]\npassphrase_file = {json.dumps(file)}\n" if file else ""))
 
 
-def test_secrets_under_another_passphrase(locked: Project) -> None:
+def test_secrets_under_another_passphrase(locked: World) -> None:
     with_passphrase(locked, "others")
     told = refused_command(
         "set secrets.passphrase_file to the passphrase that it was made with, or change the passphrase: "
@@ -214,14 +215,14 @@ def test_secrets_under_another_passphrase(locked: Project) -> None:
     assert blindfit(locked.root, "lock", "bank.toml").returncode == 0
 
 
-def test_secrets_that_are_locked_need_their_passphrase(locked: Project) -> None:
+def test_secrets_that_are_locked_need_their_passphrase(locked: World) -> None:
     with refused("set secrets.passphrase_file to a file with the party's passphrase"):
         open_vault(locked.root / "state/bank", None)
     open_vault(locked.root / "state/bank", WORDS)
 
 
 def test_secrets_that_were_kept_before_there_was_a_passphrase(tmp_path: Path) -> None:
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     data_dir = tmp_path / "state/bank"
     secret = open_vault(data_dir, None)
     project.publish("bank")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from blindfit.coordinator.job.job import read_job
 from tests.each_case import each_case
-from tests.hints.following import Told, refused, with_changes
+from tests.hints.following import refused, with_changes
+from tests.hints.wrong_options import Wrong, follow
 
 VERTICAL = {
     "bank": {"role": "active", "dataset": "loans"},
@@ -38,47 +38,11 @@ JOBS: dict[str, dict[str, Any]] = {
     "label-dp": {"protocol": "label-dp", "parties": MEASURED, "privacy": DP},
     "dp-lr": {"protocol": "dp-lr", "parties": {"bank": VERTICAL["bank"]}, "privacy": DP},
 }
-REMOVE: dict[str, Any] = {}
 
 
 @each_case("job", JOBS)
 def test_what_the_mistakes_are_made_in_is_right_itself(job: str) -> None:
     assert read_job(JOBS[job]).protocol == JOBS[job]["protocol"]
-
-
-def option_named_by(told: Told, values: dict[str, Any]) -> str:
-    """`the job: taylor: decay does nothing ...`: taylor.decay, which the job has."""
-    path, inner = "", values
-    for segment in told.text.removeprefix("the job: ").removeprefix("parties: ").split(": "):
-        for part in segment.split()[0].strip("[]").split("."):
-            if part not in inner:
-                return path
-            path, inner = f"{path}.{part}".strip("."), inner[part]
-            if not isinstance(inner, dict):
-                return path
-    return path
-
-
-def follow(values: dict[str, Any], told: Told, mend: dict[str, Any]) -> dict[str, Any]:
-    if mend is not REMOVE:
-        return with_changes(values, mend)
-    assert "remove" in told.text
-    return with_changes(values, {option_named_by(told, values): None})
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """
-    Attributes:
-        changes: what is wrong, by option.
-        says: the text of the code.
-        mend: what it says to change; without, it says to remove an option, and names it.
-    """
-
-    job: str
-    changes: dict[str, Any]
-    says: str
-    mend: dict[str, Any] = field(default_factory=lambda: REMOVE)
 
 
 LINEAR = {"taylor.model": "linear"}

@@ -10,40 +10,12 @@ import tomli_w
 from blindfit.parties.systems import load_party
 from tests.each_case import each_case
 from tests.hints.following import refused, with_changes
-from tests.hints.test_job_options import Wrong, follow
+from tests.hints.parties import BUDGET, PARTIES
+from tests.hints.wrong_options import Wrong, follow
 
-IDENTITY = {"certificate": "c.pem", "key": "k.pem", "authority": "a.pem"}
 TLS = {f"compute.{name}": f"cluster/{name}.pem" for name in ("certificate", "key", "authority")}
-PEERS = {
-    "coordinator": {"role": "coordinator"},
-    "bank": {"role": "active"},
-    "post": {"role": "passive"},
-}
-ROWS = {"url": "csv:rows.csv", "id": "id"}
-LABELS = {**ROWS, "label": "y", "population": "people", "active_parties": ["bank"]}
-BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
 
 
-def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
-    known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
-    named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
-    return {**named, "policy": {"systems": protocols}, **tables}
-
-
-PARTIES: dict[str, dict[str, Any]] = {
-    "active": party(
-        "active", ["taylor", "walr", "predict"], datasets={"rows": {**ROWS, "features": "rest", "label": "y"}}
-    ),
-    "passive": party("passive", ["taylor"], datasets={"rows": {**ROWS, "features": "rest"}}),
-    "server": party("measurement", ["walr"], datasets={"rows": LABELS}, **BUDGET),
-    "numbers": party(
-        "measurement",
-        ["label-dp"],
-        datasets={"rows": {**LABELS, "label_kind": "number", "label_range": [0.0, 10.0]}},
-        **BUDGET,
-    ),
-    "key-node": party("key-node", ["taylor"]),
-}
 DATASET = "datasets.rows"
 CASES = [
     Wrong(

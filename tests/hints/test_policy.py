@@ -14,7 +14,7 @@ from blindfit.parties.settings import PeerSettings
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
-from tests.approval.test_policy import ROLES, answer, up
+from tests.approval.approving import ROLES, answer, up
 from tests.certificates import demo_authority
 from tests.hints.following import Told, refused, says
 

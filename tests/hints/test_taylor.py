@@ -16,7 +16,7 @@ from tests.hints.conftest import vertical, with_columns
 from tests.hints.following import found, not_found, refused, says
 from tests.preflight.conftest import Project
 from tests.vertical.in_process import seated
-from tests.vertical.project import Project as OnDisk
+from tests.world.vertical import bank_and_shops, write_rows
 
 
 def refusals(project: Project, *sets: str) -> list[str]:
@@ -35,7 +35,7 @@ def test_one_batch_size_passes_every_rule_at_every_party(tmp_path: Path) -> None
 
 
 def test_a_run_refuses_and_takes_what_the_check_does(tmp_path: Path) -> None:
-    project = OnDisk.make(tmp_path, rows=400)
+    project = bank_and_shops(tmp_path, rows=400)
     for name in ("bank", "shop-a", "shop-b"):
         path = tmp_path / f"{name}.toml"
         path.write_text(re.sub(r"unsafe = \[.*\]\n", "", path.read_text()))
@@ -80,8 +80,8 @@ def test_a_flag_lets_small_batches_pass(tmp_path: Path) -> None:
 
 
 def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
-    project = OnDisk.make(tmp_path)
-    project.write_rows(210)
+    project = bank_and_shops(tmp_path)
+    write_rows(project, 210)
     for number, rows in enumerate((64, 66)):
         seated(project, f"taylor.batch_rows={rows}", session=f"first-{number}")
     with refused("keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"):

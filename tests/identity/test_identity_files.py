@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from structlog.testing import capture_logs
 
@@ -28,25 +28,12 @@ from blindfit.parties.tables import Settings, validate
 from blindfit.parties.wire.addresses import split_address
 from tests.certificates import demo_authority, load
 from tests.each_case import each_case
-
-P_256 = bytes.fromhex("06082a8648ce3d030107")  # its identifier, 1.2.840.10045.3.1.7
+from tests.identity.bad_files import on_another_curve, short_crl, write_pem
 
 
 @pytest.fixture
 def files(folder: Path) -> PartyFiles:
     return issue(folder, "alice")
-
-
-def short_crl(folder: Path, ends: datetime) -> None:
-    """Signs the folder's revocation list anew, with another end."""
-    signer = authority._open(folder, None)
-    builder = x509.CertificateRevocationListBuilder().issuer_name(signer.root.subject)
-    crl = builder.last_update(ends - timedelta(days=1)).next_update(ends).sign(signer.key, hashes.SHA256())
-    (folder / "crl.pem").write_bytes(crl.public_bytes(serialization.Encoding.PEM))
-
-
-def write_pem(path: Path, certificate: x509.Certificate) -> None:
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def test_a_good_identity_knows_its_name_and_shows_no_secret(files: PartyFiles) -> None:
@@ -90,13 +77,6 @@ def test_a_damaged_file_is_named(files: PartyFiles, which: str, text: str) -> No
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ConfigError, match=f"^{path} {text}( \\(|$)"):
         load(files)
-
-
-def on_another_curve(pem: bytes, kind: str) -> bytes:
-    """The same on a curve that OpenSSL does not know, with an identifier of the same length as that of P-256."""
-    der = ssl.PEM_cert_to_DER_cert(pem.decode().replace(kind, "CERTIFICATE"))
-    assert der.count(P_256) == 1
-    return ssl.DER_cert_to_PEM_cert(der.replace(P_256, P_256[:-1] + b"\x7f")).replace("CERTIFICATE", kind).encode()
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from blindfit.protos.control_pb2_grpc import ControlStub
 from tests.certificates import demo_authority, make_identity
 from tests.command import Done, blindfit
 from tests.ports import held_address
-from tests.processes.conftest import Project
-from tests.vertical.nodes import Nodes, nodes_in
+from tests.vertical.nodes import NewJob, nodes_in
+from tests.wire.calls import proposal
 from tests.wire.meter import connect, metering
-from tests.wire.test_limits import proposal
+from tests.world import World
 
 ROWS = 300
 
@@ -31,7 +31,7 @@ def typed(directory: Path, line: str) -> Done:
 
 
 @pytest.fixture
-def joint(tmp_path: Path) -> Iterator[Project]:
+def joint(tmp_path: Path) -> Iterator[World]:
     """Two tables, `blindfit init`, and every command that it prints for parties between organisations."""
     (tmp_path / "shop.csv").write_text("id,x,z\n" + "".join(f"p{i},{i % 13},{i % 11}\n" for i in range(ROWS)))
     (tmp_path / "clinic.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(ROWS)))
@@ -39,7 +39,7 @@ def joint(tmp_path: Path) -> Iterator[Project]:
     for line in made.stdout.splitlines():
         if line.startswith("  blindfit certs"):
             typed(tmp_path, line.strip())
-    project = Project(tmp_path / "joint")
+    project = World(tmp_path / "joint")
     for party in ("shop", "clinic"):
         address = held_address()
         project.edit(f"{party}.toml", 'name = "', f'listen = "{address}"\nlog_format = "json"\nname = "')
@@ -49,24 +49,24 @@ def joint(tmp_path: Path) -> Iterator[Project]:
     project.stop()
 
 
-def submit(project: Project) -> Done:
+def submit(project: World) -> Done:
     return project.blindfit("submit", "job.toml", "--out", "out")
 
 
-def test_the_documented_way_revokes(joint: Project) -> None:
+def test_the_documented_way_revokes(joint: World) -> None:
     for party in ("shop", "clinic"):
         assert '"event": "a revocation list acts"' in joint.log(party)
     done = submit(joint)
     assert done.returncode == 0, done.stderr
     assert "revocation" not in done.stdout
-    typed(joint.directory, "blindfit certs revoke certificates shop")
+    typed(joint.root, "blindfit certs revoke certificates shop")
     refused = submit(joint)
     assert refused.returncode == 1
     line = "error: the connection with shop is not authenticated: its certificate was revoked"
     assert refused.stderr.splitlines()[0].startswith(line)
 
 
-def test_without_a_list_the_command_and_the_party_say_so(joint: Project) -> None:
+def test_without_a_list_the_command_and_the_party_say_so(joint: World) -> None:
     for folder in ("coordinator", "clinic"):
         joint.path(f"certificates/{folder}/crl.pem").unlink()
     joint.kill("clinic")
@@ -93,9 +93,9 @@ def _revoked(ca: Path, party: str) -> authority._Signer:
     return authority._open(ca, None)
 
 
-async def fails(nodes: Nodes, *overrides: str, meanwhile: Callable[[], None] = lambda: None) -> BlindfitError:
+async def fails(new_job: NewJob, *overrides: str, meanwhile: Callable[[], None] = lambda: None) -> BlindfitError:
     """The error of a job; `meanwhile` is called once its first epoch has begun at every party that counts any."""
-    job = nodes.job(*overrides)
+    job = new_job(*overrides)
     begun: set[str] = set()
 
     def on_event(party: str, event: object) -> None:
@@ -119,9 +119,9 @@ def named(error: BlindfitError) -> str:
 @pytest.mark.parametrize(("revoked", "at"), [("bank", "shop-a"), ("shop-a", "bank"), ("notary", "shop-b")])
 def test_one_party_that_has_the_list_is_enough(tmp_path: Path, revoked: str, at: str) -> None:
     async def run() -> BlindfitError:
-        async with nodes_in(tmp_path) as nodes:
+        async with nodes_in(tmp_path) as (_, new_job):
             revoke_at(tmp_path, revoked, at)
-            return await fails(nodes)
+            return await fails(new_job)
 
     assert named(asyncio.run(run())) == revoked
 
@@ -131,16 +131,16 @@ def test_a_party_that_is_revoked_in_the_middle_of_a_job(tmp_path: Path, revoked:
     at = "bank" if revoked != "bank" else "shop-a"
 
     async def run() -> BlindfitError:
-        async with nodes_in(tmp_path) as nodes:
-            return await fails(nodes, "taylor.epochs=400", meanwhile=lambda: revoke_at(tmp_path, revoked, at))
+        async with nodes_in(tmp_path) as (_, new_job):
+            return await fails(new_job, "taylor.epochs=400", meanwhile=lambda: revoke_at(tmp_path, revoked, at))
 
     assert named(asyncio.run(run())) == revoked
 
 
 def test_a_list_that_cannot_be_read_in_the_middle_of_a_job_ends_no_job(tmp_path: Path) -> None:
     async def run() -> None:
-        async with nodes_in(tmp_path) as nodes:
-            job = nodes.job("taylor.epochs=3")
+        async with nodes_in(tmp_path) as (_, new_job):
+            job = new_job("taylor.epochs=3")
             job.on_event = lambda _party, event: (
                 (tmp_path / "ca/bank/crl.pem").write_text("half") if event.progress.step.startswith("epoch 1") else None
             )

@@ -25,10 +25,10 @@ from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.canaries import Heard, Secret, listening
 from tests.dp_lr import conftest as dp_lr
 from tests.label_dp import conftest as label_dp
-from tests.nodes import Nodes
 from tests.quick_keys import quick_keys
 from tests.reports import write_report
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 PASSPHRASE = "four random words here"
 PERSON, FEATURE, WRONG = "canary-person", 7654.3211234, "canary-wrong-cell"
@@ -101,8 +101,8 @@ class Ran:
                 database.execute("DELETE FROM snapshots")
 
     @property
-    def nodes(self) -> Nodes:
-        return Nodes(self.root, ["secrets.passphrase_file=words", "log_level=debug"])
+    def nodes(self) -> World:
+        return World(self.root, ["secrets.passphrase_file=words", "log_level=debug"])
 
     # --- what is planted
 
@@ -219,7 +219,7 @@ SMALL = ("taylor.epochs=2", "align.min_common=30")
 
 
 def vertical(root: Path, rows: int = 100) -> None:
-    Project.make(root, rows=rows)
+    bank_and_shops(root, rows=rows)
 
 
 def plant_vertical(ran: Ran) -> None:

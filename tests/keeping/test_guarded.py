@@ -14,7 +14,7 @@ from tests.canaries import hits, listening
 from tests.dp_lr import conftest as dp_lr
 from tests.keeping.jobs import JOBS, Ran, running
 from tests.label_dp import conftest as label_dp
-from tests.nodes import Nodes
+from tests.world import World
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_party_says_at_its_start_whether_its_keys_are_locked(ran: Ran) -> None
 def test_without_a_passphrase_keys_are_plain_and_the_log_says_so(tmp_path: Path) -> None:
     label_dp.write_project(tmp_path)
     with listening() as heard:
-        Nodes(tmp_path).run()
+        World(tmp_path).run()
     told = [line["party"] for line in heard.logs if line["event"].startswith("keys and checkpoints are kept unlocked")]
     assert sorted(told) == ["meter", "shop"]
     assert not list(tmp_path.rglob(FILE))
@@ -86,7 +86,7 @@ def test_another_passphrase_ends_the_start_in_one_line(tmp_path: Path) -> None:
     dp_lr.write_project(tmp_path)
     for words in ("the right passphrase", "a wrong passphrase"):
         (tmp_path / words.split()[1]).write_text(words)
-    Nodes(tmp_path, ["secrets.passphrase_file=right"]).run()
+    World(tmp_path, ["secrets.passphrase_file=right"]).run()
     for given, said in ((["secrets.passphrase_file=wrong"], "does not open with this"), ([], "is locked and no")):
         with pytest.raises(ConfigError, match=rf"^{tmp_path}/state/vault\.json {said} passphrase"):
-            Nodes(tmp_path, given).run()
+            World(tmp_path, given).run()

@@ -15,8 +15,8 @@ from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.store.database import Writes
-from tests.keeping.test_purge import Bank, resolved
-from tests.vertical.project import Project
+from tests.keeping.bank import Bank, resolved
+from tests.world.vertical import bank_and_shops
 
 
 class Killed(BaseException):
@@ -26,7 +26,7 @@ class Killed(BaseException):
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Bank]:
     """Whose operator has every job write to one place; a job A has."""
-    Project.make(tmp_path, rows=4)
+    bank_and_shops(tmp_path, rows=4)
     made = Bank(tmp_path, f"output_dir={tmp_path / 'runs'}")
     for session in ("A", "B"):
         made.session(session)

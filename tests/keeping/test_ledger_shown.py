@@ -17,7 +17,7 @@ from blindfit.algorithms.privacy.ledger import Charge, Kind, Receipt
 from blindfit.coordinator.operator import ledger as ledger_view
 from blindfit.coordinator.operator import snapshots
 from tests.published import published
-from tests.snapshots.test_snapshots import ROWS, Bank
+from tests.snapshots.bank import ROWS, Bank
 
 
 @pytest.fixture

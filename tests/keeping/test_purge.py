@@ -9,73 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.vertical import model as vertical
-from blindfit.coordinator.cli.main import app
-from blindfit.parties.files.written import encoded_json, write_file, write_json
+from blindfit.parties.files.written import write_json
 from blindfit.parties.sessions.purge import forget
 from blindfit.parties.store.answers import StoredAnswer
-from blindfit.parties.store.database import Store
-from blindfit.parties.store.sessions import SessionRow
-from blindfit.parties.systems import load_party
-from tests.unconnected import unconnected
-from tests.vertical.project import Project
+from tests.keeping.bank import Bank, resolved
+from tests.world.vertical import bank_and_shops
 
 STAYS = "names of sessions, the ledger, receipts and remembered answers"
 
 
-class Bank:
-    """A party's disk, with sessions on it."""
-
-    def __init__(self, root: Path, *overrides: str) -> None:
-        self.root, self.state = root, root / "state/bank"
-        self.store = Store(self.state / "party.sqlite")
-        self.party = unconnected(load_party(root / "bank.toml", overrides), root, self.store)
-
-    def session(self, name: str, state: str = "DONE", changed: str = "2026-03-01T10:00:00+00:00") -> None:
-        with self.store.transaction() as transaction:
-            if transaction.session(name) is None:
-                transaction.add_session(SessionRow(name, "taylor", "coordinator", "", state, changed, b""))
-            else:
-                transaction.change_session(name, state=state, changed=changed)
-
-    def writes(self, session: str, *names: str, kind: str = "models") -> list[Path]:
-        content = encoded_json({"session": session, "format": vertical.FORMAT})
-        return [self.party.write(session, name, content, kind) for name in names]
-
-    def stops(self, session: str, training: str) -> list[Path]:
-        """With checkpoints of a training, which it had begun or resumed."""
-        directory = self.party.noted(self.state / "checkpoints" / training, session)
-        for name in ("base.json", "epoch-1.json"):
-            write_file(directory / name, b"{}")
-        return [directory / "base.json", directory / "epoch-1.json"]
-
-    def purge(self, *arguments: str, answer: str = "") -> Result:
-        return CliRunner().invoke(app, ["purge", str(self.root / "bank.toml"), *arguments], input=answer)
-
-    def refused(self, *arguments: str) -> str:
-        result = self.purge(*arguments)
-        assert isinstance(result.exception, ConfigError), result.output
-        return result.exception.message
-
-    def removed(self, *arguments: str) -> set[Path]:
-        result = self.purge(*arguments, "--yes")
-        assert result.exit_code == 0, result.output
-        return {Path(path).resolve() for path in re.findall(r"^removed (.*) \([\d,]+ bytes\)$", result.output, re.M)}
-
-
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Bank]:
-    Project.make(tmp_path, rows=4)
+    bank_and_shops(tmp_path, rows=4)
     made = Bank(tmp_path)
     yield made
     made.store.close()
-
-
-def resolved(*paths: Path) -> set[Path]:
-    return {path.resolve() for path in paths}
 
 
 def test_everything_of_a_session_goes_and_is_named_with_its_size(bank: Bank) -> None:

@@ -19,7 +19,7 @@ from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, PARTY_KEY, PLA
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.systems import load_party
 from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.vertical.project import Project
+from tests.world.vertical import bank_and_shops
 
 PASSPHRASE, OTHER = b"four random words here", b"four other words there"
 SECRET = b"a secret of some length"
@@ -203,7 +203,7 @@ def test_checkpoints_are_locked_and_come_back(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Path:
-    Project.make(tmp_path, rows=4)
+    bank_and_shops(tmp_path, rows=4)
     (tmp_path / "words").write_bytes(PASSPHRASE + b"\n")
     (tmp_path / "others").write_bytes(OTHER + b"\n")
     return tmp_path / "bank.toml"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
 
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, fit
@@ -25,8 +24,10 @@ from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
-from tests.processes.conftest import Kept, Project, folder
+from tests.done_once import Kept, folder
 from tests.reports import write_report
+from tests.world import World
+from tests.world.files import write_csv
 
 N_ROWS, COLUMNS = 3000, ("age", "income", "visits")
 LABEL_RANGE = (0.0, 10.0)
@@ -119,67 +120,42 @@ def made_up(tmp_path: Path) -> Callable[..., MadeUp]:
 # --- a project on disk ----------------------------------------------------------------------------------
 
 
-def party(name: str, role: str, other: str, other_role: str, dataset: dict[str, Any]) -> dict[str, Any]:
-    files = {"certificate": "unread", "key": "unread", "authority": "unread"}
-    return {
-        "name": name,
-        "role": role,
-        "data_dir": f"state/{name}",
-        "identity": files,
-        "peers": {"coordinator": {"role": "coordinator"}, other: {"role": other_role}},
-        "policy": {"accept_seed": True, "systems": ["label-dp"], "max_epsilon": 5.0},
-        "datasets": {"rows" if role == "active" else "labels": {"id": "id", **dataset}},
-    }
-
-
-def write_project(directory: Path) -> None:
+def write_project(root: Path) -> World:
     features, labels = rows_and_labels()
-    lines = [f"u{i}," + ",".join(map(str, row)) for i, row in enumerate(features)]
-    (directory / "rows.csv").write_text("id," + ",".join(COLUMNS) + "\n" + "\n".join(lines) + "\n")
+    ids, number = np.array([f"u{i}" for i in range(N_ROWS)]), {"label": "spend", "label_kind": "number"}
+    columns = {"id": ids, **dict(zip(COLUMNS, features.T, strict=True))}
+    write_csv(root / "study.csv", {**columns, "spend": labels})
+    study = {"url": "csv:study.csv", "id": "id", "features": "rest", **number}
+    policy = {"systems": ["label-dp"], "max_epsilon": 5.0}
+    world = World(root).active("shop", columns, file="rows.csv", policy=policy, datasets={"study": study})
     order = np.random.default_rng(5).permutation(N_ROWS)
-    (directory / "labels.csv").write_text("id,spend\n" + "".join(f"u{i},{labels[i]}\n" for i in order))
-    study = [f"{line},{label}" for line, label in zip(lines, labels, strict=True)]
-    (directory / "study.csv").write_text("id," + ",".join(COLUMNS) + ",spend\n" + "\n".join(study) + "\n")
-    shop = party("shop", "active", "meter", "measurement", {"url": "csv:rows.csv", "features": "rest"})
-    shop["datasets"]["study"] = {
-        "url": "csv:study.csv", "id": "id", "features": "rest", "label": "spend", "label_kind": "number"
-    }  # fmt: skip
-    labels_of = {"url": "csv:labels.csv", "label": "spend", "label_kind": "number", "label_range": list(LABEL_RANGE)}
-    meter = party(
-        "meter", "measurement", "shop", "active", {**labels_of, "population": "people", "active_parties": ["shop"]}
+    world.server(
+        "meter",
+        {"id": ids[order], "spend": labels[order]},
+        dataset="labels",
+        file="labels.csv",
+        about={**number, "label_range": LABEL_RANGE},
+        populations={"people": {"epsilon": 6.0, "delta": 1e-5}},
+        policy={**policy, "min_rows": 500},
     )
-    meter["policy"]["min_rows"] = 500
-    meter["populations"] = {"people": {"epsilon": 6.0, "delta": 1e-5}}
-    job = {
-        "name": "spend",
-        "protocol": "label-dp",
-        "seed": 3,
-        "parties": {name: {**seat, "config": f"{name}.toml"} for name, seat in PARTIES.items()},
-        "privacy": {"epsilon": 4.0},
-        "label_dp": {"mechanism": "staircase", "regressor": "linear"},
-        "timeouts": {"step_s": 60.0, "reconnect_s": 20.0},
-    }
-    for name, content in (("job", job), ("shop", shop), ("meter", meter)):
-        (directory / f"{name}.toml").write_text(tomli_w.dumps(content))
+    asked = {"privacy": {"epsilon": 4.0}, "label_dp": {"mechanism": "staircase", "regressor": "linear"}}
+    return world.job("label-dp", name="spend", seed=3, timeouts={"step_s": 60.0, "reconnect_s": 20.0}, **asked)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    write_project(tmp_path)
-    made = Project(tmp_path)
+def project(tmp_path: Path) -> Iterator[World]:
+    made = write_project(tmp_path)
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    project = Project(folder(tmp_path_factory))
-    write_project(project.directory)
-    return Kept.after_a_run(project, "one")
+    return Kept.after_a_run(write_project(folder(tmp_path_factory)), "one")
 
 
 @pytest.fixture
-def ran(first_run: Kept) -> Iterator[Project]:
+def ran(first_run: Kept) -> Iterator[World]:
     """A project whose job has run once, into one."""
     with first_run.anew() as project:
         yield project

@@ -15,8 +15,7 @@ from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.release_labels import LOST
 from blindfit.parties.store.database import Store
 from tests.label_dp.conftest import N_ROWS
-from tests.nodes import Nodes
-from tests.processes.conftest import Project
+from tests.world import World
 
 RP = ("label_dp.mechanism=rp-with-prior", "privacy.epsilon=2.0")
 
@@ -29,7 +28,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def charges(project: Project) -> int:
+def charges(project: World) -> int:
     store = Store(project.path("state/meter/party.sqlite"))
     try:
         return len(store.reader().ledger())
@@ -37,7 +36,7 @@ def charges(project: Project) -> int:
         store.close()
 
 
-def paid_for(project: Project) -> list[set[str]]:
+def paid_for(project: World) -> list[set[str]]:
     """What each system says of each entry of the ledger, where it says anything."""
     store = Store(project.path("state/meter/party.sqlite"))
     try:
@@ -54,12 +53,12 @@ def with_persons(path: Path, rows_each: int) -> None:
     path.write_text("\n".join([f"{head},person", *(f"{row},{p}" for row, p in zip(rows, persons, strict=True))]) + "\n")
 
 
-def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: Project, estimates: list[Any]) -> None:
+def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: World, estimates: list[Any]) -> None:
     """However often it is tried, and by whatever name."""
     with_persons(project.path("labels.csv"), 2)
     project.edit("meter.toml", 'label = "spend"\n', 'label = "spend"\nperson = "person"\nmax_rows_per_person = 1\n')
     project.edit("meter.toml", "min_rows = 500", "min_rows = 1501")
-    nodes = Nodes(project.directory)
+    nodes = World(project.root)
     for name in ("first", "second"):
         with pytest.raises(CannotAnswer):
             nodes.run(*RP, f"privacy.release={name}")
@@ -70,12 +69,12 @@ def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: Project, 
 
 
 def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
-    project: Project, estimates: list[Any], monkeypatch: pytest.MonkeyPatch
+    project: World, estimates: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_room(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    nodes = Nodes(project.directory)
+    nodes = World(project.root)
     with monkeypatch.context() as patched:
         patched.setattr(release_labels, "freeze", no_room)
         with pytest.raises(PolicyRefused) as first:

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
-from blindfit.algorithms.privacy.ledger import Budget, verify_chain
+from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.sessions import SessionRow
 from tests.measurement import children
 from tests.measurement.house import House, one_hot
+from tests.measurement.wide import WIDE
 
 OpenHouse = Callable[..., House]
-WIDE = Budget(1000.0, 1e-6)
 PAGES = "PRAGMA max_page_count = "
 
 
@@ -68,7 +68,7 @@ LIMITED = """
     from tests.measurement.children import dataset_of
     from tests.measurement.house import House
     from tests.measurement.talking import log_to_standard_error
-    from tests.measurement.test_disk import WIDE
+    from tests.measurement.wide import WIDE
 
     log_to_standard_error()
     directory = Path(sys.argv[1])

@@ -34,14 +34,14 @@ from blindfit.parties.work.compute import JoblibWorkers, cluster_of, open_worker
 from tests.data.tables import source_of, write
 from tests.hints.following import refused
 from tests.measurement.mortal import MortalWorkers, mortal
-from tests.walr_split.house import LABELS, PARTY, House
-from tests.walr_split.test_jobs import released, without_noise
-from tests.work.test_cluster import cluster, dask, wait_for_both
+from tests.walr_split.released import released, without_noise
+from tests.work.clusters import cluster, dask, wait_for_both
+from tests.world import World
+from tests.world.split_labels import Split
 
 ROWS, BATCH_ROWS, HELD = 240, 16, 30
 KEYS = HashKeys.from_bytes(hashlib.shake_256(b"of these tests").digest(8 * 4 * 66))
 NOWHERE = "tcp://127.0.0.1:1"
-PEERS = 'shop = { role = "active" }\ncoordinator = { role = "coordinator" }'
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +261,8 @@ def compute(running: LocalCluster) -> str:
 def test_blindfit_publish_has_the_cluster_build_it_and_leaves_nothing_of_what_fails(
     tmp_path: Path, running: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = PARTY.format(name="whole", role="measurement", more="", peers=PEERS)
-    text += LABELS.format(budget=8.0, url="rows.parquet", meaning='label = "y"\nperson = "who"\n')
+    about = {"url": "rows.parquet", "label": "y", "person": "who"}
+    text = World(tmp_path).active("shop").server("whole", about=about).path("whole.toml").read_text()
     (tmp_path / "whole.toml").write_text(text + compute(running))
     asked = maps(monkeypatch)
     settings, said = load_party(tmp_path / "whole.toml"), Console(record=True, width=200)
@@ -284,7 +284,7 @@ def test_blindfit_publish_has_the_cluster_build_it_and_leaves_nothing_of_what_fa
 
 
 def test_where_there_is_no_cluster_a_party_is_one_process(tmp_path: Path) -> None:
-    House(tmp_path)
+    Split(tmp_path)
     assert cluster_of(load_party(tmp_path / "whole.toml"), tmp_path) is in_this_process
 
 
@@ -303,7 +303,7 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_job_gets_the_same_release(tmp_path: Path, running: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     without_noise(monkeypatch)
-    house, asked, found = House(tmp_path, persons=True), maps(monkeypatch), released(monkeypatch)
+    house, asked, found = Split(tmp_path, persons=True), maps(monkeypatch), released(monkeypatch)
     table = pa.table({"id": list(house.labels), "label": list(house.labels.values()), "person": np.arange(120) // 4})
     pq.write_table(table, tmp_path / "labels.parquet")
     path = tmp_path / "whole.toml"

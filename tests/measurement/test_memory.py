@@ -9,19 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.parties.data.source import open_source
-from blindfit.parties.settings import PartyDatasetSettings
-from tests.measurement.indexes import built
+from tests.measurement.large import FEW, MANY, PERSONS, dataset_in
 from tests.measurement.talking import said_by
-
-FEW, MANY, COLUMNS, PERSONS = 50_000, 200_000, 20, 50_000  # 12 MB more of weights, and as much of ids
 
 STREAM = """
     import sys
     from pathlib import Path
     import numpy as np
     from blindfit.algorithms.protocols.walr import Tally, WeightRows
-    from tests.measurement.test_memory import COLUMNS, dataset_in
+    from tests.measurement.large import COLUMNS, dataset_in
     from tests.walr.seats import request_for, rows_of
 
     weights = np.random.default_rng(0).integers(-2**14, 2**14, (16384, COLUMNS), np.int32)
@@ -39,11 +35,6 @@ STREAM = """
                 tally.add(WeightRows(ids, weights[: stop - start]), join, consumer="shop")
         print(tally.rows, tally.rows_kept, peak_mib())
 """
-
-
-def dataset_in(directory: Path):
-    settings = PartyDatasetSettings(url="parquet:labels.parquet", id="id", label="label", person="person")
-    return built(open_source(settings, directory, "labels"), directory / "index")
 
 
 def peaks_mib(directory: Path, *sizes: int) -> list[float]:

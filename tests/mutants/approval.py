@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "any-digest-approves",
         (15,),
-        "coordinator/operator/deciding.py",
+        "blindfit.coordinator.operator.deciding:decide",
         "if row.digest != digest and not (refuse and digest is None):",
         "if digest is None and not refuse:",
         (f"{DECISIONS}::test_another_job_behind_the_name_that_was_shown",),
@@ -23,7 +23,7 @@ MUTANTS = (
     Mutant(
         "approved-by-name",
         (15,),
-        "coordinator/operator/deciding.py",
+        "blindfit.coordinator.operator.deciding:decide",
         "not (refuse and digest is None):",
         "digest is not None:",
         (f"{DECISIONS}::test_another_digest_or_none_is_one_clear_line_and_changes_nothing",),
@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(
         "any-state-is-approved",
         (15,),
-        "coordinator/operator/deciding.py",
+        "blindfit.coordinator.operator.deciding:decide",
         'if row is None or row.state != "HELD":',
         "if row is None:",
         (f"{DECISIONS}::test_a_name_that_was_cancelled_comes_with_no_other_job",),
@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "a-yes-to-another-job-counts",
         (15,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._decided",
         'row.state == "ACCEPTED" and row.digest == session.digest',
         'row.state == "ACCEPTED"',
         (f"{DECISIONS}::test_a_yes_to_another_digest_is_none",),
@@ -47,7 +47,7 @@ MUTANTS = (
     Mutant(
         "an-approval-that-cannot-be-written-is-lost",
         (17,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._decided",
         "            with contextlib.suppress(LedgerUnavailable):  # a disk that is busy or full may be so no more\n"
         "                row =",
         "            with contextlib.suppress(KeyError):\n                row =",
@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant(
         "begun-before-it-is-written",
         (17,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._enter",
         "        state = next_state(session.state, event, session.id)\n        with self._store",
         "        session.state = state = next_state(session.state, event, session.id)\n        with self._store",
         (f"{DECISIONS}::test_a_start_that_cannot_be_written_starts_nothing_and_can_be_asked_again",),
@@ -64,7 +64,7 @@ MUTANTS = (
     Mutant(
         "an-end-that-cannot-be-written-is-told-nobody",
         (17,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._end",
         "state=state, **described(error))\n            self._is_now(session, state)\n",
         "state=state, **described(error))\n            raise\n",
         (f"{DECISIONS}::test_who_watches_hears_of_an_end_that_cannot_be_written",),
@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(
         "what-starts-is-not-what-was-approved",
         (15,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._check_is_approved",
         "if row is None or row.digest != session.digest:",
         "if row is None:",
         (f"{DECISIONS}::test_what_runs_is_held_against_what_was_approved",),
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "what-is-shown-is-not-what-is-approved",
         (15,),
-        "coordinator/operator/held.py",
+        "blindfit.coordinator.operator.held:HeldJob.of",
         "if asked.digest != row.digest:",
         "if not row.digest:",
         (f"{DECISIONS}::test_a_row_that_shows_another_job_than_it_would_approve",),
@@ -88,7 +88,7 @@ MUTANTS = (
     Mutant(
         "a-digest-without-members",
         (15,),
-        "algorithms/protocols/handshake.py",
+        "blindfit.algorithms.protocols.handshake:agreed_digest",
         "hashlib.sha256(parameters_digest(members) + parameters_digest(parameters))",
         "hashlib.sha256(parameters_digest(parameters))",
         (f"{DECISIONS}::test_whatever_an_operator_sees_is_in_the_digest",),
@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant(
         "tables-in-the-job-not-shown",
         (12,),
-        "coordinator/operator/held.py",
+        "blindfit.coordinator.operator.held:not_default",
         '            yield from not_default(f"{prefix}{name}.", value)\n',
         "            continue\n",
         (f"{SHOWN}::test_no_field_is_left_out",),
@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "flags-not-shown-first",
         (12,),
-        "coordinator/operator/held.py",
+        "blindfit.coordinator.operator.held:HeldJob.show",
         "        for flag in asked.job.unsafe:\n",
         "        for flag in asked.job.unsafe[1:]:\n",
         (f"{SHOWN}::test_unsafe_flags_come_first_and_glare",),
@@ -112,7 +112,7 @@ MUTANTS = (
     Mutant(
         "a-coordinator-writes-to-the-terminal",
         (15,),
-        "coordinator/operator/held.py",
+        "blindfit.coordinator.operator.held:written",
         "    return json.dumps(value).replace(",
         "    return str(value).replace(",
         (f"{SHOWN}::test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line",),
@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "one-server-alone-is-told-that-it-pays",
         (12,),
-        "coordinator/operator/held.py",
+        "blindfit.coordinator.operator.held:HeldJob._payers",
         "        return servers or [",
         "        return servers[-1:] or [",
         (f"{SHOWN}::test_both_measurement_servers_are_told_that_they_pay",),
@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "who-takes-part-is-counted-by-coordinators-alone",
         (12,),
-        "parties/node.py",
+        "blindfit.parties.node:PartyNode._part",
         "return Part(seat.check, run, tables, its.wrong_roles)",
         "return Part(seat.check, run, tables)",
         (f"{POLICY}::test_a_party_counts_itself_who_takes_part",),
@@ -137,7 +137,7 @@ MUTANTS = (
     Mutant(
         "any-delta",
         (5,),
-        "parties/settings.py",
+        "blindfit.parties.settings:PolicySettings.refusals",
         "if delta > self.max_delta:",
         "if delta > 1:",
         (f"{POLICY}::test_epsilon_and_delta_are_bounded_together",),
@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "any-flag",
         (12,),
-        "parties/settings.py",
+        "blindfit.parties.settings:PolicySettings.refusals",
         "if flag not in self.unsafe:",
         "if not flag:",
         (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "policies-that-nobody-reads",
         (5, 12),
-        "parties/job/parameters.py",
+        "blindfit.parties.job.parameters:JobParameters.refusals",
         "yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))",
         "yield from policy.refusals(self.epsilon, 0.0)",
         (f"{POLICY}::test_a_flag_that_a_party_does_not_list_is_refused",),
@@ -161,7 +161,7 @@ MUTANTS = (
     Mutant(
         "requests-past-most-delta",
         (5,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_policy",
         "self.policy.refusals(cost.epsilon, cost.delta):",
         "self.policy.refusals(cost.epsilon, 0.0):",
         ("tests/measurement/test_release.py::test_max_delta",),
@@ -170,7 +170,7 @@ MUTANTS = (
     Mutant(
         "other-members-ignored",
         (15,),
-        "algorithms/protocols/handshake.py",
+        "blindfit.algorithms.protocols.handshake:step_2_compare",
         "    _require_same(mine.members, theirs.members, peer)\n",
         "",
         (f"{HANDSHAKE}::test_members_that_differ_are_named_on_both_sides",),
@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "datasets-not-told",
         (15,),
-        "parties/sessions/proposal.py",
+        "blindfit.parties.sessions.proposal:COMPARED",
         'COMPARED = ("role", "dataset")',
         'COMPARED = ("role",)',
         (f"{MEMBERS}::test_another_membership_is_one_line_on_both_sides",),

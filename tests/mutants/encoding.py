@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
-        "parties/snapshots/snapshots.py",
+        "blindfit.parties.snapshots.snapshots:content_of",
         "            counts[column.name] = counts.get(column.name, 1) + 1",
         "            counts[name] = distinct[name]",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),
@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         "levels-found-in-rows-under-differential-privacy-of-rows",
         (12,),
-        "parties/training/unit.py",
+        "blindfit.parties.training.unit:refuse_dependent_rows",
         'if any(column.kind == "category" and not column.declared',
         'if any(column.kind == "category" and column.declared',
         (f"{ENCODING}::test_levels_that_rows_tell_are_no_part_of_a_promise_about_rows",),
@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         "a-missing-value-of-new-rows-is-their-own-mean",
         (12,),
-        "parties/predict/prediction.py",
+        "blindfit.parties.predict.prediction:JointPrediction._rows",
         "scored_by(scale.record, scale.columns, scale.means())",
         "scored_by(scale.record, scale.columns, {})",
         (f"{JOBS}::test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "nanoseconds-are-taken-for-microseconds",
         (31,),
-        "algorithms/columns/values.py",
+        "blindfit.algorithms.columns.values:to_moments",
         "zero_copy_only=False) // 1000",
         "zero_copy_only=False) // 1",
         (f"{AGREE}::test_every_type_of_a_table_is_the_same_numbers",),
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "the-zone-of-a-text-is-ignored",
         (31,),
-        "algorithms/columns/values.py",
+        "blindfit.algorithms.columns.values:_moments_in_texts",
         "pc.add(clock, fraction)), offset)",
         "pc.add(clock, fraction)), pc.multiply(offset, 0))",
         (f"{AGREE}::test_every_type_of_a_table_is_the_same_numbers",),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "whole-numbers-are-dates",
         (31,),
-        "algorithms/columns/values.py",
+        "blindfit.algorithms.columns.values:to_moments",
         '        raise BadValue("its values are whole numbers, not dates", hint=hint)',
         "        return column.cast(pa.int64())",
         (f"{AGREE}::test_what_a_column_cannot_be_is_refused_by_its_name",),
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "an-array-of-dates-is-numbers",
         (31,),
-        "algorithms/statistics/linear/named_columns.py",
+        "blindfit.algorithms.statistics.linear.named_columns:real_matrix",
         'found.dtype.kind not in "biufO"',
         'found.dtype.kind not in "biufOM"',
         (f"{AGREE}::test_an_array_holds_numbers_and_nothing_that_numpy_would_make_one_of",),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "a-quoted-word-is-missing",
         (31,),
-        "parties/data/files.py",
+        "blindfit.parties.data.files:CsvFile._open_arrow",
         "quoted_strings_can_be_null=False",
         "quoted_strings_can_be_null=True",
         ("tests/columns/test_missing_words.py::test_an_unquoted_word_is_no_value_and_a_quoted_one_is_a_text",),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "new-levels-are-scored-in-silence",
         (31,),
-        "algorithms/columns/tables.py",
+        "blindfit.algorithms.columns.tables:columns_of",
         "        if unseen:\n",
         "        if unseen and unseen.near:\n",
         ("tests/columns/test_unseen_levels.py::test_a_local_scorer_warns_of_its_column_with_a_class_of_its_own",),
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "a-training-leaves-out-a-column-that-cannot-be-read",
         (31,),
-        "parties/snapshots/snapshots.py",
+        "blindfit.parties.snapshots.snapshots:Snapshot.source",
         "            raise _unusable(self.row, name, problem)",
         "            pass",
         ("tests/columns/test_joint_scoring.py::test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it",),
@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "scored-rows-are-counted-at-other-places",
         (28,),
-        "parties/predict/prediction.py",
+        "blindfit.parties.predict.prediction:JointPrediction._scores",
         "rows.features[positions], rows.in_snapshot[positions]",
         "rows.features[positions], positions",
         ("tests/predict/test_scored_rows.py::test_rows_that_are_left_out_do_not_move_the_count_to_others",),

@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "the-work-on-encrypted-rows-tells-how-many-labels-are-1",
         (12,),
-        "algorithms/protocols/walr/encrypted_rows.py",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:EncryptedTally._multiply",
         "for label in range(CHOICES):",
         "for label in range(1, CHOICES):",
         (f"{STEPS}::test_the_work_is_the_same_whatever_the_labels",),
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "an-encrypted-sum-without-noise",
         (4, 5),
-        "algorithms/protocols/walr/encrypted_rows.py",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:EncryptedTally.released",
         "self.request.frac_bits, bound) + noise",
         "self.request.frac_bits, bound)",
         (f"{STEPS}::test_the_released_integers_are_those_of_a_server_that_reads_the_rows",),
@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "a-key-that-nobody-checked",
         (9,),
-        "algorithms/protocols/walr/encrypted_rows.py",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:step_2_key",
         "    check_public_key(key, maker_trusted=False, culprit=consumer)\n",
         "",
         (f"{STEPS}::test_a_weak_key_is_refused",),
@@ -37,7 +37,7 @@ MUTANTS = (
     Mutant(
         "an-auditor-takes-the-active-partys-word-for-an-encrypted-sum",
         (21,),
-        "coordinator/verify/checks.py",
+        "blindfit.coordinator.verify.checks:_sum",
         "    if opening is not None:\n        consumer",
         "    if False:\n        consumer",
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "an-auditor-takes-any-key-of-an-encrypted-sum",
         (9, 21),
-        "algorithms/protocols/walr/encrypted_rows.py",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:step_6_check_opening",
         "    key = step_2_key(request, consumer=consumer)  # first: a power under a huge one takes for ever\n",
         "    key = PublicKey.from_bytes(request.public_key)\n",
         (f"{FILES}::test_a_sealed_lie_is_noticed",),
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "an-active-party-is-its-own-measurement-server",
         (21,),
-        "coordinator/verify/server_checks.py",
+        "blindfit.coordinator.verify.server_checks:_names",
         "    require(server.name != party,",
         "    require(True,",
         ("tests/export/test_own_server.py::test_a_party_is_not_its_own_measurement_server",),
@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "rows-may-be-hidden-where-no-policy-says-so",
         (5, 15),
-        "parties/measurement/ways/encrypted_rows.py",
+        "blindfit.parties.measurement.ways.encrypted_rows:AtServer.check",
         "        check_is_allowed(self.call.service, self.request, self.call.consumer)\n",
         "",
         (f"{JOBS}::test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused",),
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "the-salt-of-hidden-rows-goes-along",
         (12,),
-        "algorithms/protocols/walr/encrypted_rows.py",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:step_1_open",
         'slot_bits=slot_bits, content_salt=b"")',
         "slot_bits=slot_bits)",
         (f"{STEPS}::test_the_request_is_named_by_its_key_and_keeps_its_salt",),
@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "rows-in-shares-of-any-length",
         (5, 13),
-        "algorithms/protocols/walr/shared_rows.py",
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._require_zero",
         "        if value.any():",
         "        if not value.size:",
         (f"{SHARED}::test_a_shop_that_sends_both_a_longer_row_is_refused_by_both",),
@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "huge-rows-whose-squares-are-small-modulo-p",
         (5, 11),
-        "algorithms/sharing/short_rows.py",
+        "blindfit.algorithms.sharing.short_rows:Verifier.of_bits",
         "return are_bits + difference.total()",
         "return are_bits + difference.total() - difference.total()",
         (f"{SHORT}::test_huge_numbers_whose_squares_are_small_modulo_p_are_noticed",),
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "bits-of-any-size",
         (5, 11),
-        "algorithms/sharing/short_rows.py",
+        "blindfit.algorithms.sharing.short_rows:Verifier.of_bits",
         "return are_bits + difference.total()",
         "return difference.total()",
         (f"{SHORT}::test_bits_that_are_no_bits_are_noticed",),
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "the-zero-has-no-mac",
         (13,),
-        "algorithms/protocols/walr/shared_rows.py",
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._require_zero",
         "        self.opened.add(value, total)\n",
         "",
         (f"{SHARED}::test_a_server_that_hides_a_long_row_is_caught_by_the_mac",),
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "masks-serve-twice",
         (12,),
-        "parties/measurement/ways/shared_rows.py",
+        "blindfit.parties.measurement.ways.shared_rows:Meeting.add_up",
         "        self._is_used = True\n",
         "",
         (f"{SHARED_JOBS}::test_masks_serve_once",),
@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "shares-of-two-dealings-are-added",
         (1,),
-        "algorithms/protocols/walr/two_servers.py",
+        "blindfit.algorithms.protocols.walr.two_servers:step_2_difference",
         "if mine.answered_in != theirs.answered_in:",
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         "a-report-says-of-hidden-scores-that-servers-learnt-them",
         (12,),
-        "coordinator/evaluate/report.py",
-        "    if trust == PAILLIER:\n",
+        "blindfit.coordinator.evaluate.report:_servers_learnt",
+        "    if trust == ENCRYPTED_ROWS:\n",
         "    if not trust:\n",
         ("tests/report/test_evaluate.py::test_what_servers_learnt_hangs_on_how_they_are_trusted",),
     ),

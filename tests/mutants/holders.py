@@ -6,14 +6,12 @@ from tests.mutants.mutant import Mutant
 
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
 AFTER = "tests/walr_blocks/test_after_training.py"
-EVALUATE = "parties/evaluate/consumer.py"
-PROTOCOL, WAY = "algorithms/protocols/walr/several_parties.py", "parties/measurement/ways/several_parties.py"
 
 MUTANTS = (
     Mutant(
         "l2-tells-how-many-columns-of-others-are-constant",
         (12,),
-        "parties/walr/server.py",
+        "blindfit.parties.walr.server:fit_blocks",
         "l2_of(settings, answer, request, request.n_columns)",
         "l2_of(settings, answer, request, len(trained_on))",
         ("tests/walr_blocks/test_release_file.py::test_l2_does_not_tell_how_many_columns_of_others_are_constant",),
@@ -21,7 +19,7 @@ MUTANTS = (
     Mutant(
         "the-active-party-gets-the-sums-of-anothers-columns",
         (4, 12),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:told",
         "sums=answer.sums[-own_columns(request, blocks) :]",
         "sums=answer.sums",
         (f"{JOBS}::test_the_sum_is_exact_over_the_rows_that_all_have",),
@@ -29,7 +27,7 @@ MUTANTS = (
     Mutant(
         "a-passive-partys-row-may-be-of-any-length",
         (4, 5),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:receive_block",
         "        if scaled:\n            raise _of_block",
         "        if scaled < 0:\n            raise _of_block",
         (f"{JOBS}::test_a_passive_party_that_sends_other_rows_is_named_and_nothing_is_charged",),
@@ -37,7 +35,7 @@ MUTANTS = (
     Mutant(
         "the-active-party-says-what-a-holder-sends",
         (5,),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:receive_block",
         "if (opened.norm_bound, opened.content_sha256) != (block.norm_bound, block.content_sha256):",
         "if opened.norm_bound < 0:",
         (f"{JOBS}::test_an_active_party_that_asks_for_something_else_is_refused_and_nothing_is_charged",),
@@ -45,7 +43,7 @@ MUTANTS = (
     Mutant(
         "one-release-fitted-as-often-as-anybody-likes",
         (12,),
-        WAY,
+        "blindfit.parties.measurement.ways.several_parties:AtServer.can_repeat",
         "if stored and stored[0] != self._held().settings_sha256:",
         "if stored and not stored[0]:",
         (f"{JOBS}::test_a_release_is_fitted_once",),
@@ -53,7 +51,7 @@ MUTANTS = (
     Mutant(
         "weights-told-of-the-same-rows-are-not-added-up",
         (12,),
-        "parties/store/counts.py",
+        "blindfit.parties.store.counts:CountReads.told_bits",
         "SELECT coalesce(sum(bits), 0) FROM told_bits",
         "SELECT coalesce(max(bits), 0) FROM told_bits",
         (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),
@@ -61,7 +59,7 @@ MUTANTS = (
     Mutant(
         "weights-are-told-as-exactly-as-they-were-fitted",
         (12,),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:step_8_rounded",
         "    return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0",
         "    return weights if bits else weights",
         (f"{STEPS}::test_told_weights_are_on_the_grid_of_their_error",),
@@ -69,7 +67,7 @@ MUTANTS = (
     Mutant(
         "a-holder-whom-the-label-holder-did-not-name-is-told-weights",
         (12,),
-        WAY,
+        "blindfit.parties.measurement.ways.several_parties:AtServer.check",
         "if b.holder not in dataset.settings.passive_parties",
         "if not b.holder",
         (f"{JOBS}::test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights",),
@@ -77,7 +75,7 @@ MUTANTS = (
     Mutant(
         "an-unknown-id-is-told-by-its-place-among-the-common-rows",
         (12,),
-        WAY,
+        "blindfit.parties.measurement.ways.several_parties:AtServer._join_blocks",
         "raise CannotAnswer(party=call.service.name) from None",
         "raise",
         (f"{JOBS}::test_a_person_asked_for_who_is_not_in_the_table_is_not_told_by_place",),
@@ -85,7 +83,7 @@ MUTANTS = (
     Mutant(
         "how-many-rows-the-holders-have-in-common-is-told-where-they-are-too-few",
         (12,),
-        WAY,
+        "blindfit.parties.measurement.ways.several_parties:AtServer._join_blocks",
         "        except (DuplicateId, UnknownId, TooFewRows) as error:",
         "        except (DuplicateId, UnknownId) as error:",
         (f"{JOBS}::test_too_few_rows_in_common_are_not_counted_to_anybody",),
@@ -93,7 +91,7 @@ MUTANTS = (
     Mutant(
         "an-id-that-comes-twice-is-placed-among-the-common-rows",
         (12,),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:BlocksTally.add",
         "            if name in self._seen:\n",
         "            if name == self._seen:\n",
         (f"{JOBS}::test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common",),
@@ -101,7 +99,7 @@ MUTANTS = (
     Mutant(
         "a-snapshot-may-be-two-parties",
         (12,),
-        "algorithms/protocols/handshake.py",
+        "blindfit.algorithms.protocols.handshake:run_party",
         "        if theirs.snapshot:\n",
         "        if not theirs:\n",
         (f"{JOBS}::test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot",),
@@ -109,7 +107,7 @@ MUTANTS = (
     Mutant(
         "all-bits-of-a-norm-bound-are-told",
         (12,),
-        PROTOCOL,
+        "blindfit.algorithms.protocols.walr.several_parties:step_1_bound",
         "math.ldexp(math.ceil(math.ldexp(mantissa, BOUND_BITS)), exponent - BOUND_BITS)",
         "math.ldexp(mantissa, exponent)",
         (f"{STEPS}::test_a_norm_bound_is_told_in_seven_bits_and_never_less_than_it_is",),
@@ -117,7 +115,7 @@ MUTANTS = (
     Mutant(
         "a-fit-without-an-end-may-be-tried-with-any-settings",
         (12,),
-        "parties/walr/server.py",
+        "blindfit.parties.walr.server:_fit_or_reason",
         "    except RangeError as error:",
         "    except LocalProtocolError as error:",
         (f"{JOBS}::test_a_fit_without_an_end_is_the_one_fit_of_its_release",),
@@ -125,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a-norm-bound-is-told-under-any-number-of-settings",
         (12,),
-        "parties/walr/holders.py",
+        "blindfit.parties.walr.holders:rounded_as_told",
         'if session.job.walr.norm_bound == "auto":\n        count_bound',
         'if session.job.walr.norm_bound == "never":\n        count_bound',
         (f"{JOBS}::test_a_norm_bound_is_told_under_few_settings",),
@@ -133,7 +131,7 @@ MUTANTS = (
     Mutant(
         "a-norm-bound-of-another-draw-counts-as-the-same",
         (12, 28),
-        "parties/walr/holders.py",
+        "blindfit.parties.walr.holders:count_bound",
         '{**asked, **snapshots, "drawn": named(drawn)}',
         "{**asked, **snapshots}",
         (f"{JOBS}::test_a_norm_bound_of_another_draw_counts_anew",),
@@ -141,7 +139,7 @@ MUTANTS = (
     Mutant(
         "the-coordinator-is-told-the-gradient-at-the-released-sum",
         (12,),
-        "parties/walr/report.py",
+        "blindfit.parties.walr.report:OF_THE_SUM",
         'OF_THE_SUM = ("gradient_norm", "objective_history",',
         'OF_THE_SUM = ("objective_history",',
         (f"{JOBS}::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
@@ -149,7 +147,7 @@ MUTANTS = (
     Mutant(
         "a-fit-goes-on-when-its-session-has-ended",
         (27,),
-        "parties/work/long_work.py",
+        "blindfit.parties.work.long_work:while_wanted",
         "        ended.set()",
         "        ended.is_set()",
         (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
@@ -157,7 +155,7 @@ MUTANTS = (
     Mutant(
         "a-fit-never-asks-whether-it-is-wanted",
         (27,),
-        "parties/walr/watched.py",
+        "blindfit.parties.walr.watched:WatchedRows.blocks",
         "            self._still_wanted()\n            yield block",
         "            yield block",
         (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
@@ -165,7 +163,7 @@ MUTANTS = (
     Mutant(
         "a-job-is-refused-where-rows-are-too-long-or-short-for-its-grid",
         (12, 25),
-        "parties/walr/reading.py",
+        "blindfit.parties.walr.reading:prepare_rows",
         "job.grid_of_rows(read.norm_bound(job.walr), read.columns.width)",
         "job.grid(read.norm_bound(job.walr))",
         (f"{JOBS}::test_no_job_ends_for_how_long_rows_are",),
@@ -173,7 +171,7 @@ MUTANTS = (
     Mutant(
         "a-job-of-several-holders-is-refused-where-a-row-is-too-long-or-short",
         (12, 25),
-        "parties/walr/holders.py",
+        "blindfit.parties.walr.holders:_cut",
         "norm_bound=min(max(columns.norm_bound, least), most / math.sqrt(holders))",
         "norm_bound=columns.norm_bound",
         (f"{JOBS}::test_no_job_ends_for_how_long_rows_are",),
@@ -181,7 +179,7 @@ MUTANTS = (
     Mutant(
         "a-block-may-be-shorter-than-a-step",
         (12,),
-        "parties/walr/holders.py",
+        "blindfit.parties.walr.holders:grids_of",
         "Grid.of(max(bound, step), bits)",
         "Grid.of(bound, bits)",
         ("tests/walr/test_grid.py::test_whatever_rows_of_several_holders_hold_there_are_grids_for_them",),
@@ -190,7 +188,7 @@ MUTANTS = (
     Mutant(
         "a-model-is-charged-for-anothers-scores",
         (26,),
-        EVALUATE,
+        "blindfit.parties.evaluate.consumer:Evaluation._predicted_file",
         "if made.model != model:",
         "if not made.model:",
         (f"{AFTER}::test_a_model_is_not_evaluated_by_the_scores_of_another",),
@@ -198,7 +196,7 @@ MUTANTS = (
     Mutant(
         "the-command-takes-scores-of-another-model",
         (26,),
-        "coordinator/job/trained.py",
+        "blindfit.coordinator.job.trained:_check_model_of",
         "    if of != session:\n",
         "    if not of:\n",
         (f"{AFTER}::test_the_command_takes_no_scores_of_another_model",),
@@ -206,7 +204,7 @@ MUTANTS = (
     Mutant(
         "a-job-that-failed-is-evaluated",
         (17, 26),
-        EVALUATE,
+        "blindfit.parties.evaluate.consumer:Evaluation._check_done",
         'if row is not None and row.state != "DONE":',
         'if row is not None and row.state == "HELD":',
         (f"{AFTER}::test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one",),
@@ -214,7 +212,7 @@ MUTANTS = (
     Mutant(
         "a-model-file-of-another-training-is-evaluated",
         (26,),
-        EVALUATE,
+        "blindfit.parties.evaluate.consumer:Evaluation._model",
         'if content.get("session", job.evaluate.session) != job.evaluate.session:',
         'if content.get("session") == "":',
         (f"{AFTER}::test_a_model_that_another_partys_job_wrote_over_is_not_taken_for_the_first",),
@@ -222,7 +220,7 @@ MUTANTS = (
     Mutant(
         "scores-of-many-predictions-are-evaluated",
         (26,),
-        "parties/predict/prediction.py",
+        "blindfit.parties.predict.prediction:JointPrediction._note",
         'sink.kind == "csv" and sink.if_exists == "replace":',
         'sink.kind == "csv":',
         (f"{AFTER}::test_scores_are_evaluated_where_a_file_has_those_of_one_prediction",),

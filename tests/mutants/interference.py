@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "figures-on-labels-told-under-label-dp",
         (12, 25),
-        "parties/vertical/report.py",
+        "blindfit.parties.vertical.report:summary_of",
         'evaluation = (not report["privacy"] and report["evaluation"]) or {}',
         'evaluation = report["evaluation"] or {}',
         (f"{SAME}[taylor-label-dp-a-label-coordinator]",),
@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         "who-is-in-the-table-told-by-what-counts",
         (25,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState.join",
         "kept = self._within_cap(joined.person)",
         "kept = self._within_cap(joined.person) & joined.known",
         (f"{SAME}[walr-unknown-a-row-shop]",),
@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         "how-many-rows-stood-out-told",
         (25,),
-        "parties/vertical/report.py",
+        "blindfit.parties.vertical.report:KEPT_HERE",
         'KEPT_HERE = ("shrunk", "dropped_columns", "settled")',
         'KEPT_HERE = ("dropped_columns", "settled")',
         (f"{SAME}[taylor-outlier-coordinator]",),
@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "a-hash-of-the-rows-told",
         (25,),
-        "parties/walr/report.py",
+        "blindfit.parties.walr.report:OF_THE_ROWS",
         '("clipped", "dropped_columns", "request_id")',
         '("clipped", "dropped_columns")',
         (f"{SAME}[walr-a-feature-coordinator]",),
@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "which-columns-are-constant-told",
         (25,),
-        "parties/vertical/report.py",
+        "blindfit.parties.vertical.report:KEPT_HERE",
         'KEPT_HERE = ("shrunk", "dropped_columns", "settled")',
         'KEPT_HERE = ("shrunk",)',
         (f"{SAME}[taylor-constant-in-training-coordinator]",),
@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "a-rare-class-weighs-more-than-weights-go",
         (25,),
-        "algorithms/statistics/vertical/class_weights.py",
+        "blindfit.algorithms.statistics.vertical.class_weights:balanced",
         "0.5 / np.maximum([1 - share, share], least)",
         "0.5 / np.array([1 - share, share])",
         ("tests/taylor/test_class_weights.py",),
@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         "constant-columns-not-sent",
         (25,),
-        "parties/walr/rows.py",
+        "blindfit.parties.walr.rows:SentColumns.width",
         "return len(self.standardiser.columns) + self.intercept",
         "return len(self.standardiser.kept) + self.intercept",
         (f"{SAME}[walr-constant-in-training-meter]",),
@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "rows-read-counted-where-their-number-is-private",
         (25,),
-        "parties/dp_lr/trainer.py",
+        "blindfit.parties.dp_lr.trainer:Trainer._run",
         "session.report if job.rows_are_public else _uncounted(session)",
         "session.report",
         (f"{SAME}[dp-lr-add-or-remove-a-row-coordinator]",),

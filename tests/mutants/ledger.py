@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant(
         "charge-skipped",
         (1,),
-        "parties/store/charging.py",
+        "blindfit.parties.store.charging:enter",
         "    transaction.add_entry(entry)\n",
         "",
         (f"{RELEASE}::test_a_release_is_charged_and_says_how",),
@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "half-a-transaction-stays",
         (1, 17),
-        "parties/store/database.py",
+        "blindfit.parties.store.database:Store.transaction",
         "                    with contextlib.suppress(sqlite3.Error):\n"
         '                        self._db.execute("ROLLBACK")\n',
         '                    self._db.execute("COMMIT")\n',
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "answer-leaves-before-the-disk-has-it",
         (1, 17),
-        "parties/store/database.py",
+        "blindfit.parties.store.database:Store.__init__",
         'PRAGMA synchronous = FULL"',
         'PRAGMA synchronous = OFF"',
         (f"{DISK}::test_a_commit_waits_for_the_disk",),
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "transactions-begin-as-readers",
         (2,),
-        "parties/store/database.py",
+        "blindfit.parties.store.database:Store.transaction",
         '"BEGIN IMMEDIATE"',
         '"BEGIN"',
         (f"{RACES}::test_the_last_unit_has_one_winner",),
@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "budget-not-checked-when-charging",
         (2,),
-        "parties/measurement/service.py",
+        "blindfit.parties.measurement.service:MeasurementService.release",
         "            self.check_kept(tally.rows_kept)\n"
         "            self.check_chargeable(transaction, request, dataset, consumer, cost)\n",
         "            self.check_kept(tally.rows_kept)\n",
@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         "budget-compared-the-wrong-way",
         (2,),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:fits",
         "budget_delta) <= budget_epsilon",
         "budget_delta) >= budget_epsilon",
         (f"{LEDGER}::test_a_budget_of_one_admits_one_release_of_one",),
@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "budget-forgets-what-was-spent",
         (2, 7),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:fits",
         "spent_epsilon([*events, new_event], budget_delta)",
         "spent_epsilon([new_event], budget_delta)",
         (f"{LEDGER}::test_a_budget_of_one_admits_one_release_of_one",),
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(
         "budget-with-one-part-in-a-hundred-more",
         (2,),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:BUDGET_SLACK",
         "BUDGET_SLACK = 1e-9",
         "BUDGET_SLACK = 1e-2",
         (LEDGER, f"{ACCOUNTANT}::test_a_budget_admits_exactly_one_release_of_its_size"),
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         "stored-answer-not-returned",
         (1, 3),
-        "parties/measurement/service.py",
+        "blindfit.parties.measurement.service:MeasurementService.admit",
         "            stored = view.answer(consumer, request.request_id)\n            if stored is not None:\n",
         "            stored = None\n            if stored is not None:\n",
         (f"{RELEASE}::test_the_same_request_gets_the_same_answer_without_rows_or_charge",),
@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant(
         "two-draws-for-two-at-once",
         (1, 3),
-        "parties/measurement/service.py",
+        "blindfit.parties.measurement.service:MeasurementService.release",
         "            stored = transaction.answer(consumer, request.request_id)\n            if stored is not None:\n"
         "                return _stored_answer(stored, request)\n",
         "",
@@ -112,7 +112,7 @@ MUTANTS = (
     Mutant(
         "known-id-with-other-content",
         (1, 3),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:check_same",
         "if stored.request_digest != request_digest.hex():",
         "if not stored.request_digest:",
         (f"{RELEASE}::test_a_known_id_with_other_content_is_a_conflict",),
@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "other-rows-than-were-hashed",
         (3,),
-        "algorithms/protocols/walr/tally.py",
+        "blindfit.algorithms.protocols.walr.tally:Tally.check_content",
         "if self.content.digest() != self.request.content_sha256:",
         "if not self.content.digest():",
         ("tests/walr/test_protocol.py::test_a_fault_is_named_and_nothing_is_released",),
@@ -128,7 +128,7 @@ MUTANTS = (
     Mutant(
         "released-labels-drawn-anew",
         (1,),
-        "parties/measurement/label_index_frozen.py",
+        "blindfit.parties.measurement.label_index_frozen:open_frozen",
         "if digest.hexdigest() == sha256:",
         "if digest.hexdigest():",
         (f"{LABELS}::test_damaged_labels_are_never_drawn_anew",),
@@ -137,7 +137,7 @@ MUTANTS = (
     Mutant(
         "a-row-counts-twice",
         (3,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState._mark_used",
         "again: NDArray[np.bool_] = ((used[byte] & bit) != 0) & known",
         "again: NDArray[np.bool_] = ((used[byte] & bit) > bit) & known",
         (f"{INDEX}::test_an_id_twice_in_a_request",),
@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "one-row-more-of-a-person",
         (22,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState._within_cap",
         "_count(self._counts.array, person[part]) < self._cap",
         "_count(self._counts.array, person[part]) <= self._cap",
         (f"{UNIT}::test_rows_of_a_person_beyond_m_never_count",),
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "labels-of-withheld-rows-released",
         (22,),
-        "algorithms/protocols/label_dp/release.py",
+        "blindfit.algorithms.protocols.label_dp.release:step_5_randomise",
         "steps[eligible] = mechanism.draw(mechanism.grid.steps(labels[eligible]), uniform)",
         "steps[:] = mechanism.draw(mechanism.grid.steps(labels), uniform)",
         (f"{LABELS}::test_no_more_rows_of_a_person_are_ever_released",),
@@ -161,7 +161,7 @@ MUTANTS = (
     Mutant(
         "a-budget-for-each-dataset",
         (22,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_chargeable",
         "events = self.receipts.books.events(reader, dataset.population)",
         "events = self.receipts.books.events(reader, dataset.population) if len(self.datasets) == 1 else []",
         (f"{UNIT}::test_two_datasets_of_one_population_draw_on_one_budget",),
@@ -169,7 +169,7 @@ MUTANTS = (
     Mutant(
         "an-older-snapshot-will-do",
         (22,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_snapshot",
         "if request.snapshot != dataset.snapshot:",
         "if not request.snapshot:",
         (f"{UNIT}::test_a_changed_label_is_a_new_version_with_its_own_charge",),
@@ -177,7 +177,7 @@ MUTANTS = (
     Mutant(
         "one-row-fewer-than-the-policy",
         (12,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_policy",
         "if request.n_rows < self.policy.min_rows:",
         "if request.n_rows + 1 < self.policy.min_rows:",
         (f"{RELEASE}::test_min_rows",),
@@ -185,7 +185,7 @@ MUTANTS = (
     Mutant(
         "rows-that-do-not-count-make-up-the-number",
         (12,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_kept",
         "if rows_kept < self.policy.min_rows:",
         "if rows_kept < 1:",
         (f"{RELEASE}::test_least_rows_are_rows_that_count",),
@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(
         "known-ids-cost-more",
         (12,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState._join_part",
         "joined.again[part] = again\n",
         "joined.again[part[known]] = again[known]\n",
         (f"{JOINS}::test_an_upload_is_the_same_whoever_is_in_the_table",),
@@ -202,7 +202,7 @@ MUTANTS = (
     Mutant(
         "rows-of-one-person-cost-less",
         (12,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:_count",
         "np.add.at(counts, person, np.ones(len(person), counts.dtype))",
         "counts[person[is_first]] += np.unique(person, return_counts=True)[1].astype(counts.dtype)",
         (f"{JOINS}::test_an_upload_is_the_same_whose_ever_the_rows_are",),
@@ -210,7 +210,7 @@ MUTANTS = (
     Mutant(
         "unknown-ids-answered",
         (3, 12),
-        "parties/measurement/uploads.py",
+        "blindfit.parties.measurement.uploads:Upload.joining",
         "            joined.check()\n",
         "",
         (f"{UPLOADS}::test_every_other_end_of_an_upload_counts",),
@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         "a-refusal-tells-who-is-in-the-table",
         (12,),
-        "parties/measurement/uploads.py",
+        "blindfit.parties.measurement.uploads:Upload.joining",
         "if self._dataset.settings.rows_are_public:",
         "if self._number:",
         (f"{JOINS}::test_a_refusal_is_the_same_for_whatever_private_reason",),
@@ -226,7 +226,7 @@ MUTANTS = (
     Mutant(
         "uploads-without-an-answer-are-free",
         (12, 16),
-        "parties/measurement/uploads.py",
+        "blindfit.parties.measurement.uploads:Upload.begin",
         "transaction.add_upload(self._consumer, self._dataset.name, stamp())",
         "0",
         (UPLOADS,),
@@ -234,7 +234,7 @@ MUTANTS = (
     Mutant(
         "many-uploads-at-once-pass-the-limit",
         (16,),
-        "parties/measurement/uploads.py",
+        "blindfit.parties.measurement.uploads:Upload.begin",
         "                self.check_quota(transaction)\n",
         "",
         (f"{UPLOADS}::test_many_at_once_do_not_pass_the_limit",),
@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "an-answer-forgives-all-uploads",
         (16,),
-        "parties/store/uploads.py",
+        "blindfit.parties.store.uploads:UploadWrites.forget_upload",
         '"DELETE FROM uploads WHERE number = ?"',
         '"DELETE FROM uploads WHERE number <= ?"',
         (f"{UPLOADS}::test_labels_that_are_asked_for_again_have_the_same_limits",),
@@ -250,7 +250,7 @@ MUTANTS = (
     Mutant(
         "the-coordinator-is-told-how-many-rows-there-are",
         (12,),
-        "parties/measurement/seat.py",
+        "blindfit.parties.measurement.seat:MeasurementSeat._summary",
         "if dataset.settings.rows_are_public else {}",
         "if dataset.index.n_rows else {}",
         (f"{UPLOADS}::test_how_many_rows_there_are_is_told_only_where_it_is_public",),
@@ -259,7 +259,7 @@ MUTANTS = (
     Mutant(
         "servers-of-shares-do-not-compare-requests",
         (12,),
-        "algorithms/protocols/walr/two_servers.py",
+        "blindfit.algorithms.protocols.walr.two_servers:step_2_difference",
         "if mine.request_sha256 != theirs.request_sha256:",
         "if mine.split_id != theirs.split_id:",
         (f"{SPLIT}::test_a_consumer_that_sends_the_servers_different_rows_is_refused",),
@@ -267,7 +267,7 @@ MUTANTS = (
     Mutant(
         "a-server-of-shares-charges-before-the-other-can-answer",
         (12,),
-        "parties/measurement/ways/two_servers.py",
+        "blindfit.parties.measurement.ways.two_servers:AtServer.before_release",
         "await meeting.compare(await",
         "meeting.tell(await",
         (f"{SPLIT}::test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not",),
@@ -276,7 +276,7 @@ MUTANTS = (
     Mutant(
         "any-consumer-may-ask",
         (15,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.dataset",
         "if described is None or consumer not in described.active_parties:",
         "if described is None:",
         (f"{RELEASE}::test_an_unknown_dataset_and_somebody_elses_are_refused_alike",),
@@ -284,7 +284,7 @@ MUTANTS = (
     Mutant(
         "one-approval-for-many-answers",
         (15,),
-        "parties/measurement/charging.py",
+        "blindfit.parties.measurement.charging:ChargingService.check_approval",
         "elif not made_before and reader.has_answered(consumer, request.session):",
         "elif not made_before and not request.session:",
         (f"{RELEASE}::test_one_approved_job_is_one_answer",),
@@ -293,7 +293,7 @@ MUTANTS = (
     Mutant(
         "receipt-not-compared",
         (21,),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:OwnReceipts.take",
         "        compare_receipt(receipt, self._store)\n",
         "",
         (f"{ROLLBACKS}::test_a_deleted_database_is_noticed",),
@@ -301,7 +301,7 @@ MUTANTS = (
     Mutant(
         "forged-receipt-believed",
         (21,),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:OwnReceipts.take",
         "not signing.verify(self.public_key, statement, signature):",
         "not statement:",
         (
@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant(
         "peers-show-no-receipt",
         (21,),
-        "algorithms/protocols/receipts.py",
+        "blindfit.algorithms.protocols.receipts:run_other",
         "ReceiptHeld(*held(population))",
         'ReceiptHeld(b"", b"")',
         (f"{TRAININGS}::test_every_rollback_is_noticed_and_charged_again",),
@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         "a-coordinator-shows-no-receipt",
         (21,),
-        "coordinator/running/session.py",
+        "blindfit.coordinator.running.session:JobSession._propose",
         "held = self.receipts.of(name, self._keys[name]) if name in self._keys else []",
         "held = [] if name in self._keys else []",
         (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
@@ -329,7 +329,7 @@ MUTANTS = (
     Mutant(
         "receipts-of-a-proposal-not-looked-at",
         (21,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions.propose",
         "        self._take_receipts(proposal, proposed_by)\n",
         "",
         (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
@@ -337,7 +337,7 @@ MUTANTS = (
     Mutant(
         "no-receipt-to-the-coordinator-before-the-end",
         (21,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:_last_event",
         "error=error_codes.status_of(session.error), receipt=receipt)",
         "error=error_codes.status_of(session.error))",
         (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
@@ -345,7 +345,7 @@ MUTANTS = (
     Mutant(
         "acknowledged-without-charging",
         (21,),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:acknowledge_rollbacks",
         "                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))\n",
         "",
         (
@@ -356,7 +356,7 @@ MUTANTS = (
     Mutant(
         "a-ledger-that-is-behind-pays-again",
         (21,),
-        "parties/training/budget.py",
+        "blindfit.parties.training.budget:charge",
         "        charging.check_rollbacks(transaction, asked.population)\n",
         "",
         (f"{TRAININGS}::test_a_training_that_was_paid_before_is_refused_too",),
@@ -364,7 +364,7 @@ MUTANTS = (
     Mutant(
         "any-neighbours-compose",
         (5, 7),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:common_neighbours",
         "    if len(bounded) > 1:\n",
         "    if not said:\n",
         (f"{ACCOUNTANT}::test_what_bounds_no_common_neighbours_is_told_what_to_do",),
@@ -372,7 +372,7 @@ MUTANTS = (
     Mutant(
         "client-keeps-an-unsigned-receipt",
         (21,),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:check_given",
         "not signing.verify(key, statement, signature):",
         "not statement:",
         (
@@ -384,7 +384,7 @@ MUTANTS = (
     Mutant(
         "edited-ledger-used",
         (21,),
-        "parties/node.py",
+        "blindfit.parties.node:PartyNode.__init__",
         "        check_chain(store)\n",
         "",
         (f"{WHOLE}::test_no_party_starts_with_it",),
@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant(
         "charged-though-an-entry-is-missing",
         (21,),
-        "parties/store/charging.py",
+        "blindfit.parties.store.charging:check_rollbacks",
         "    if reader.entries_missing():\n",
         "    if False:\n",
         (f"{WHOLE}::test_an_entry_that_goes_missing_meanwhile_ends_all_charges",),
@@ -400,7 +400,7 @@ MUTANTS = (
     Mutant(
         "hashes-of-the-chain-not-checked",
         (21,),
-        "algorithms/privacy/ledger.py",
+        "blindfit.algorithms.privacy.ledger:verify_chain",
         "if entry.hash != entry_hash(entry):",
         "if not entry.hash:",
         (f"{LEDGER}::test_a_changed_field_is_noticed_at_its_position",),
@@ -408,7 +408,7 @@ MUTANTS = (
     Mutant(
         "a-fork-passes-for-the-ledger",
         (21,),
-        "algorithms/privacy/ledger.py",
+        "blindfit.algorithms.privacy.ledger:check_receipt",
         "if entry is None or entry.hash != receipt.entry_hash:",
         "if entry is None:",
         (f"{LEDGER}::test_a_ledger_that_went_on_after_a_rollback_is_noticed",),
@@ -416,7 +416,7 @@ MUTANTS = (
     Mutant(
         "a-ledger-that-was-recovered-freezes-again",
         (21, 27),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:_was_recovered",
         "*known.landmarks) for known",
         ") for known",
         (f"{ROLLBACKS}::test_what_the_newest_receipt_recovered_no_earlier_one_notices_again",),
@@ -424,7 +424,7 @@ MUTANTS = (
     Mutant(
         "one-lost-ledger-stands-for-another",
         (21,),
-        "algorithms/privacy/ledger.py",
+        "blindfit.algorithms.privacy.ledger:missing_charges",
         "for known in noticed if known.is_of_one_ledger_with(receipt)}",
         "for known in noticed}",
         (f"{ROLLBACKS}::test_two_lost_ledgers_of_one_backup_are_charged_each",),
@@ -432,7 +432,7 @@ MUTANTS = (
     Mutant(
         "one-acknowledged-receipt-stands-for-all-populations",
         (21,),
-        "parties/store/receipts.py",
+        "blindfit.parties.store.receipts:_was_recovered",
         "    return not _missing(receipt, reader)\n",
         "    return receipt.position > 0\n",
         (f"{ROLLBACKS}::test_a_receipt_of_another_population_is_noticed_though",),
@@ -440,7 +440,7 @@ MUTANTS = (
     Mutant(
         "what-was-lost-stands-for-what-came-after",
         (21,),
-        "algorithms/privacy/ledger.py",
+        "blindfit.algorithms.privacy.ledger:missing_charges",
         '    later = [entry for entry in ours if entry.position > common and entry.kind != "release"]\n'
         "    recovered = [charge_of(entry) for entry in later if entry.content_sha256 in proved_by]\n",
         "    recovered = [charge_of(entry) for entry in ours if entry.position > common]\n",
@@ -449,7 +449,7 @@ MUTANTS = (
     Mutant(
         "different-charges-past-the-limit-forgotten",
         (7, 21),
-        "algorithms/privacy/charges.py",
+        "blindfit.algorithms.privacy.charges:ChargeCounter.add",
         "            _add(self._sums, charge.event)\n",
         "            pass\n",
         (CHARGES,),
@@ -457,7 +457,7 @@ MUTANTS = (
     Mutant(
         "sums-rounded-down",
         (7, 21),
-        "algorithms/privacy/charges.py",
+        "blindfit.algorithms.privacy.charges:_units",
         "return rounded(releases * cost * UNITS_OF_ONE)",
         "return max(1, math.floor(releases * cost * UNITS_OF_ONE))",
         (CHARGES,),
@@ -465,7 +465,7 @@ MUTANTS = (
     Mutant(
         "receipts-of-any-size",
         (16, 27),
-        "algorithms/privacy/charges.py",
+        "blindfit.algorithms.privacy.charges:ChargeCounter.add",
         "(charge.event in self._counted or len(self._counted) < MOST_DIFFERENT)",
         "charge.event",
         (CHARGES,),
@@ -473,7 +473,7 @@ MUTANTS = (
     Mutant(
         "what-was-recovered-is-rounded-up-before-it-is-taken-off",
         (7, 21),
-        "algorithms/privacy/charges.py",
+        "blindfit.algorithms.privacy.charges:events_of",
         "while _units(law, multiplier, rounded=math.floor) < units:",
         "while _units(law, multiplier) < units:",
         (CHARGES,),
@@ -481,7 +481,7 @@ MUTANTS = (
     Mutant(
         "a-recovered-sum-recovered-again",
         (21,),
-        "algorithms/privacy/charges.py",
+        "blindfit.algorithms.privacy.charges:Charges.without",
         "            if charge.is_sum:\n                _add(less, charge.event, rounded=math.floor)",
         "            if charge.is_sum:\n                pass",
         (CHARGES,),
@@ -489,7 +489,7 @@ MUTANTS = (
     Mutant(
         "charges-that-were-taken-back-stay-in-the-book",
         (1, 21),
-        "parties/store/charging.py",
+        "blindfit.parties.store.charging:Books._up_to_date",
         "if known is not None and reader.entry_at(known.position) != known:",
         "if known is not None and reader.entry_at(known.position) == known and not self._books:",
         (f"{RELEASE}::test_a_charge_that_was_taken_back_is_in_no_book",),
@@ -497,7 +497,7 @@ MUTANTS = (
     Mutant(
         "a-noticed-rollback-forgotten",
         (21,),
-        "parties/store/charging.py",
+        "blindfit.parties.store.charging:check_rollbacks",
         "    noticed = reader.rollbacks()\n",
         "    noticed = reader.rollbacks()[:0]\n",
         (f"{ROLLBACKS}::test_a_deleted_database_is_noticed",),
@@ -506,7 +506,7 @@ MUTANTS = (
     Mutant(
         "two-spellings-are-two-persons",
         (3, 22),
-        "parties/data/columns.py",
+        "blindfit.parties.data.columns:to_texts",
         "one_spelling(values.to_texts(column))",
         "values.to_texts(column)",
         (f"{SPELLING}::test_a_person_of_four_spellings_has_one_cap",),
@@ -514,7 +514,7 @@ MUTANTS = (
     Mutant(
         "two-spellings-in-a-request-are-two-rows",
         (3,),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState.join",
         "one_spelling(pa.array(ids, pa.string()) if isinstance(ids, list) else ids)",
         "pa.array(ids, pa.string()) if isinstance(ids, list) else ids",
         (f"{SPELLING}::test_a_servers_join_finds_every_spelling",),
@@ -522,7 +522,7 @@ MUTANTS = (
     Mutant(
         "rows-that-count-counted-after-the-fit",
         (25,),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelsDesk.release",
         "            self._charging.check_kept(self._count_kept())\n"
         "            self._remembered = self._releases.release(roll.request, self._dataset, self.consumer)\n",
         "            self._remembered = self._releases.release(roll.request, self._dataset, self.consumer)\n"
@@ -532,7 +532,7 @@ MUTANTS = (
     Mutant(
         "rows-that-do-not-count-are-counted",
         (16, 22),
-        "parties/measurement/label_index.py",
+        "blindfit.parties.measurement.label_index:JoinState.count_within",
         "count += int((used & first).sum())",
         "count += int(used.sum())",
         (f"{INDEX}::test_rows_of_a_request_that_are_among_the_first_of_their_person",),
@@ -540,7 +540,7 @@ MUTANTS = (
     Mutant(
         "labels-charged-after-the-fit",
         (1, 25),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases._make",
         "            charged = self._charge(request, dataset, consumer, directory.name)\n",
         "            fitted = fitted or self._fit_to_labels(request, dataset)\n"
         "            charged = self._charge(request, dataset, consumer, directory.name)\n",
@@ -552,7 +552,7 @@ MUTANTS = (
     Mutant(
         "labels-charged-without-a-look-at-the-budget",
         (2,),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases._charge",
         "            self._charging.check_chargeable(transaction, request, dataset, consumer, cost)\n",
         "",
         (f"{CHARGED_FIRST}::test_the_slower_of_two_that_take_the_rest_estimates_nothing",),
@@ -560,7 +560,7 @@ MUTANTS = (
     Mutant(
         "a-lost-release-is-no-charge",
         (1, 17),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:_is_charged",
         "    return reader.label_release(_digest(request)) is not None\n",
         "    stored = reader.label_release(_digest(request))\n"
         "    return stored is not None and not stored.is_under_way\n",
@@ -569,7 +569,7 @@ MUTANTS = (
     Mutant(
         "a-lost-answer-is-drawn-again",
         (1, 17),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases._charge",
         "            if self._is_answered(transaction, request, consumer) or _is_charged(transaction, request):\n"
         "                return None\n",
         "            stored = transaction.label_release(digest)\n"
@@ -581,7 +581,7 @@ MUTANTS = (
     Mutant(
         "labels-that-were-never-told-stay",
         (24,),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases._made",
         "for labels in stored if not labels.is_under_way}",
         "for labels in stored}",
         (f"{CHARGED_FIRST}::test_one_that_is_killed_is_charged_once_and_never_drawn_again",),
@@ -589,7 +589,7 @@ MUTANTS = (
     Mutant(
         "what-is-under-way-is-told-as-lost",
         (17,),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases._new_directory",
         "with _locked(directory, fcntl.LOCK_EX):",
         "with _locked(directory, fcntl.LOCK_SH):",
         (f"{CHARGED_FIRST}::test_who_asks_for_one_that_is_under_way_waits_and_gets_the_same",),
@@ -597,7 +597,7 @@ MUTANTS = (
     Mutant(
         "fit-without-a-deadline",
         (16,),
-        "parties/measurement/fitting.py",
+        "blindfit.parties.measurement.fitting:LimitedMaker._received",
         "ours.poll(self._limits.time_limit_s)",
         "ours.poll(None)",
         ("tests/release_labels/test_limits.py::test_a_limit_ends_it",),
@@ -606,7 +606,7 @@ MUTANTS = (
     Mutant(
         "database-that-others-can-read",
         (19, 24),
-        "parties/store/database.py",
+        "blindfit.parties.store.database:Store.__init__",
         "os.O_CREAT | os.O_EXCL, 0o600))",
         "os.O_CREAT | os.O_EXCL, 0o644))",
         (f"{DISK}::test_only_its_owner_can_read_it",),

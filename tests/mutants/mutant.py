@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tests.mutants.definitions import definitions_of, modules_with, path_of
+
 PROMISES = {
     1: "a release is charged before it leaves, and asking again gives the same answer",
     2: "the last unit of budget has one winner",
@@ -43,7 +45,7 @@ PROMISES = {
 
 @lru_cache(8)
 def _meaning(text: str) -> str:
-    """Of a file that many mutants are made of, one after the other."""
+    """Return what a file means to Python. Many mutants change one file, one after the other."""
     return ast.dump(ast.parse(text))
 
 
@@ -52,35 +54,51 @@ class Mutant:
     """
     Args:
         promises: which of PROMISES it would break.
-        file: from the project's root.
-        before: occurs once in the file; short, and without imports and paths, so that it outlives moves.
-        after: what stands there in the mutant.
+        place: a module and a definition in it, such as "blindfit.parties.node:PartyNode.stop": a function, a class
+            or a constant.
+        before: the definition has this text once; it is short, so that it outlives changes next to it.
+        after: the text that the mutant has in its place.
         tests: node ids or files of pytest, from the project's root; one of them should fail.
-        known: nothing notices it today; when something does, the run fails until the mark is gone.
+        known: no test notices it today. When a test does, the run fails until this mark is removed.
     """
 
     name: str
     promises: tuple[int, ...]
-    file: str
+    place: str
     before: str
     after: str
     tests: tuple[str, ...]
     known: bool = False
 
-    def applied_to(self, text: str) -> str:
-        """Raises ValueError: `before` does not occur exactly once, or what comes out is the same or no Python."""
-        if text.count(self.before) != 1:
-            raise ValueError(f"{self.name}: `before` occurs {text.count(self.before)} times in {self.file}")
-        mutated = text.replace(self.before, self.after)
+    def path_in(self, root: Path) -> Path:
+        """Return the file of its module in a copy of the project."""
+        return path_of(root, self.place.partition(":")[0])
+
+    def applied_in(self, root: Path) -> str:
+        """Return the text of its file in a copy of the project, with the mutant in it.
+
+        Raises:
+            ValueError: there is no such definition, `before` does not occur exactly once in it, or the result has the
+                same meaning or is not Python.
+        """
+        path, (module, _, qualified) = self.path_in(root), self.place.partition(":")
+        text = path.read_text("utf-8") if path.is_file() else ""
+        place = definitions_of(text).get(qualified)
+        if place is None:
+            elsewhere = ", ".join(modules_with(root, qualified)) or "no module"
+            raise ValueError(f"{self.name}: {module} does not define {qualified}; {elsewhere} defines it")
+        definition = text[place]
+        if definition.count(self.before) != 1:
+            raise ValueError(f"{self.name}: `before` occurs {definition.count(self.before)} times in {self.place}")
+        mutated = text[: place.start] + definition.replace(self.before, self.after) + text[place.stop :]
         if mutated == text:
             raise ValueError(f"{self.name}: `after` is `before`")
-        if self.file.endswith(".py"):
-            try:
-                same = ast.dump(ast.parse(mutated)) == _meaning(text)
-            except SyntaxError as error:
-                raise ValueError(f"{self.name}: {self.file} would not parse: {error}") from None
-            if same:
-                raise ValueError(f"{self.name}: nothing but comments or spaces would change")
+        try:
+            same = ast.dump(ast.parse(mutated)) == _meaning(text)
+        except SyntaxError as error:
+            raise ValueError(f"{self.name}: {self.place} would not parse: {error}") from None
+        if same:
+            raise ValueError(f"{self.name}: nothing but comments or spaces would change")
         return mutated
 
     @property

@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         "noise-halved",
         (4, 5),
-        "algorithms/privacy/gaussian.py",
+        "blindfit.algorithms.privacy.gaussian:GaussianMechanism.release",
         "sample_vector(len(sums), Fraction(self.sigma_squared), uniform)",
         "sample_vector(len(sums), Fraction(self.sigma_squared, 4), uniform)",
         (f"{NOISE_LAW}::test_a_mechanism_draws_the_noise_that_it_states",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "one-noise-for-all-coordinates",
         (4, 5),
-        "algorithms/privacy/discrete_gaussian.py",
+        "blindfit.algorithms.privacy.discrete_gaussian:sample_vector",
         "return [sample(sigma_squared, uniform) for _ in range(n)]",
         "return [sample(sigma_squared, uniform)] * n",
         (f"{DP_GRADIENT}::test_the_noise_has_its_law_and_every_coordinate_its_own",),
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "zero-drawn-twice-as-often",
         (4,),
-        "algorithms/privacy/discrete_gaussian.py",
+        "blindfit.algorithms.privacy.discrete_gaussian:discrete_laplace",
         "if negative and magnitude == 0:",
         "if negative and magnitude < 0:",
         (f"{NOISE_LAW}::test_the_discrete_laplace_inside_it_has_its_law",),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "secret-noise-with-a-bias",
         (4,),
-        "algorithms/randomness.py",
+        "blindfit.algorithms.randomness:keyed_uniform",
         "if drawn < space - space % m:",
         "if drawn < space:",
         ("tests/privacy/test_randomness.py::test_values_past_the_last_multiple_are_thrown_away",),
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "variance-rounded-down",
         (4, 7),
-        "algorithms/privacy/gaussian.py",
+        "blindfit.algorithms.privacy.gaussian:GaussianMechanism.sigma_squared",
         "return math.ceil(Fraction(self.noise_multiplier)",
         "return math.floor(Fraction(self.noise_multiplier)",
         (f"{GAUSSIAN}::test_the_variance_is_rounded_up",),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "noise-of-a-few-steps-allowed",
         (5, 6),
-        "algorithms/privacy/gaussian.py",
+        "blindfit.algorithms.privacy.gaussian:GaussianMechanism.__post_init__",
         "if self.sigma_squared < LEAST_STD_STEPS**2:",
         "if self.sigma_squared < LEAST_STD_STEPS:",
         (f"{GAUSSIAN}::test_a_grid_too_coarse_for_the_noise_is_refused",),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "classic-formula-above-one",
         (5,),
-        "algorithms/privacy/gaussian.py",
+        "blindfit.algorithms.privacy.gaussian:classic_noise_multiplier",
         "    if epsilon >= 1:\n",
         "    if epsilon >= 10:\n",
         (f"{GAUSSIAN}::test_classic_is_refused_where_it_is_wrong",),
@@ -84,7 +84,7 @@ MUTANTS = (
     Mutant(
         "sensitivity-forgets-a-persons-rows",
         (5, 22),
-        "algorithms/protocols/walr/messages.py",
+        "blindfit.algorithms.protocols.walr.messages:AggregateOpen.sensitivity",
         "return self.norm_bound * max(1, self.max_rows_per_person)",
         "return self.norm_bound",
         (f"{STEPS}::test_a_person_of_m_rows_has_m_times_the_sensitivity",),
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "server-does-not-check-norms",
         (5, 22),
-        "algorithms/protocols/walr/tally.py",
+        "blindfit.algorithms.protocols.walr.tally:Tally.add",
         "rows, scaled = fixed_point.enforce_norm_bound(batch.weights, self.request.norm_bound)",
         "rows, scaled = batch.weights, 0",
         (f"{STEPS}::test_a_row_that_is_too_long_counts_as_one_of_the_bound",),
@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "rows-rounded-to-nearest",
         (5, 6),
-        "algorithms/fixed_point.py",
+        "blindfit.algorithms.fixed_point:quantise_rows",
         "enforce_norm_bound(scaled.astype(np.int32), norm_bound)",
         "enforce_norm_bound(np.rint(scaled).astype(np.int32), norm_bound)",
         (f"{FIXED_POINT}::test_rounding_is_toward_zero",),
@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "one-step-past-the-norm",
         (5,),
-        "algorithms/fixed_point.py",
+        "blindfit.algorithms.fixed_point:_too_long",
         "real, real) > float(norm_bound) ** 2)",
         "real, real) > float(norm_bound + 1) ** 2)",
         (f"{FIXED_POINT}::test_one_step_past_the_bound_is_seen",),
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "sum-in-single-precision",
         (6, 11),
-        "algorithms/protocols/walr/tally.py",
+        "blindfit.algorithms.protocols.walr.tally:_weighted_sum",
         "(chosen.astype(np.float64) @ rows.astype(np.float64))",
         "(chosen.astype(np.float32) @ rows.astype(np.float32))",
         (f"{STEPS}::test_the_largest_batch_is_summed_exactly",),
@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "replacing-counts-as-adding",
         (5,),
-        "algorithms/privacy/noisy_iterations.py",
+        "blindfit.algorithms.privacy.noisy_iterations:SENSITIVITY",
         '{"replace-one": 2, "add-or-remove": 1}',
         '{"replace-one": 1, "add-or-remove": 1}',
         (f"{DP_LR_ESTIMATOR}::test_the_noise_is_over_the_sensitivity",),
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "gradients-not-clipped",
         (5,),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:clipped_gradients",
         "(residuals / clip_norm)[:, None], CLIP_STEPS, GRID_BITS)",
         "(residuals / clip_norm)[:, None], 16 * CLIP_STEPS, GRID_BITS)",
         (f"{DP_GRADIENT}::test_one_row_changes_the_integer_sums_by_no_more_than_the_sensitivity",),
@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         "losses-not-cut",
         (5,),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:loss_sum",
         "np.clip(softplus(np.where(happened, -scores, scores)), 0, LOSS_BOUND)",
         "softplus(np.where(happened, -scores, scores))",
         (f"{DP_GRADIENT}::test_one_row_changes_the_integer_sums_by_no_more_than_the_sensitivity",),
@@ -148,7 +148,7 @@ MUTANTS = (
     Mutant(
         "one-sample-for-all-iterations",
         (5, 7),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:descend",
         "    for _ in range(settings.n_iterations):\n        chosen = slice(None) if sample is None else sample()\n",
         "    chosen = slice(None) if sample is None else sample()\n    for _ in range(settings.n_iterations):\n",
         (f"{DP_GRADIENT}::test_every_iteration_sums_a_sample_of_its_own",),
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "samples-more-often-than-accounted",
         (5, 7),
-        "algorithms/privacy/noisy_iterations.py",
+        "blindfit.algorithms.privacy.noisy_iterations:poisson_sample",
         "chosen: NDArray[np.bool_] = words < int(batch_fraction * 2**PROBABILITY_BITS)",
         "chosen: NDArray[np.bool_] = words < int(1.02 * batch_fraction * 2**PROBABILITY_BITS)",
         (f"{DP_GRADIENT}::test_each_row_is_drawn_with_the_accounted_probability_and_by_itself",),
@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "the-noisiest-release-is-forgotten",
         (2, 7),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:composed_multiplier",
         "inverse = math.hypot(*(1 / s for s in noise_multipliers))",
         "inverse = max((1 / s for s in noise_multipliers), default=0.0)",
         (f"{ACCOUNTANT}::test_never_below_and_never_far_above_the_library",),
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "iterations-not-composed",
         (7,),
-        "algorithms/privacy/noisy_iterations.py",
+        "blindfit.algorithms.privacy.noisy_iterations:_noise_multiplier",
         'composed = privacy.n_iterations if privacy.spending == "run" else 1',
         "composed = 1",
         (f"{DP_GRADIENT}::test_a_run_spends_what_the_accountant_says",),
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "epsilon-not-rounded-up",
         (7,),
-        "algorithms/privacy/events.py",
+        "blindfit.algorithms.privacy.events:ReleaseEvent.pure",
         "        while 1 / multiplier < epsilon:\n            multiplier = math.nextafter(multiplier, 0.0)\n",
         "",
         (f"{ACCOUNTING}::test_an_epsilon_survives_the_ledger",),
@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "delta-without-rounding-margins",
         (7,),
-        "algorithms/privacy/gaussian.py",
+        "blindfit.algorithms.privacy.gaussian:(_ROUNDING, _LAST_BITS)",
         "_ROUNDING, _LAST_BITS = 1e-11, 4e-16",
         "_ROUNDING, _LAST_BITS = 0.0, 0.0",
         (f"{GAUSSIAN}::test_delta_is_never_below_the_exact_one_and_little_above",),
@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "many-releases-composed-as-one",
         (7,),
-        "algorithms/privacy/privacy_losses.py",
+        "blindfit.algorithms.privacy.privacy_losses:_Composition.window",
         "release.tilted(tilt).chances, size) ** count",
         "release.tilted(tilt).chances, size)",
         (f"{LOSSES}::test_gaussians_cost_what_the_analytic_one_says",),
@@ -205,7 +205,7 @@ MUTANTS = (
     Mutant(
         "a-row-is-sampled-one-way-only",
         (7,),
-        "algorithms/privacy/privacy_losses.py",
+        "blindfit.algorithms.privacy.privacy_losses:_ways",
         "    return [parts, [(pair.reversed, count) for pair, count in parts]]",
         "    return [[(pair.reversed, count) for pair, count in parts]]",
         (f"{LOSSES}::test_samples_agree_with_the_library_where_it_sees_delta",),
@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "a-budget-takes-the-bound-of-releases-fixed-beforehand",
         (7,),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:fits",
         "return spent_epsilon([*events, new_event], budget_delta) <=",
         "return composed_epsilon([*events, new_event], budget_delta) <=",
         (f"{BY_ANSWERS}::test_the_bound_of_releases_fixed_beforehand_would_be_passed",),
@@ -221,7 +221,7 @@ MUTANTS = (
     Mutant(
         "the-sums-of-two-kinds-share-all-of-delta",
         (7,),
-        "algorithms/privacy/accountant.py",
+        "blindfit.algorithms.privacy.accountant:spent_epsilon",
         "gaussian_epsilon(others, delta * _SHARE_OF_A_SUM)",
         "gaussian_epsilon(others, delta)",
         (f"{BY_ANSWERS}::test_a_budget_of_both_kinds_is_kept",),
@@ -229,7 +229,7 @@ MUTANTS = (
     Mutant(
         "a-sampled-run-counts-as-less-than-it-tells",
         (7,),
-        "algorithms/privacy/privacy_losses.py",
+        "blindfit.algorithms.privacy.privacy_losses:_dominating",
         "bool(np.all(needed <= np.logaddexp(offered, log_lost)))",
         "bool(np.any(needed <= np.logaddexp(offered, log_lost)))",
         (f"{LOSSES}::test_a_gaussian_stands_for_a_sampled_run",),
@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "a-persons-rows-cost-as-one",
         (7, 22),
-        "algorithms/protocols/label_dp/request.py",
+        "blindfit.algorithms.protocols.label_dp.request:step_2_event",
         "return ReleaseEvent.pure(rows * settings.epsilon, neighbours)",
         "return ReleaseEvent.pure(settings.epsilon, neighbours)",
         ("tests/release_labels/test_protocol.py::test_step_2_what_a_release_costs",),
@@ -246,7 +246,7 @@ MUTANTS = (
     Mutant(
         "true-bin-kept-too-often",
         (4, 5),
-        "algorithms/privacy/label_mechanisms/rr_on_bins.py",
+        "blindfit.algorithms.privacy.label_mechanisms.rr_on_bins:RROnBins.draw",
         "swapped = drawn >= np.uint64(kept - other)",
         "swapped = drawn >= np.uint64(kept)",
         (f"{EVERY_MECHANISM}::test_draws_follow_the_law",),
@@ -254,7 +254,7 @@ MUTANTS = (
     Mutant(
         "debiasing-with-the-wrong-sign",
         (4,),
-        "algorithms/privacy/label_mechanisms/rp_with_prior.py",
+        "blindfit.algorithms.privacy.label_mechanisms.rp_with_prior:RPWithPrior.debias",
         "return middle + (super().debias(outputs) - middle) / self.share_near",
         "return middle - (super().debias(outputs) - middle) / self.share_near",
         (f"{EVERY_MECHANISM}::test_debiased_mean_is_the_label",),
@@ -262,7 +262,7 @@ MUTANTS = (
     Mutant(
         "weights-rounded-past-epsilon",
         (5, 6),
-        "algorithms/privacy/label_mechanisms/drawing.py",
+        "blindfit.algorithms.privacy.label_mechanisms.drawing:heavier",
         "return math.floor(lighter * exp_bounds(epsilon)[0])",
         "return math.ceil(lighter * exp_bounds(epsilon)[0])",
         (f"{LABEL_NOISE}::test_the_heavier_weight_is_the_largest_that_keeps_epsilon",),
@@ -270,7 +270,7 @@ MUTANTS = (
     Mutant(
         "delta-of-the-grid-forgotten",
         (5,),
-        "algorithms/privacy/label_mechanisms/gaussian.py",
+        "blindfit.algorithms.privacy.label_mechanisms.gaussian:Gaussian._delta_at",
         "return gaussian_delta(s, self.epsilon) + highest + table_delta(std_steps, self.epsilon)",
         "return gaussian_delta(s, self.epsilon) + table_delta(std_steps, self.epsilon)",
         (f"{LABEL_NOISE}::test_gaussian_keeps_delta_on_coarse_grids",),
@@ -278,7 +278,7 @@ MUTANTS = (
     Mutant(
         "noise-on-too-coarse-a-grid",
         (5,),
-        "algorithms/privacy/label_mechanisms/gaussian.py",
+        "blindfit.algorithms.privacy.label_mechanisms.gaussian:fine_enough",
         "while multiplier * cells < LEAST_STD_STEPS:",
         "while multiplier * cells < LEAST_STD_STEPS / 16:",
         (f"{LABEL_NOISE}::test_gaussian_keeps_delta_at_every_epsilon_and_on_the_grid_that_is_chosen",),
@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant(
         "what-the-tables-miss-not-counted",
         (5,),
-        "algorithms/privacy/label_mechanisms/gaussian_tables.py",
+        "blindfit.algorithms.privacy.label_mechanisms.gaussian_tables:table_delta",
         "for _, std in parts_of(std_steps)) / 2.0**WEIGHT_BITS",
         "for _, std in parts_of(std_steps)) / 2.0 ** (2 * WEIGHT_BITS)",
         (f"{LABEL_NOISE}::test_a_table_misses_less_of_its_law_than_is_charged",),
@@ -294,7 +294,7 @@ MUTANTS = (
     Mutant(
         "a-draw-not-decided-by-its-later-bits",
         (4, 5),
-        "algorithms/privacy/label_mechanisms/gaussian_tables.py",
+        "blindfit.algorithms.privacy.label_mechanisms.gaussian_tables:HalfGaussian.draw",
         "        for row in np.flatnonzero(undecided):",
         "        for row in np.flatnonzero(undecided)[:0]:",
         (f"{LABEL_NOISE}::test_a_draw_is_decided_by_later_bits_where_the_first_word_does_not",),
@@ -302,7 +302,7 @@ MUTANTS = (
     Mutant(
         "prior-estimated-for-nothing",
         (5, 7),
-        "algorithms/privacy/label_mechanisms/fitting.py",
+        "blindfit.algorithms.privacy.label_mechanisms.fitting:MechanismSettings.epsilon_left",
         "return math.nextafter(self.epsilon - self.epsilon_of_prior, 0.0)",
         "return math.nextafter(self.epsilon, 0.0)",
         ("tests/privacy/label_mechanisms/test_fitting.py::test_epsilons_add_up",),
@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         "label-range-halved",
         (5,),
-        "parties/taylor/parameters.py",
+        "blindfit.parties.taylor.parameters:LABEL_RANGE",
         "LABEL_RANGE = 2.0",
         "LABEL_RANGE = 1.0",
         ("tests/report/vertical/test_vertical_statement.py::test_the_noise_is_what_the_key_node_adds",),
@@ -318,7 +318,7 @@ MUTANTS = (
     Mutant(
         "a-forecast-takes-a-person-for-a-row",
         (22,),
-        "coordinator/measured/rows_of_unit.py",
+        "blindfit.coordinator.measured.rows_of_unit:RowsOfUnit.of",
         "max(declared, default=1)",
         "1",
         (ROWS_OF_UNIT,),
@@ -327,7 +327,7 @@ MUTANTS = (
     Mutant(
         "a-fitted-model-is-sent-to-another-process",
         (1,),
-        "algorithms/estimators/binary_classifier.py",
+        "blindfit.algorithms.estimators.binary_classifier:PrivateBinaryClassifier.__getstate__",
         "        refuse_another_process()\n",
         '        if not hasattr(self, "classes_"):\n            refuse_another_process()\n',
         (f"{PRIVACY_BUDGET}::test_nor_a_fit_of_what_was_fitted_or_refused_before",),
@@ -335,7 +335,7 @@ MUTANTS = (
     Mutant(
         "a-fork-fits-uncounted",
         (1,),
-        "algorithms/estimators/privacy_budget.py",
+        "blindfit.algorithms.estimators.privacy_budget:PrivacyBudget.charge",
         "if self._process != os.getpid():",
         "if not self._process:",
         (f"{PRIVACY_BUDGET}::test_nor_one_in_a_fork",),
@@ -343,7 +343,7 @@ MUTANTS = (
     Mutant(
         "a-refused-fit-spoils-the-model",
         (17,),
-        "algorithms/estimators/binary_classifier.py",
+        "blindfit.algorithms.estimators.binary_classifier:PrivateBinaryClassifier._kept_if_refused",
         "        except BaseException:\n            self.__dict__.clear()\n            self.__dict__.update(before)\n",
         "        except BaseException:\n            before.clear()\n",
         (f"{PRIVACY_BUDGET}::test_a_fit_that_is_refused_leaves_the_model_before_it_whole",),
@@ -352,7 +352,7 @@ MUTANTS = (
     Mutant(
         "a-default-that-is-said-costs-again",
         (26,),
-        "algorithms/protocols/label_dp/request.py",
+        "blindfit.algorithms.protocols.label_dp.request:settings_parameters",
         "    settings = settings.in_full\n",
         "",
         ("tests/release_labels/test_release.py::test_a_default_that_is_said_asks_for_the_same_release",),
@@ -360,7 +360,7 @@ MUTANTS = (
     Mutant(
         "a-number-of-another-type-costs-again",
         (26,),
-        "algorithms/estimators/remembered.py",
+        "blindfit.algorithms.estimators.remembered:_digest",
         "repr(_plain(part)).encode()",
         "repr(part).encode()",
         ("tests/estimators/test_privacy_budget.py::test_numbers_of_another_type_ask_for_the_same_release",),
@@ -368,7 +368,7 @@ MUTANTS = (
     Mutant(
         "settings-that-cannot-be-are-charged",
         (25,),
-        "algorithms/privacy/label_mechanisms/fitting.py",
+        "blindfit.algorithms.privacy.label_mechanisms.fitting:MechanismSettings.__post_init__",
         "        self._check_size()\n",
         "",
         ("tests/privacy/label_mechanisms/test_fitting.py::test_what_no_prior_would_make_possible_are_no_settings",),
@@ -376,7 +376,7 @@ MUTANTS = (
     Mutant(
         "an-init-in-vain-is-refused-after-its-charge",
         (25,),
-        "algorithms/estimators/walr_classifier.py",
+        "blindfit.algorithms.estimators.walr_classifier:WALRClassifier._anchor",
         '        if self.l2 != "auto":\n            require_pull(self.l2)\n',
         "",
         ("tests/estimators/test_walr_classifier.py::test_an_init_in_vain_is_refused_before_its_charge",),
@@ -384,7 +384,7 @@ MUTANTS = (
     Mutant(
         "fit-again-draws-again",
         (1,),
-        "algorithms/estimators/remembered.py",
+        "blindfit.algorithms.estimators.remembered:remembered",
         "if key not in _released:",
         "if key:",
         (f"{DP_LR_ESTIMATOR}::test_another_release_draws_other_noise_and_the_same_gives_the_same_model",),
@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant(
         "one-private-row-fewer-than-the-policy",
         (12,),
-        "parties/dp_lr/trainer.py",
+        "blindfit.parties.dp_lr.trainer:check_rows",
         "if n_rows < settings.policy.min_rows:",
         "if n_rows + 1 < settings.policy.min_rows:",
         (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
@@ -401,7 +401,7 @@ MUTANTS = (
     Mutant(
         "what-is-scaled-overflows",
         (11, 25),
-        "parties/dp_lr/trainer.py",
+        "blindfit.parties.dp_lr.trainer:_columns",
         "return append_constant(scale.bounded_transform(features))",
         "return append_constant(scale.transform(features))",
         (f"{NO_ROW_DECIDES}::test_a_number_that_overflows_fails_no_job",),
@@ -409,7 +409,7 @@ MUTANTS = (
     Mutant(
         "scores-of-held-out-rows-overflow",
         (11, 12),
-        "algorithms/statistics/dp_lr/model.py",
+        "blindfit.algorithms.statistics.dp_lr.model:DPLogisticModel.scores",
         "self.standardiser.bounded_transform(features)",
         "self.standardiser.transform(features)",
         (f"{NO_ROW_DECIDES}::test_a_score_that_overflows_fails_no_job",),
@@ -417,7 +417,7 @@ MUTANTS = (
     Mutant(
         "infinite-is-no-number-beyond-the-bound",
         (11, 25),
-        "algorithms/statistics/linear/scaling.py",
+        "blindfit.algorithms.statistics.linear.scaling:bounded",
         "np.clip(numbers, -LARGEST, LARGEST)",
         "np.array(numbers)",
         (f"{DP_GRADIENT}::test_what_is_scaled_is_cut_by_itself_and_nothing_else_changes",),
@@ -425,7 +425,7 @@ MUTANTS = (
     Mutant(
         "weights-overflow",
         (11, 25),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:_step",
         "return bounded((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
         "return np.asarray((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))",
         (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
@@ -433,7 +433,7 @@ MUTANTS = (
     Mutant(
         "a-start-of-any-size",
         (11, 25),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:descend",
         "weights, losses = bounded(start), []",
         "weights, losses = start, []",
         (f"{DP_GRADIENT}::test_no_row_makes_a_descent_fail",),
@@ -441,7 +441,7 @@ MUTANTS = (
     Mutant(
         "gradients-clipped-to-any-norm",
         (11, 25),
-        "algorithms/statistics/dp_lr/descent.py",
+        "blindfit.algorithms.statistics.dp_lr.descent:check_clip_norm",
         "    if not least <= clip_norm <= largest:",
         "    if not 0 < clip_norm <= largest:",
         (f"{DP_GRADIENT}::test_a_descent_without_measure_is_refused",),
@@ -449,7 +449,7 @@ MUTANTS = (
     Mutant(
         "a-clip-norm-that-is-refused-once-the-job-runs",
         (16, 25),
-        "parties/dp_lr/settings.py",
+        "blindfit.parties.dp_lr.settings:DPLRSettings.clip_norm",
         "Field(1.0, ge=CLIP_NORMS[0], le=CLIP_NORMS[1])",
         "Field(1.0, gt=0, le=CLIP_NORMS[1])",
         (f"{DP_LR_JOB}::test_what_is_wrong_is_said_in_one_line",),
@@ -457,7 +457,7 @@ MUTANTS = (
     Mutant(
         "bounds-as-near-to-each-other-as-one-likes",
         (11, 16),
-        "parties/training/feature_bounds.py",
+        "blindfit.parties.training.feature_bounds:_bounds",
         "high - low < LEAST_WIDTH:",
         "high <= low:",
         (f"{NO_ROW_DECIDES}::test_bounds_that_would_overflow_are_refused_where_the_job_is_read",),
@@ -465,7 +465,7 @@ MUTANTS = (
     Mutant(
         "divided-by-the-private-number-of-rows",
         (12, 25),
-        "parties/dp_lr/trainer.py",
+        "blindfit.parties.dp_lr.trainer:fit_rows",
         "        job.expected_rows(rows.n_trained),\n",
         "        rows.n_trained,\n",
         (f"{NO_ROW_DECIDES}::test_any_number_of_rows_is_trained_on",),
@@ -473,7 +473,7 @@ MUTANTS = (
     Mutant(
         "the-private-number-of-rows-against-the-policy",
         (12, 25),
-        "parties/dp_lr/trainer.py",
+        "blindfit.parties.dp_lr.trainer:Trainer._run",
         "check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)",
         "check_rows(rows.n_trained, self._party.settings)",
         (f"{SAME}[dp-lr-add-or-remove-a-row-at-the-least-coordinator]",),
@@ -481,7 +481,7 @@ MUTANTS = (
     Mutant(
         "any-budget-when-charging-a-training",
         (2,),
-        "parties/dp_lr/budget.py",
+        "blindfit.parties.dp_lr.budget:TrainingLedger.charge",
         "            charging.check(transaction, self._charge, self._budget)\n",
         "",
         (f"{DP_LR_TRAINING}::test_the_last_of_the_budget_has_one_winner",),

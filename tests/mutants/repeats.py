@@ -10,15 +10,13 @@ LEAKS = "tests/statistics/test_score_leaks.py"
 REPEATS = "tests/vertical/test_repeats.py"
 MATCHES = "tests/attacks/test_matches_counted.py"
 POLICY = "tests/approval/test_policy.py"
-LINKAGES = "parties/vertical/linkages.py"
-QUOTA = "parties/vertical/scored_rows.py"
 
 MUTANTS = (
     # --- features, by scores
     Mutant(
         "scores-leave-uncounted",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:give_scores",
         "    await asyncio.to_thread(quota.count, session, part, rows)\n",
         "",
         (f"{ROWS}::test_nothing_leaves_before_it_is_counted", ATTACKS),
@@ -26,7 +24,7 @@ MUTANTS = (
     Mutant(
         "scores-leave-before-they-are-counted",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:give_scores",
         "    await asyncio.to_thread(quota.count, session, part, rows)\n"
         "    await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)\n",
         "    await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)\n"
@@ -36,7 +34,7 @@ MUTANTS = (
     Mutant(
         "one-model-too-many",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
         "if models.max(initial=0) >= self._models:",
         "if models.max(initial=0) > self._models:",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
@@ -44,7 +42,7 @@ MUTANTS = (
     Mutant(
         "as-many-models-as-a-policy-says",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:ScoreQuota.__init__",
         "min(party.settings.policy.models_per_row, max(content.max_models, 1))",
         "party.settings.policy.models_per_row",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
@@ -52,7 +50,7 @@ MUTANTS = (
     Mutant(
         "as-many-models-as-columns",
         (28,),
-        "algorithms/statistics/vertical/score_leaks.py",
+        "blindfit.algorithms.statistics.vertical.score_leaks:RowContent.max_models",
         "max(self.columns - 1, 0) // 2",
         "max(self.columns - 1, 0)",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more", LEAKS),
@@ -60,7 +58,7 @@ MUTANTS = (
     Mutant(
         "rows-that-were-counted-are-forgotten",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:ScoreQuota.count_model",
         "                    here = _unpack(scored.rows, snapshot.row.rows)\n",
         "                    here = np.zeros(snapshot.row.rows, np.bool_)\n",
         (f"{ROWS}::test_rows_are_counted_each_alone", f"{ROWS}::test_a_smaller_question_forgets_no_row"),
@@ -68,7 +66,7 @@ MUTANTS = (
     Mutant(
         "another-partys-model-counts-for-its-own-rows",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:_counted",
         "_unpack(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)",
         "_unpack(scored.rows, count)",
         ("tests/attacks/test_scored_by_others.py",),
@@ -76,7 +74,7 @@ MUTANTS = (
     Mutant(
         "exact-scores-are-no-bits",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
         "if spent.max(initial=0.0) + bits > self._content.score_bits:",
         "if spent.max(initial=0.0) > self._content.score_bits:",
         (f"{ROWS}::test_scores_that_were_exact_leave_no_room_for_others",),
@@ -84,7 +82,7 @@ MUTANTS = (
     Mutant(
         "columns-that-one-score-tells-are-scored",
         (28,),
-        QUOTA,
+        "blindfit.parties.vertical.scored_rows:ScoreQuota.check",
         "if weakness and not self._lifted:",
         "if False and not self._lifted:",
         (ATTACKS, REPEATS),
@@ -92,7 +90,7 @@ MUTANTS = (
     Mutant(
         "all-columns-may-be-binary",
         (28,),
-        "algorithms/statistics/vertical/score_leaks.py",
+        "blindfit.algorithms.statistics.vertical.score_leaks:RowContent.weakness",
         "if not self.continuous:",
         "if not self.columns:",
         (LEAKS, f"{ATTACKS}::test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operator_learns_why"),
@@ -100,7 +98,7 @@ MUTANTS = (
     Mutant(
         "scores-are-exact",
         (28,),
-        "parties/taylor/data_party.py",
+        "blindfit.parties.taylor.data_party:Taylor._evaluate",
         "part = replace(part, score_rounding=self._quota.rounding(part))",
         "part = replace(part, score_rounding=0)",
         (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
@@ -108,7 +106,7 @@ MUTANTS = (
     Mutant(
         "a-training-that-may-not-be-evaluated-runs",
         (28,),
-        "parties/taylor/data_party.py",
+        "blindfit.parties.taylor.data_party:Taylor.check_models_per_row",
         "            self._quota.check_new_model(self._session, test_positions)\n",
         "            pass\n",
         (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
@@ -117,7 +115,7 @@ MUTANTS = (
     Mutant(
         "linkages-are-not-counted",
         (28,),
-        "parties/vertical/alignment.py",
+        "blindfit.parties.vertical.alignment:_link",
         "begin=partial(begin_linkage, session, store),",
         "begin=lambda: None,",
         (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
@@ -125,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a-linkage-is-counted-when-its-filters-have-left",
         (28,),
-        "algorithms/protocols/link.py",
+        "blindfit.algorithms.protocols.link:run_data_party",
         """    begin()
     secret = step_1_secret(private_key, theirs, me=me, other=other, first=first)
     order = await in_thread(partial(permutation, n_records, uniform))
@@ -141,7 +139,7 @@ MUTANTS = (
     Mutant(
         "a-linkage-that-is-refused-counts-at-the-other-party",
         (28,),
-        "parties/vertical/alignment.py",
+        "blindfit.parties.vertical.alignment:_link",
         "    check_linkage(session, store)\n",
         "",
         (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
@@ -149,7 +147,7 @@ MUTANTS = (
     Mutant(
         "matches-may-be-counted-down",
         (28,),
-        LINKAGES,
+        "blindfit.parties.vertical.linkages:_check",
         "asked.min_common != before[0].min_common:",
         "asked.min_common > before[0].min_common:",
         (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
@@ -157,7 +155,7 @@ MUTANTS = (
     Mutant(
         "another-number-for-whoever-publishes-anew",
         (28,),
-        LINKAGES,
+        "blindfit.parties.vertical.linkages:_check",
         "if linkage.other == asked.other]",
         "if linkage.question == asked.question]",
         (f"{MATCHES}::test_a_snapshot_is_linked_at_one_number",),
@@ -165,7 +163,7 @@ MUTANTS = (
     Mutant(
         "one-linkage-too-many",
         (28,),
-        LINKAGES,
+        "blindfit.parties.vertical.linkages:_check",
         "if len(before) >= MOST_LINKAGES",
         "if len(before) > MOST_LINKAGES",
         (f"{MATCHES}::test_of_a_snapshot_so_many_bits_are_told_and_no_more",),
@@ -173,7 +171,7 @@ MUTANTS = (
     Mutant(
         "a-new-snapshot-of-the-other-is-no-new-question",
         (28,),
-        LINKAGES,
+        "blindfit.parties.vertical.linkages:asked_of_linkage",
         "parameters_digest({**session.snapshots, **how})",
         "parameters_digest({**how})",
         (f"{MATCHES}::test_of_a_snapshot_so_many_bits_are_told_and_no_more",),
@@ -181,7 +179,7 @@ MUTANTS = (
     Mutant(
         "another-threshold-is-no-new-question",
         (28,),
-        LINKAGES,
+        "blindfit.parties.vertical.linkages:asked_of_linkage",
         'if name.startswith("align.")}',
         'if name == "align.method"}',
         (f"{MATCHES}::test_another_way_to_link_is_another_question",),
@@ -189,7 +187,7 @@ MUTANTS = (
     Mutant(
         "any-number-of-common-rows",
         (28,),
-        "parties/job/parameters.py",
+        "blindfit.parties.job.parameters:AlignedParameters.refusals",
         'if role != "key-node" and asked < least:',
         'if role != "key-node" and asked < 0:',
         (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_job_asks_about_so_few"),
@@ -197,7 +195,7 @@ MUTANTS = (
     Mutant(
         "as-few-by-linkage-as-by-ids",
         (28,),
-        "parties/job/parameters.py",
+        "blindfit.parties.job.parameters:AlignedParameters.refusals",
         'option = "min_linked" if',
         'option = "min_common" if',
         (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_linkage_asks_about_so_few"),
@@ -206,7 +204,7 @@ MUTANTS = (
     Mutant(
         "layouts-are-not-added-up",
         (12, 28),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:check_label_shares",
         "if sum(before) + share <= MOST_BITS_PER_ROW:",
         "if share <= MOST_BITS_PER_ROW:",
         (f"{REPEATS}::test_the_same_training_again_is_free_and_other_batches_add_up",),
@@ -214,7 +212,7 @@ MUTANTS = (
     Mutant(
         "others-are-told-how-many-layouts-there-were",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:check_label_shares",
         "with other layouts of batches before",
         "with {len(before)} other layouts of batches before",
         ("tests/taylor/test_gradient_leaks.py::test_other_layouts_are_refused_in_the_same_words_whatever_they_gave",),
@@ -222,7 +220,7 @@ MUTANTS = (
     Mutant(
         "layouts-are-not-remembered",
         (12, 28),
-        "parties/taylor/label_layouts.py",
+        "blindfit.parties.taylor.label_layouts:count_label_bits",
         "        transaction.add_label_layout(session.published.id, layout, share)\n",
         "",
         (REPEATS,),
@@ -230,7 +228,7 @@ MUTANTS = (
     Mutant(
         "a-layout-is-its-number-of-batches",
         (12, 28),
-        "parties/taylor/label_layouts.py",
+        "blindfit.parties.taylor.label_layouts:_digest",
         'np.sort(positions[batch]).astype("<i8").tobytes()',
         'b""',
         (f"{REPEATS}::test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass",),
@@ -238,7 +236,7 @@ MUTANTS = (
     Mutant(
         "a-partners-new-columns-are-the-old-layout",
         (12, 28),
-        "parties/taylor/label_layouts.py",
+        "blindfit.parties.taylor.label_layouts:_digest",
         '[session.snapshots.get(name, ""), count]',
         "[count]",
         (f"{REPEATS}::test_columns_that_a_partner_publishes_anew_are_new_equations",),

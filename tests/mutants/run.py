@@ -140,9 +140,9 @@ class Copies:
             if mutant is None:
                 yield copy
                 return
-            path = copy / mutant.file
+            path, mutated = mutant.path_in(copy), mutant.applied_in(copy)
             original = path.read_text("utf-8")
-            _rewrite(path, mutant.applied_to(original))
+            _rewrite(path, mutated)
             try:
                 yield copy
             finally:
@@ -215,7 +215,7 @@ class Trial:
     @property
     def key(self) -> str:
         m = self.mutant
-        change = [] if m is None else [m.file, m.before, m.after]
+        change = [] if m is None else [m.place, m.before, m.after]
         return hashlib.sha256(json.dumps([change, self.tests]).encode()).hexdigest()
 
 
@@ -347,7 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         for mutant in chosen:
             promises = ", ".join(map(str, mutant.promises))
-            print(f"{mutant.name:50} {promises:10} {mutant.file}{'  (known)' if mutant.known else ''}")
+            print(f"{mutant.name:50} {promises:10} {mutant.place}{'  (known)' if mutant.known else ''}")
         return 0
     run = Run(
         ROOT,

@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "the-mac-check-always-passes",
         (13,),
-        "algorithms/protocols/falcon/check.py",
+        "blindfit.algorithms.protocols.falcon.check:run_check",
         "if not adds_up(residues):",
         "if not adds_up(residues) and not residues:",
         (f"{CHANGED}[Correction-2]",),
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed",
         (13,),
-        "parties/vertical/running.py",
+        "blindfit.parties.vertical.running:Running.refuse_another",
         "if training in self._trainings:",
         "if not training and training in self._trainings:",
         ("tests/vertical/test_at_once.py::test_a_training_is_in_one_session_at_a_time[falcon]",),
@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "what-was-opened-is-not-compared",
         (13,),
-        "algorithms/protocols/falcon/check.py",
+        "blindfit.algorithms.protocols.falcon.check:run_check",
         "_require(theirs.opened == mine.opened,",
         "_require(len(theirs.opened) == len(mine.opened),",
         (f"{CHANGED}[CheckCommitment-3]",),
@@ -37,7 +37,7 @@ MUTANTS = (
     Mutant(
         "a-residue-is-not-held-to-its-commitment",
         (13,),
-        "algorithms/protocols/falcon/check.py",
+        "blindfit.algorithms.protocols.falcon.check:_residues",
         "_commit(other, context, residue) == committed[other].commitment",
         "_commit(other, context, residue) != b''",
         (f"{CHANGED}[ResidueCommitment-2]",),
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "inputs-are-not-in-what-is-compared",
         (13,),
-        "algorithms/protocols/falcon/seats.py",
+        "blindfit.algorithms.protocols.falcon.seats:DataSeat._put_in",
         "self._opened.hear(masked)",
         "self._opened.hear(masked[:0])",
         (f"{CHANGED}[MaskedInput-3]",),
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "masks-without-the-sessions-name",
         (13, 17),
-        "algorithms/protocols/falcon/seats.py",
+        "blindfit.algorithms.protocols.falcon.seats:_Names.name_item",
         'f"{self._run}/{self._dealt}/{item.name}"',
         'f"{self._dealt}/{item.name}"',
         (f"{PROTOCOL}::test_the_same_training_twice_opens_nothing_twice",),
@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "masks-without-a-number",
         (13,),
-        "algorithms/protocols/falcon/seats.py",
+        "blindfit.algorithms.protocols.falcon.seats:_Names.name_item",
         'f"{self._run}/{self._dealt}/{item.name}"',
         'f"{self._run}/{item.name}"',
         (UNIFORM, f"{PROTOCOL}::test_no_two_items_of_a_run_have_one_name"),
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "a-range-test-that-opens-what-it-found",
         (12,),
-        "algorithms/sharing/ranges.py",
+        "blindfit.algorithms.sharing.ranges:out_of_range",
         'return await multiply(party, f"{name}/hidden", total, hidden)',
         "return total",
         ("tests/sharing/test_ranges.py::test_what_is_opened_of_numbers_outside_does_not_say_which",),
@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "scores-past-the-waves-go-unnoticed",
         (11,),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_judge",
         "if told[0]:\n        raise ScoresOutOfRange",
         "if told[0] and model.epochs > p.epochs:\n        raise ScoresOutOfRange",
         (f"{PROTOCOL}::test_weights_that_grow_are_refused_and_nothing_is_opened",),
@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "weights-opened-as-they-are",
         (12, 28),
-        "parties/falcon/parameters.py",
+        "blindfit.parties.falcon.parameters:parameters_of",
         "kept_bits=None if as_they_are else kept_bits_for(len(plan.train), settings.model)",
         "kept_bits=None",
         (f"{SEATS}::test_what_a_job_leaves_behind",),
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "opened-weights-are-not-counted",
         (28,),
-        "parties/falcon/weight_bits.py",
+        "blindfit.parties.falcon.weight_bits:_count",
         'transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)',
         'transaction.add_label_layout(session.published.id, f"{what} {session.id}", 0.0)',
         (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(
         "others-are-told-what-trainings-before-told",
         (12,),
-        "parties/falcon/weight_bits.py",
+        "blindfit.parties.falcon.weight_bits:check_weight_bits",
         "with trainings before, {source}",
         "with trainings before that told {sum(before):.2f} bits, {source}",
         (f"{SEATS}::test_a_refusal_says_the_same_whatever_trainings_with_others_told",),
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "weights-that-are-opened-again-are-free",
         (28,),
-        "parties/falcon/data_party.py",
+        "blindfit.parties.falcon.data_party:Falcon.count_weights",
         "count_weights(self._session, self._party.store, parameters)",
         "self._job.resumes or count_weights(self._session, self._party.store, parameters)",
         (f"{SEATS}::test_weights_that_are_opened_again_are_counted_again",),
@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "epochs-in-which-nothing-moves-count",
         (12,),
-        "parties/falcon/settings.py",
+        "blindfit.parties.falcon.settings:FalconJob.fewest_epochs",
         "return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))",
         "return fewest",
         ("tests/falcon/test_seats.py::test_few_epochs_are_refused_by_the_policy",),
@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(
         "to-ask-whether-a-training-may-be-is-free",
         (28,),
-        "parties/falcon/data_party.py",
+        "blindfit.parties.falcon.data_party:Falcon.count_end",
         "        if self._counts_labels:\n            epochs",
         "        if self._counts_labels and agreed.resumed:\n            epochs",
         ("tests/falcon/test_seats.py::test_who_leaves_before_anything_is_told_pays_for_having_asked",),
@@ -133,7 +133,7 @@ MUTANTS = (
     Mutant(
         "where-a-training-ends-is-free",
         (28,),
-        "parties/falcon/weight_bits.py",
+        "blindfit.parties.falcon.weight_bits:count_end",
         '_count(session, store, "end", end, ',
         '_count(session, store, "end", 0.0, ',
         ("tests/attacks/test_range_bits.py::test_with_the_rule_every_answer_is_counted_until_there_is_none",),
@@ -141,7 +141,7 @@ MUTANTS = (
     Mutant(
         "an-end-by-range-and-loss-is-free",
         (28,),
-        "parties/falcon/weight_bits.py",
+        "blindfit.parties.falcon.weight_bits:end_share",
         "(3 if parameters.judges else 1)",
         "(2 if parameters.judges else 1)",
         (f"{SEATS}::test_where_a_training_ends_is_counted_before_it_is_told",),
@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant(
         "one-validation-row-decides",
         (12, 28),
-        "algorithms/protocols/falcon/parameters.py",
+        "blindfit.algorithms.protocols.falcon.parameters:FalconParameters.check",
         "if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:",
         "if False:",
         ("tests/attacks/test_held_out_rows.py::test_a_job_with_one_validation_row_is_refused",),
@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         "a-check-that-was-begun-is-forgotten",
         (13,),
-        "algorithms/protocols/falcon/check.py",
+        "blindfit.algorithms.protocols.falcon.check:run_check",
         "    begun(True)\n",
         "",
         (f"{SEATS}::test_a_check_that_was_begun_and_not_passed_ends_the_training",),
@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "all-items-are-one-stream",
         (13, 17),
-        "algorithms/sharing/dealing.py",
+        "blindfit.algorithms.sharing.dealing:Item.stream",
         'f"{self.name}/shares"',
         '"shares"',
         ("tests/sharing/test_dealing.py::test_an_items_name_decides_what_is_dealt",),
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "macs-are-of-the-values-stream",
         (13,),
-        "algorithms/sharing/dealing.py",
+        "blindfit.algorithms.sharing.dealing:Expander.shares",
         "_cut(stream[item.size :], item.shapes if self.macs else {})",
         "_cut(stream, item.shapes if self.macs else {})",
         ("tests/sharing/test_dealing.py::test_all_arrays_and_their_macs_add_up",),
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "small-numbers-are-compared-under-small-masks",
         (12,),
-        "algorithms/sharing/comparison.py",
+        "blindfit.algorithms.sharing.comparison:not_negative",
         'mask(party.holder, x, dealt["r"], below)',
         'mask(party.holder, x, dealt["plain"].sum_over_first(), below)',
         ("tests/sharing/test_comparison.py::test_small_numbers_take_fewer_rounds",),
@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "labels-are-believed",
         (12, 13),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_require_labels",
         "        if bit[0]:\n            await seat.check()",
         '        if bit[0] and what != "labels":\n            await seat.check()',
         ("tests/falcon/test_labels_put_in.py::test_labels_that_tell_of_single_rows_are_noticed",),
@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "labels-are-tested-by-coefficients-that-are-known-before",
         (12, 13),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_require_labels",
         "    await seat.check()  # coefficients that nobody knew when all this was put in\n",
         "",
         ("tests/falcon/test_labels_put_in.py::test_labels_cannot_be_made_for_coefficients_that_are_known",),
@@ -205,7 +205,7 @@ MUTANTS = (
     Mutant(
         "whether-labels-are-labels-is-opened-before-a-check",
         (12, 13),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_require_labels",
         "    await seat.check()  # or whoever changed what was opened of a label would see whether that mattered\n",
         "",
         ("tests/falcon/test_labels_put_in.py::test_no_label_is_read_by_whoever_tampers_with_its_test",),
@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "class-weights-are-believed",
         (12, 13),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_require_labels",
         "        if bit[0]:\n            await seat.check()",
         '        if bit[0] and what == "labels":\n            await seat.check()',
         ("tests/falcon/test_labels_put_in.py::test_class_weights_far_too_large_are_noticed_and_the_largest_are_not",),
@@ -221,7 +221,7 @@ MUTANTS = (
     Mutant(
         "a-loss-is-opened-with-all-its-bits",
         (12,),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:MEAN_LOSS_BITS",
         "MEAN_LOSS_BITS = 9",
         "MEAN_LOSS_BITS = 30",
         (f"{PROTOCOL}::test_the_active_party_learns_the_figures_of_the_test_rows_and_nobody_else",),
@@ -229,7 +229,7 @@ MUTANTS = (
     Mutant(
         "the-same-question-is-opened-anew",
         (28,),
-        "parties/falcon/data_party.py",
+        "blindfit.parties.falcon.data_party:Falcon.begin",
         "Answers(self._party, session, named(read.randomness)).find()), alignment",
         "None), alignment",
         (f"{SEATS}::test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted",),
@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "shares-of-another-run-are-taken-up",
         (17,),
-        "parties/vertical/checkpoints.py",
+        "blindfit.parties.vertical.checkpoints:Checkpoints.drop_after",
         "if later > epoch:",
         "if later > epoch + 1:",
         (f"{SEATS}::test_shares_of_another_run_are_dropped_when_a_training_goes_on",),
@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(
         "few-epochs-pass-the-policy",
         (28,),
-        "parties/falcon/settings.py",
+        "blindfit.parties.falcon.settings:FalconJob.too_few_epochs",
         "if self.fewest_epochs >= least:",
         "if self.falcon.epochs >= 1:",
         (f"{SEATS}::test_few_epochs_are_refused_by_the_policy",),
@@ -253,7 +253,7 @@ MUTANTS = (
     Mutant(
         "seeds-stay-when-a-check-has-failed",
         (13,),
-        "parties/falcon/kept.py",
+        "blindfit.parties.falcon.kept:drop_when_somebody_deviates",
         "except (MacCheckFailed, MalformedMessage, UnexpectedStep):\n        checkpoints.remove()\n",
         "except (MacCheckFailed, MalformedMessage, UnexpectedStep):\n",
         (f"{SEATS}::test_when_a_check_fails_nothing_is_kept",),

@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "one-party-alone-puts-noise-in",
         (4, 5),
-        "algorithms/protocols/falcon/noise.py",
+        "blindfit.algorithms.protocols.falcon.noise:Noise.put_in",
         "for owner in range(len(self.row_bounds))]",
         "for owner in range(1)]",
         (f"{NOISE}::test_all_parties_noise_and_nothing_else_moves_the_weights",),
@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         "noise-in-shares-for-a-row-that-goes-and-none-that-comes",
         (5,),
-        "algorithms/protocols/falcon/noise.py",
+        "blindfit.algorithms.protocols.falcon.noise:REPLACED",
         "REPLACED = 2",
         "REPLACED = 1",
         (f"{NOISE}::test_each_party_has_the_whole_deviation_of_what_one_row_changes",),
@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         "residuals-are-bounded-where-the-waves-are-right",
         (5,),
-        "algorithms/sharing/residual_bound.py",
+        "blindfit.algorithms.sharing.residual_bound:residual_bound",
         "(0.5 + largest_swing(waves))",
         "(0.5 + 0.5)",
         ("tests/sharing/test_residual_bound.py::test_no_residual_in_shares_passes_its_bound[17+20-wide]",),
@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "rounding-may-lengthen-rows-that-go-into-shares",
         (5, 6),
-        "parties/falcon/data_party.py",
+        "blindfit.parties.falcon.data_party:make_held",
         "features = clip_integer_rows(features, row_bound)",
         "features = features.copy()",
         (f"{NOISE}::test_no_row_is_longer_than_its_bound_after_rounding",),
@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "the-range-is-opened-under-differential-privacy",
         (12, 25),
-        "algorithms/protocols/falcon/program.py",
+        "blindfit.algorithms.protocols.falcon.program:_judge",
         "    if p.noise is not None:\n        await seat.check()\n",
         "    if p.noise is not None and not p.epochs:\n        await seat.check()\n",
         (f"{NOISE}::test_nothing_is_opened_but_masked_numbers_and_the_weights",),
@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "a-charge-in-shares-pays-for-every-opening",
         (1, 26),
-        "parties/falcon/draws.py",
+        "blindfit.parties.falcon.draws:Draws._next",
         "draw for draw in draws if not reader.answer(self._session.me.name, draw.request_id)",
         "draw for draw in draws if draw",
         (f"{JOBS}::test_weights_that_were_opened_and_lost_are_charged_again[False]",),
@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         "a-passive-party-of-a-training-in-shares-pays-nothing",
         (1, 22),
-        "parties/falcon/draws.py",
+        "blindfit.parties.falcon.draws:Draws.charge",
         "            hold_receipt(self._party.store, payer, key, population, given)\n            self._pay()\n",
         "            hold_receipt(self._party.store, payer, key, population, given)\n",
         (f"{JOBS}::test_nothing_is_put_in_before_this_partys_charge_is_on_the_disk",),
@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "a-training-in-shares-is-charged-before-all-can-pay",
         (2,),
-        "parties/falcon/draws.py",
+        "blindfit.parties.falcon.draws:Draws.charge",
         "        self._check()\n        channel,",
         "        channel,",
         (f"{JOBS}::test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged",),

@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         "two-processes-migrate-twice",
         (1, 21),
-        "parties/store/migrations.py",
+        "blindfit.parties.store.migrations:migrate",
         "for step in MIGRATIONS[version_of(database) :]:",
         "for step in MIGRATIONS:",
         (f"{MIGRATIONS}::test_a_database_that_many_open_at_once_is_migrated_once",),
@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         "half-a-migration-stays",
         (1, 21),
-        "parties/store/migrations.py",
+        "blindfit.parties.store.migrations:migrate",
         '        database.execute("ROLLBACK")\n',
         '        database.execute("COMMIT")\n',
         (f"{MIGRATIONS}::test_a_migration_that_fails_changes_nothing_and_can_be_tried_again",),
@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         "a-later-database-is-opened",
         (1, 21, 23),
-        "parties/store/migrations.py",
+        "blindfit.parties.store.migrations:check_known",
         "if (found := version_of(database)) > newest():",
         "if (found := version_of(database)) > newest() + 1:",
         (f"{MIGRATIONS}::test_a_database_of_a_later_version_is_refused_and_left_as_it_is",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "a-process-from-before-a-migration-writes",
         (1, 23),
-        "parties/store/database.py",
+        "blindfit.parties.store.database:Store.transaction",
         "                    self._check_version()\n",
         "",
         (f"{MIGRATIONS}::test_a_process_from_before_a_migration_writes_nothing_after_it",),
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "a-new-option-makes-every-question-a-new-one",
         (1, 26),
-        "algorithms/digest_format.py",
+        "blindfit.algorithms.digest_format:DigestFormat.fields",
         " if n not in self.added or value != self.added[n]}",
         "}",
         (f"{DIGESTS}::test_a_job_has_the_same_digests_after_options_were_renamed_added_and_removed",),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "an-option-that-was-added-and-set-counts-for-nothing",
         (3, 26),
-        "algorithms/digest_format.py",
+        "blindfit.algorithms.digest_format:DigestFormat.fields",
         " if n not in self.added or value != self.added[n]}",
         " if n not in self.added}",
         (f"{DIGESTS}::test_an_option_that_was_added_is_in_the_digest_once_it_says_something_else",),

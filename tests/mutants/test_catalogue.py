@@ -15,11 +15,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_mutant_can_be_made() -> None:
-    texts = {file: (ROOT / file).read_text("utf-8") for file in {mutant.file for mutant in MUTANTS}}
     faults = []
     for mutant in MUTANTS:
         try:
-            mutant.applied_to(texts[mutant.file])
+            mutant.applied_in(ROOT)
         except ValueError as fault:
             faults.append(str(fault))
     assert faults == []
@@ -27,7 +26,7 @@ def test_every_mutant_can_be_made() -> None:
 
 def test_names_are_unique_and_two_mutants_are_two_changes() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.place, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
 
 
 def test_every_mutant_has_tests_that_are_there() -> None:
@@ -61,12 +60,17 @@ def test_no_mutant_is_left_that_nothing_notices() -> None:
     assert {mutant.name for mutant in MUTANTS if mutant.known} == set()
 
 
-def mutant_of(before: str, after: str, file: str = "x.py") -> Mutant:
-    return Mutant("m", (1,), file, before, after, ("tests/x.py",))
+CODE = "def f():\n    a = 1\n    b = 1\n\nclass C:\n    def f(self):\n        a = 1\n"
 
 
-def test_a_mutant_is_its_text_with_one_place_changed() -> None:
-    assert mutant_of("a = 1", "a = 2").applied_to("a = 1\nb = 1\n") == "a = 2\nb = 1\n"
+def applied(root: Path, before: str, after: str, place: str = "blindfit.x:f") -> str:
+    (root / "blindfit").mkdir()
+    (root / "blindfit" / "x.py").write_text(CODE)
+    return Mutant("m", (1,), place, before, after, ("tests/x.py",)).applied_in(root)
+
+
+def test_a_mutant_changes_one_place_of_the_definition_that_it_names(tmp_path: Path) -> None:
+    assert applied(tmp_path, "a = 1", "a = 2", "blindfit.x:C.f") == CODE.replace("        a = 1", "        a = 2")
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,14 @@ def test_a_mutant_is_its_text_with_one_place_changed() -> None:
         ("a = 1", "a = ", "would not parse"),
     ],
 )
-def test_a_mutant_that_cannot_be_is_refused(before: str, after: str, reason: str) -> None:
+def test_a_mutant_that_cannot_be_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"m: .*{reason}"):
-        mutant_of(before, after).applied_to("a = 1\nb = 1\n")
+        applied(tmp_path, before, after)
+
+
+@pytest.mark.parametrize(
+    ("place", "now"), [("blindfit.y:C.f", "blindfit.x defines it"), ("blindfit.x:g", "no module defines it")]
+)
+def test_a_definition_that_has_moved_is_named_where_it_is_now(tmp_path: Path, place: str, now: str) -> None:
+    with pytest.raises(ValueError, match=f"m: .* does not define .*; {now}"):
+        applied(tmp_path, "a = 1", "a = 2", place)

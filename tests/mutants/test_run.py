@@ -41,14 +41,14 @@ def test_that_fails():
 FILES = ("purse.py", "test_purse.py")
 
 
-def mutant(name: str, before: str, after: str, test: str = "test_admits") -> Mutant:
-    return Mutant(name, (2,), "purse.py", before, after, (f"test_purse.py::{test}",))
+def mutant(name: str, before: str, after: str, test: str = "test_admits", place: str = "admits") -> Mutant:
+    return Mutant(name, (2,), f"purse:{place}", before, after, (f"test_purse.py::{test}",))
 
 
 NOTICED = mutant("noticed", "spent <= budget", "spent >= budget")
-SURVIVES = mutant("survives", "LEAST = 1", "LEAST = 0")
-HANGS = mutant("hangs", "        spent = budget", "        budget = budget", "test_left")
-DOES_NOT_START = mutant("does not start", "LEAST = 1", "LEAST = 1 // 0")
+SURVIVES = mutant("survives", "LEAST = 1", "LEAST = 0", place="LEAST")
+HANGS = mutant("hangs", "        spent = budget", "        budget = budget", "test_left", "left")
+DOES_NOT_START = mutant("does not start", "LEAST = 1", "LEAST = 1 // 0", place="LEAST")
 IS_NOT_THERE = mutant("is not there", "spent == budget", "spent != budget")
 
 

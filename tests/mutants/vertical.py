@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         "every-figure-is-told",
         (12,),
-        "parties/vertical/report.py",
+        "blindfit.parties.vertical.report:summary_of",
         "if name in TOLD_FIGURES:",
         "if isinstance(value, int | float):",
         ("tests/report/vertical/test_vertical_content.py",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "one-order-for-all-that-is-held-out",
         (12, 28),
-        "parties/vertical/alignment.py",
+        "blindfit.parties.vertical.alignment:order_of",
         'purpose = f"order, {n_test} for the test and {n_validation} for the validation"',
         'purpose = "order"',
         ("tests/attacks/test_held_out_rows.py::test_jobs_that_hold_out_one_row_more_do_not_tell_of_it",),
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "a-score-past-its-bound-ends-the-training",
         (12,),
-        "algorithms/statistics/vertical/grid.py",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.score_terms",
         "np.clip(2 * self.loss.square * scores, -SCORE_TERM_BOUND, SCORE_TERM_BOUND)",
         "2 * self.loss.square * scores",
         (PLAN, f"{STEPS}::test_scores_past_their_bound_are_cut_in_residuals"),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "steps-are-as-long-as-a-proposers-options-make-them",
         (12,),
-        "algorithms/statistics/vertical/optimiser.py",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
         "        if largest <= most:\n",
         "        if largest >= 0:\n",
         ("tests/attacks/test_lattice_features.py::test_no_options_read_a_column",),
@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "each-step-may-move-as-far-as-an-epoch",
         (12,),
-        "algorithms/statistics/vertical/optimiser.py",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser.step",
         "        if epoch != self._epoch:\n",
         "        if epoch >= 0:\n",
         (f"{OPTIMISER}::test_no_step_moves_a_score_farther_from_the_epochs_begin_than_is_allowed",),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "a-diverged-hold-out-loss-ends-the-training",
         (12,),
-        "algorithms/statistics/vertical/grid.py",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.held_back",
         "        return weights * (self.largest_score / max(largest, self.largest_score))\n",
         "        return weights\n",
         (f"{STEPS}::test_a_diverged_loss_stays_within_its_bound", PLAN),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "weights-grow-without-end",
         (12,),
-        "algorithms/statistics/vertical/optimiser.py",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
         "        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))\n",
         "",
         (OPTIMISER,),
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "class-weights-need-no-flag",
         (12,),
-        "parties/taylor/leaks.py",
+        "blindfit.parties.taylor.leaks:leaks_of",
         'job.taylor.class_weights == "balanced"',
         "False",
         ("tests/attacks/test_class_weights.py::test_a_job_with_class_weights_needs_a_flag_that_all_allow",),
@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "figures-of-few-test-rows",
         (12,),
-        "parties/taylor/leaks.py",
+        "blindfit.parties.taylor.leaks:leaks_of",
         "        *gradient_leaks.check_test(len(plan.test), rows),\n",
         "",
         ("tests/preflight/test_vertical.py::test_few_test_rows",),
@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "gradients-not-masked",
         (12,),
-        "algorithms/protocols/taylor/steps.py",
+        "blindfit.algorithms.protocols.taylor.steps:step_3_gradient",
         "rho = [seat.uniform(grid.hiding_bound(len(batch))) for _ in range(len(gradient))]",
         "rho = [0 for _ in range(len(gradient))]",
         (f"{STEPS}::test_step_3_is_the_gradient_and_a_mask_that_its_owner_knows",),
@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "masks-too-short",
         (12,),
-        "algorithms/statistics/vertical/grid.py",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.hiding_bound",
         "return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS)",
         "return 1 << (self.gradient_bound(batch_rows).bit_length() + HIDING_BITS // 8)",
         (f"{PLAN}::test_a_mask_hides_a_gradient_and_both_fit_in_a_slot",),
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "no-room-for-the-mask",
         (11,),
-        "algorithms/statistics/vertical/grid.py",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.slot_bits",
         "return (self.gradient_bound(batch_rows) + self.hiding_bound(batch_rows)).bit_length() + 1",
         "return self.hiding_bound(batch_rows).bit_length()",
         (f"{PLAN}::test_a_mask_hides_a_gradient_and_both_fit_in_a_slot",),
@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "key-node-adds-no-noise",
         (4, 12),
-        "algorithms/protocols/taylor/steps.py",
+        "blindfit.algorithms.protocols.taylor.steps:_draw",
         "    if std_steps == 0:\n",
         "    if std_steps >= 0:\n",
         (f"{STEPS}::test_noise_has_the_standard_deviation_that_was_asked_for",),
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "label-dp-with-fresh-noise",
         (5,),
-        "algorithms/protocols/taylor/steps.py",
+        "blindfit.algorithms.protocols.taylor.steps:gradient_noise",
         'f"gradient/{party}/kept/{batch}"',
         'f"gradient/{party}/kept/{epoch}/{batch}"',
         (f"{STEPS}::test_noise_differs_by_party_batch_and_key_and_by_epoch_unless_kept",),
@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         "no-fresh-noise-under-label-dp",
         (12,),
-        "algorithms/protocols/taylor/steps.py",
+        "blindfit.algorithms.protocols.taylor.steps:gradient_noise",
         "fresh_noise_steps(parameters), columns)",
         "0 if parameters.has_label_dp else fresh_noise_steps(parameters), columns)",
         (f"{STEPS}::test_under_label_dp_fresh_noise_is_added_to_what_is_kept",),
@@ -148,7 +148,7 @@ MUTANTS = (
     Mutant(
         "fresh-noise-that-is-kept",
         (12,),
-        "algorithms/protocols/taylor/steps.py",
+        "blindfit.algorithms.protocols.taylor.steps:gradient_noise",
         'f"gradient/{party}/{epoch}/{batch}"',
         'f"gradient/{party}/fresh/{batch}"',
         (f"{STEPS}::test_under_label_dp_fresh_noise_is_added_to_what_is_kept",),
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "label-dp-with-a-tenth-of-the-noise",
         (4, 5),
-        "parties/taylor/parameters.py",
+        "blindfit.parties.taylor.parameters:label_noise_std",
         "return event_of(job.required_privacy).noise_multiplier * label_sensitivity(job, columns)",
         "return event_of(job.required_privacy).noise_multiplier * label_sensitivity(job, columns) / 10",
         (f"{LABEL_DP}::test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more",),
@@ -164,7 +164,7 @@ MUTANTS = (
     Mutant(
         "noise-for-one-partys-columns",
         (4, 5),
-        "parties/taylor/parameters.py",
+        "blindfit.parties.taylor.parameters:parameters_of",
         "label_noise_std(job, sum(columns)),",
         "label_noise_std(job, columns[0]),",
         (f"{LABEL_DP}::test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more",),
@@ -172,7 +172,7 @@ MUTANTS = (
     Mutant(
         "numbers-scaled-but-not-clipped-to-their-range",
         (5,),
-        "parties/vertical/prepared.py",
+        "blindfit.parties.vertical.prepared:_numbers",
         "y = np.where(rows.there, np.clip((labels - mean) / scale, -reach, reach), 0.0)",
         "y = np.where(rows.there, np.clip((read - mean) / scale, -8 * reach, 8 * reach), 0.0)",
         (f"{LABEL_DP}::test_under_label_dp_nothing_but_the_range_scales_labels",),
@@ -180,7 +180,7 @@ MUTANTS = (
     Mutant(
         "numbers-scaled-by-their-own-deviation-under-label-dp",
         (5,),
-        "parties/vertical/prepared.py",
+        "blindfit.parties.vertical.prepared:_numbers",
         "    if chosen.norm_bound is not None:\n        if label_range is None:",
         "    if chosen.norm_bound is not None and label_range is None:\n        if label_range is None:",
         (f"{LABEL_DP}::test_under_label_dp_nothing_but_the_range_scales_labels",),
@@ -188,7 +188,7 @@ MUTANTS = (
     Mutant(
         "label-dp-lets-rows-stand-out",
         (12,),
-        "parties/taylor/parameters.py",
+        "blindfit.parties.taylor.parameters:shortens_rows",
         'return "leverage" not in job.taylor.unsafe',
         'return "leverage" not in job.taylor.unsafe and job.privacy is None',
         (f"{LABEL_DP}::test_under_label_dp_rows_that_stand_out_are_shortened",),
@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "label-dp-checks-nothing-of-features",
         (12,),
-        "parties/taylor/leaks.py",
+        "blindfit.parties.taylor.leaks:refuse_leaks",
         "        if leak.flag not in job.taylor.unsafe:\n",
         "        if leak.flag not in job.taylor.unsafe and job.privacy is None:\n",
         (f"{LABEL_DP}::test_under_label_dp_what_features_need_is_refused_without_its_flag",),
@@ -204,7 +204,7 @@ MUTANTS = (
     Mutant(
         "rows-bounded-after-those-that-stand-out-were-shortened",
         (12,),
-        "parties/vertical/prepared.py",
+        "blindfit.parties.vertical.prepared:prepare",
         "columns = clip_rows(columns, chosen.norm_bound * math.sqrt(len(columns.T)))",
         "columns = clip_rows(columns, 8 * math.sqrt(len(columns.T)))",
         ("tests/vertical/test_prepared.py::test_rows_are_bounded_before_those_that_stand_out_are_shortened",),
@@ -212,7 +212,7 @@ MUTANTS = (
     Mutant(
         "a-label-far-out-ends-the-job",
         (12,),
-        "parties/vertical/prepared.py",
+        "blindfit.parties.vertical.prepared:_numbers",
         "mean, scale, reach = float(train.mean()), float(train.std()) or 1.0, LABEL_BOUND",
         "mean, scale, reach = float(train.mean()), float(train.std()) or 1.0, 100 * LABEL_BOUND",
         (f"{LABEL_DP}::test_without_label_dp_one_label_far_out_ends_no_job",),
@@ -220,7 +220,7 @@ MUTANTS = (
     Mutant(
         "label-dp-with-class-weights",
         (5,),
-        "algorithms/protocols/taylor/parameters.py",
+        "blindfit.algorithms.protocols.taylor.parameters:check_parameters",
         "if parameters.has_label_dp and parameters.encrypted_factors:",
         "if parameters.has_label_dp and parameters.masked and parameters.encrypted_factors:",
         (f"{PLAN}::test_what_cannot_work_is_refused_before_the_start",),
@@ -228,7 +228,7 @@ MUTANTS = (
     Mutant(
         "label-dp-that-stops-by-the-loss",
         (5,),
-        "algorithms/protocols/taylor/parameters.py",
+        "blindfit.algorithms.protocols.taylor.parameters:check_parameters",
         "if parameters.has_label_dp and parameters.hold_out_loss:",
         "if parameters.has_label_dp and parameters.masked and parameters.hold_out_loss:",
         (f"{PLAN}::test_what_cannot_work_is_refused_before_the_start",),
@@ -236,7 +236,7 @@ MUTANTS = (
     Mutant(
         "label-dp-without-the-row-clip",
         (5,),
-        "parties/taylor/data_party.py",
+        "blindfit.parties.taylor.data_party:Taylor._make_seat",
         "features = clip_integer_rows(features, row_bound_steps(job, features.shape[1]))",
         "features = clip_integer_rows(features, 2**31)",
         (f"{SEATS}::test_label_dp_shortens_every_row_of_all_parties_to_the_bound",),
@@ -244,7 +244,7 @@ MUTANTS = (
     Mutant(
         "every-party-with-the-whole-bound",
         (5,),
-        "parties/taylor/parameters.py",
+        "blindfit.parties.taylor.parameters:row_bound",
         "return job.taylor.norm_bound * math.sqrt(columns)",
         "return job.taylor.norm_bound * columns",
         (f"{SEATS}::test_the_parties_bounds_make_up_one",),
@@ -252,7 +252,7 @@ MUTANTS = (
     Mutant(
         "rows-clipped-a-step-too-long",
         (5,),
-        "algorithms/fixed_point.py",
+        "blindfit.algorithms.fixed_point:clip_integer_rows",
         "norm_bound // (roots[long, None] + 1)",
         "norm_bound // roots[long, None]",
         ("tests/predict/test_model_part.py", "tests/predict/test_scorer.py"),
@@ -260,7 +260,7 @@ MUTANTS = (
     Mutant(
         "label-dp-not-charged",
         (1,),
-        "parties/taylor/data_party.py",
+        "blindfit.parties.taylor.data_party:Taylor.charge",
         "        if self._job.privacy is None:\n            return\n        payer",
         "        if self._job.privacy is not None:\n            return\n        payer",
         (f"{PROCESSES}::test_label_dp_is_charged_once_to_the_active_partys_ledger",),
@@ -269,7 +269,7 @@ MUTANTS = (
     Mutant(
         "no-jitter",
         (12,),
-        "parties/taylor/data_party.py",
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
         "size = 0.0 if session.job.privacy else session.job.taylor.jitter",
         "size = 0.0",
         (f"{SEATS}::test_labels_enter_with_the_jitter_of_the_job",),
@@ -277,7 +277,7 @@ MUTANTS = (
     Mutant(
         "jitter-left-out-of-the-terms",
         (12,),
-        "algorithms/statistics/vertical/grid.py",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.label_terms",
         "np.clip(-self.loss.cross * y + jitter,",
         "np.clip(-self.loss.cross * y + 0 * jitter,",
         (f"{PLAN}::test_label_terms_carry_the_jitter_and_stop_at_their_bound",),
@@ -285,7 +285,7 @@ MUTANTS = (
     Mutant(
         "rows-that-stand-out",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:MOST_LEVERAGE",
         "MOST_LEVERAGE = 0.5",
         "MOST_LEVERAGE = 0.99",
         (LEAKS, "tests/attacks/test_lone_rows.py"),
@@ -293,7 +293,7 @@ MUTANTS = (
     Mutant(
         "a-batch-of-which-all-rows-stand-out-let-pass",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:_factors",
         "    return np.zeros(len(columns))\n",
         "    return factors\n",
         (f"{LEAKS}::test_a_batch_of_which_all_rows_stand_out_gives_nothing",),
@@ -301,7 +301,7 @@ MUTANTS = (
     Mutant(
         "label-bits-not-counted",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:_check_labels",
         "    if jitter <= 0 or bits <= most:\n",
         "    if jitter <= 0 or bits <= 100 * most:\n",
         (f"{LEAKS}::test_label_bits_at_the_limit",),
@@ -309,7 +309,7 @@ MUTANTS = (
     Mutant(
         "a-mean-over-all-slots-is-told",
         (12,),
-        "parties/taylor/key_node.py",
+        "blindfit.parties.taylor.key_node:KeyNode._run",
         ", relative=parameters.masked)",
         ")",
         ("tests/attacks/test_linked_rows.py::test_the_coordinator_is_not_told_how_many_hold_out_slots_match",),
@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "slots-that-match-nothing-hide-labels",
         (12,),
-        "parties/taylor/leaks.py",
+        "blindfit.parties.taylor.leaks:batch_rules",
         "        match_rate(job),\n        job.taylor.jitter",
         "        1.0,\n        job.taylor.jitter",
         (f"{LEAKS}::test_labels_of_slots_that_match_nothing_hide_no_others",),
@@ -325,7 +325,7 @@ MUTANTS = (
     Mutant(
         "any-match-rate-is-believed",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:check_match_rate",
         "    if not linked or match_rate <= MOST_MATCH_RATE:\n",
         "    if True:\n",
         (f"{LEAKS}::test_a_match_rate_above_a_half_takes_a_flag",),
@@ -333,7 +333,7 @@ MUTANTS = (
     Mutant(
         "as-many-columns-as-rows",
         (12,),
-        "algorithms/statistics/vertical/gradient_leaks.py",
+        "blindfit.algorithms.statistics.vertical.gradient_leaks:LEAST_ROWS_PER_COLUMN",
         "LEAST_ROWS_PER_COLUMN = 4",
         "LEAST_ROWS_PER_COLUMN = 1",
         (LEAKS,),
@@ -341,7 +341,7 @@ MUTANTS = (
     Mutant(
         "leaks-found-and-let-pass",
         (12,),
-        "parties/taylor/leaks.py",
+        "blindfit.parties.taylor.leaks:refuse_leaks",
         "if leak.flag not in job.taylor.unsafe:",
         "if leak.flag in job.taylor.unsafe:",
         (f"{PROCESSES}::test_what_is_unsafe_or_wrong_is_one_line[taylor.jitter=0-jitter]",),
@@ -349,7 +349,7 @@ MUTANTS = (
     Mutant(
         "scaled-on-test-rows-too",
         (12,),
-        "parties/vertical/prepared.py",
+        "blindfit.parties.vertical.prepared:_scale",
         "fitted_on = with_rows(rows, plan.train)",
         "fitted_on = np.flatnonzero(rows.there)",
         ("tests/vertical/test_prepared.py",),
@@ -357,7 +357,7 @@ MUTANTS = (
     Mutant(
         "walr-scaled-on-test-rows-too",
         (12,),
-        "parties/walr/rows.py",
+        "blindfit.parties.walr.rows:read_columns",
         "            train.features, source.feature_names, table=source.record,",
         "            [*train.features, *test.features], source.feature_names, table=source.record,",
         ("tests/walr/test_prepare_rows.py",),
@@ -366,7 +366,7 @@ MUTANTS = (
     Mutant(
         "points-of-a-peer-not-checked",
         (12,),
-        "algorithms/alignment/psi.py",
+        "blindfit.algorithms.alignment.psi:_check_points",
         "if not all(map(bindings.crypto_core_ed25519_is_valid_point, _split(points))):",
         "if not points:",
         (f"{PSI}::test_a_wrong_point_is_refused_wherever_it_stands",),
@@ -374,7 +374,7 @@ MUTANTS = (
     Mutant(
         "a-point-twice",
         (3, 12),
-        "algorithms/alignment/psi.py",
+        "blindfit.algorithms.alignment.psi:ArrivingSet.add",
         "if (ordered[1:] == ordered[:-1]).any():",
         "if (ordered[1:] < ordered[:-1]).any():",
         (f"{PSI}::test_a_point_twice_is_refused",),
@@ -382,7 +382,7 @@ MUTANTS = (
     Mutant(
         "ids-not-shuffled",
         (12,),
-        "algorithms/protocols/align.py",
+        "blindfit.algorithms.protocols.align:step_1_prepare",
         "return OwnSet(ids, psi.permutation(len(ids), uniform), BlindingKey.draw(uniform))",
         "return OwnSet(ids, np.arange(len(ids)), BlindingKey.draw(uniform))",
         (f"{ALIGN}::test_kept_order_does_not_leak",),
@@ -390,7 +390,7 @@ MUTANTS = (
     Mutant(
         "common-rows-in-the-order-of-points",
         (12,),
-        "algorithms/protocols/align.py",
+        "blindfit.algorithms.protocols.align:step_5_compare",
         "order = psi.permutation(common, uniform)",
         "order = np.arange(common)",
         (f"{ALIGN}::test_the_common_order_is_the_key_nodes_and_uniform",),
@@ -398,7 +398,7 @@ MUTANTS = (
     Mutant(
         "told-how-few-rows-are-common",
         (12,),
-        "algorithms/protocols/align.py",
+        "blindfit.algorithms.protocols.align:step_5_compare",
         "    if common < least:\n",
         "    if common < 1:\n",
         (f"{ALIGN}::test_how_few_rows_are_common_is_not_told",),
@@ -406,7 +406,7 @@ MUTANTS = (
     Mutant(
         "one-blinding-key-for-all-sessions",
         (12,),
-        "algorithms/alignment/psi.py",
+        "blindfit.algorithms.alignment.psi:BlindingKey.draw",
         "(1 + uniform(GROUP_ORDER - 1)).to_bytes(",
         "(1 + len(DOMAIN)).to_bytes(",
         (f"{ALIGN}::test_no_point_is_sent_twice_and_two_runs_share_none",),
@@ -414,7 +414,7 @@ MUTANTS = (
     Mutant(
         "filters-that-outlive-the-session",
         (12,),
-        "algorithms/protocols/link.py",
+        "blindfit.algorithms.protocols.link:step_1_secret",
         "HKDF(SHA256(), clk.SECRET_BYTES, salt=None, info=info).derive(shared)",
         "HKDF(SHA256(), clk.SECRET_BYTES, salt=None, info=info[:0]).derive(shared)",
         (f"{LINK}::test_secrets_agree_and_are_of_one_session",),
@@ -422,7 +422,7 @@ MUTANTS = (
     Mutant(
         "matched-slots-first",
         (12,),
-        "algorithms/protocols/link.py",
+        "blindfit.algorithms.protocols.link:step_3_slots",
         "order = permutation(n_slots, uniform)",
         "order = np.arange(n_slots)",
         (f"{LINK}::test_a_partys_slots_do_not_depend_on_who_matches",),
@@ -430,7 +430,7 @@ MUTANTS = (
     Mutant(
         "the-parties-are-told-that-anybody-matches",
         (12,),
-        "algorithms/protocols/link.py",
+        "blindfit.algorithms.protocols.link:step_2_match",
         "        pairs, floor, anybody = matching.no_pairs(), threshold, too_many\n",
         "        raise\n",
         (f"{LINK}::{ANYBODY}",),
@@ -438,7 +438,7 @@ MUTANTS = (
     Mutant(
         "a-comparison-ends-early-where-anybody-matches",
         (12,),
-        "algorithms/alignment/matching.py",
+        "blindfit.algorithms.alignment.matching:alike_pairs",
         "            found, too_many = _Found(), True\n",
         "            too_many = True\n            break\n",
         (f"{LINK}::{ANYBODY}",),
@@ -446,7 +446,7 @@ MUTANTS = (
     Mutant(
         "a-linkage-ends-where-a-value-is-no-date",
         (25,),
-        "algorithms/alignment/clk.py",
+        "blindfit.algorithms.alignment.clk:date_tokens",
         "    if written is None:\n        return []\n",
         "    if written is None:\n        if date.strip():\n            raise DataError(date)\n        return []\n",
         (f"{CLK}::test_a_date_in_another_format_counts_as_missing", f"{SAME}[taylor-linkage-no-date-bank]"),
@@ -454,7 +454,7 @@ MUTANTS = (
     Mutant(
         "how-many-records-have-no-value-told-by-progress",
         (12,),
-        "algorithms/alignment/matching.py",
+        "blindfit.algorithms.alignment.matching:alike_pairs",
         "_tiles(_Sorted.of(first), _Sorted",
         "_tiles(_Sorted.of(first).filled(), _Sorted",
         (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
@@ -462,7 +462,7 @@ MUTANTS = (
     Mutant(
         "a-comparison-of-filters-never-asks-whether-it-is-wanted",
         (27,),
-        "algorithms/protocols/link.py",
+        "blindfit.algorithms.protocols.link:step_2_watched",
         "        still_wanted()\n        report(step, done, total)\n",
         "        report(step, done, total)\n",
         ("tests/vertical/test_linkage_ends.py",),
@@ -470,7 +470,7 @@ MUTANTS = (
     Mutant(
         "a-comparison-of-filters-in-threads-of-others",
         (27,),
-        "parties/taylor/key_node.py",
+        "blindfit.parties.taylor.key_node:KeyNode._align",
         "while_wanted=partial(while_wanted, max_s=job.timeouts.session_s),",
         "while_wanted=lambda work: asyncio.to_thread(work, lambda: None),",
         ("tests/vertical/test_linkage_ends.py",),
@@ -479,7 +479,7 @@ MUTANTS = (
     Mutant(
         "prediction-without-masks",
         (12,),
-        "algorithms/protocols/predict.py",
+        "blindfit.algorithms.protocols.predict:step_2_mask",
         "    for message in added:\n        total += _expand(message.seed, len(part))\n",
         "    for message in added:\n        total += _expand(message.seed, len(part)) * np.uint64(0)\n",
         (f"{PREDICT}::test_masked_scores_look_uniform",),
@@ -487,7 +487,7 @@ MUTANTS = (
     Mutant(
         "a-missing-mask-not-noticed",
         (12,),
-        "algorithms/protocols/predict.py",
+        "blindfit.algorithms.protocols.predict:step_3_sum",
         "max(int(scores.max()), -int(scores.min())) > SCORE_LIMIT:",
         "max(int(scores.max()), -int(scores.min())) > 2**64:",
         (f"{PREDICT}::test_a_mask_that_is_missing_is_noticed",),
@@ -495,7 +495,7 @@ MUTANTS = (
     Mutant(
         "changed-model-believed",
         (24,),
-        "parties/files/written.py",
+        "blindfit.parties.files.written:_is_signed",
         'return verify(key.public_bytes, canonical_json(content), bytes.fromhex(signature["ed25519"]))',
         'return bool(bytes.fromhex(signature["ed25519"]))',
         ("tests/vertical/test_model_store.py::test_whatever_was_changed_is_noticed",),
@@ -504,7 +504,7 @@ MUTANTS = (
     Mutant(
         "resumed-with-other-options",
         (17,),
-        "parties/vertical/checkpoints.py",
+        "blindfit.parties.vertical.checkpoints:Checkpoints.base",
         'if base.get("question") != question.hex():',
         'if not base.get("question"):',
         (f"{CHECKPOINTS}::test_a_job_is_resumed_with_the_options_that_it_began_with",),
@@ -512,7 +512,7 @@ MUTANTS = (
     Mutant(
         "resumed-from-an-epoch-that-one-party-lacks",
         (17,),
-        "parties/vertical/checkpoints.py",
+        "blindfit.parties.vertical.checkpoints:common_epoch",
         "max(set.intersection(*sets), default=0)",
         "max(set.union(*sets), default=0)",
         (f"{CHECKPOINTS}::test_parties_go_on_from_the_last_epoch_that_all_have",),
@@ -520,7 +520,7 @@ MUTANTS = (
     Mutant(
         "velocity-lost-in-a-checkpoint",
         (17,),
-        "algorithms/statistics/vertical/optimiser.py",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser.state",
         '            "velocity": self.velocity,\n',
         '            "velocity": 0 * self.velocity,\n',
         (f"{OPTIMISER}::test_a_restored_optimiser_goes_on_as_if_nothing_had_been",),
@@ -528,7 +528,7 @@ MUTANTS = (
     Mutant(
         "secrets-stay-after-the-training",
         (24,),
-        "parties/vertical/checkpoints.py",
+        "blindfit.parties.vertical.checkpoints:Checkpoints.remove",
         "        shutil.rmtree(self.directory, ignore_errors=True)\n",
         '        (self.directory / "base.json").touch()\n',
         (f"{CHECKPOINTS}::test_nothing_stays_when_the_training_is_done",),
@@ -536,7 +536,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed-at-a-data-party",
         (24,),
-        "parties/vertical/training.py",
+        "blindfit.parties.vertical.training:DataParty.run",
         "self._running.alone(session.job.resumes or session.id)",
         "self._running.alone(session.job.resumes)",
         (f"{AT_ONCE}[taylor]",),
@@ -544,7 +544,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed-at-the-key-node",
         (24,),
-        "parties/taylor/key_node.py",
+        "blindfit.parties.taylor.key_node:KeyNode.check",
         "self._running.refuse_another(job.resumes)",
         "self._running.refuse_another(me.name)",
         (f"{AT_ONCE}[taylor]",),
@@ -552,7 +552,7 @@ MUTANTS = (
     Mutant(
         "checkpoints-that-others-can-read",
         (24,),
-        "parties/files/written.py",
+        "blindfit.parties.files.written:write_file",
         "replace_file(path, content, mode=0o600)",
         "replace_file(path, content, mode=0o644)",
         (f"{CHECKPOINTS}::test_the_newest_epochs_are_kept_and_come_back",),
@@ -560,7 +560,7 @@ MUTANTS = (
     Mutant(
         "ended-session-keeps-what-it-computed-with",
         (24,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Session.forget_work",
         "            forget_frames(self.error)\n",
         "            str(self.error)\n",
         ("tests/vertical/test_memory.py::test_an_ended_session_lets_go_of_its_work",),
@@ -569,7 +569,7 @@ MUTANTS = (
     Mutant(
         "labels-under-differential-privacy-are-calibrated-to",
         (12,),
-        "parties/taylor/settings.py",
+        "blindfit.parties.taylor.settings:TaylorJob.calibrates",
         'return self.taylor.calibrate and self.taylor.model == "logistic" and self.privacy is None',
         'return self.taylor.calibrate and self.taylor.model == "logistic"',
         ("tests/vertical/test_calibration.py::test_under_label_dp_and_for_numbers_nothing_is_calibrated",),
@@ -577,7 +577,7 @@ MUTANTS = (
     Mutant(
         "a-few-matches-are-told-of-by-a-slope",
         (12,),
-        "algorithms/protocols/taylor/calibration.py",
+        "blindfit.algorithms.protocols.taylor.calibration:fit_moments",
         "    if moments.weight < LEAST_ROWS or min(positives, negatives) < LEAST_OF_A_CLASS:",
         "    if min(positives, negatives) < LEAST_OF_A_CLASS:",
         ("tests/taylor/test_calibration_sums.py::test_rows_that_do_not_tell",),
@@ -585,7 +585,7 @@ MUTANTS = (
     Mutant(
         "rows-that-did-not-count-are-fitted-to-where-a-cluster-sums",
         (22,),
-        "parties/walr/partitions.py",
+        "blindfit.parties.walr.partitions:Chosen.of",
         "        if self.kept is not None:\n            rows = rows[",
         "        if self.kept is None:\n            rows = rows[",
         ("tests/walr/test_partitions.py::test_rows_are_cut_and_taken_where_they_are",),

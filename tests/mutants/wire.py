@@ -23,7 +23,7 @@ MUTANTS = (
     Mutant(
         "numbers-that-are-not-finite",
         (14,),
-        "parties/wire/codec.py",
+        "blindfit.parties.wire.codec:_decode_real",
         '"<f8").astype(np.float64, copy=False)\n    if not np.isfinite(array).all():',
         '"<f8").astype(np.float64, copy=False)\n    if np.isnan(array).any():',
         (f"{CODEC}::test_a_malformed_field_is_named",),
@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(
         "data-of-another-length",
         (14,),
-        "parties/wire/codec.py",
+        "blindfit.parties.wire.codec:_array",
         "elements * np.dtype(dtype).itemsize != len(data):",
         "elements * np.dtype(dtype).itemsize > len(data):",
         (f"{CODEC}::test_a_malformed_field_is_named",),
@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "an-element-outside-the-field",
         (14,),
-        "parties/wire/codec.py",
+        "blindfit.parties.wire.codec:_require_in_field",
         "int(shares.max()) >= MODULUS:",
         "int(shares.max()) > MODULUS:",
         (f"{CODEC}::test_a_malformed_field_is_named",),
@@ -47,7 +47,7 @@ MUTANTS = (
     Mutant(
         "a-step-that-was-not-expected",
         (12, 14),
-        "parties/wire/codec.py",
+        "blindfit.parties.wire.codec:decode",
         "if message.kind != kind.__name__:",
         "if not message.kind:",
         (f"{CODEC}::test_another_message_is_an_unexpected_step",),
@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         "received-text-executed",
         (20,),
-        "parties/files/written.py",
+        "blindfit.parties.files.written:read_json",
         'return json.loads(path.read_text("utf-8"))',
         'return eval(path.read_text("utf-8"))',
         ("tests/wire/test_nothing_is_executed.py",),
@@ -64,7 +64,7 @@ MUTANTS = (
     Mutant(
         "frames-that-leave-a-gap",
         (18,),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox.accept",
         "self._require(frame.sequence == self.received + 1,",
         "self._require(frame.sequence >= self.received + 1,",
         (f"{FRAMES}::test_a_frame_that_breaks_a_rule_is_refused_and_changes_nothing",),
@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(
         "duplicate-frames-delivered",
         (3, 18),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox.accept",
         "            return  # sent again after a cut\n",
         "            self.received = frame.sequence - 1\n",
         (f"{FRAMES}::TestSchedules",),
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "a-sender-that-began-anew-not-noticed",
         (17, 18),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox._accept_hello",
         'self._require(self._outbox in ("", outbox),',
         'self._require(self._outbox in ("", outbox) or self.received > 0,',
         (f"{EXCHANGE}::test_a_sender_that_starts_the_session_anew_is_found_out",),
@@ -88,7 +88,7 @@ MUTANTS = (
     Mutant(
         "a-receiver-that-lost-frames-not-noticed",
         (17, 18),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Outbox.acknowledge",
         "if received < self._first_kept - 1:",
         "if received < 0:",
         (f"{EXCHANGE}::test_a_receiver_that_starts_the_session_anew_is_found_out",),
@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant(
         "frames-let-go-before-they-arrived",
         (17, 18),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Outbox.acknowledge",
         "self._kept[0].sequence <= received:",
         "self._kept[0].sequence <= received + 1:",
         (f"{FRAMES}::TestSchedules",),
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "any-known-peer-may-call-anything",
         (15,),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._admitted",
         "if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):",
         "if caller not in self._roles:",
         (f"{GUARD}::test_exactly_the_cells_of_the_table_pass",),
@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant(
         "revoked-clients-stay",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:caller",
         "    if identity.revoked.has(certificate):\n        raise",
         "    if certificate is None:\n        raise",
         (f"{CONNECTIONS}::test_a_revoked_client_is_refused_even_on_a_connection_it_had",),
@@ -121,7 +121,7 @@ MUTANTS = (
     Mutant(
         "revoked-servers-stay",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:_check_peer",
         "if identity.revoked.has(leaf):",
         "if leaf is None:",
         (f"{CONNECTIONS}::test_a_revoked_server",),
@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "a-list-that-no-option-names-is-not-read",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:load_identity",
         "RevocationList(revoked or beside, root",
         "RevocationList(revoked or beside.with_name('else'), root",
         ("tests/identity/test_revoked_in_jobs.py::test_the_documented_way_revokes",),
@@ -137,7 +137,7 @@ MUTANTS = (
     Mutant(
         "revoked-parties-end-no-job",
         (15,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._watch_over",
         "if revoked := self._revoked_in(session):",
         "if (revoked := self._revoked_in(session)) and revoked == session.id:",
         ("tests/identity/test_revoked_in_jobs.py::test_a_session_in_which_nothing_is_sent_ends_too",),
@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "any-party-may-answer",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:_check_peer",
         "    if name != peer:\n",
         "    if not peer:\n",
         (f"{CONNECTIONS}::test_another_partys_server_even_if_its_certificate_lists_the_name_as_a_host",),
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "expired-clients-stay",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:caller",
         "if certificate.not_valid_after_utc <= datetime.now(UTC):",
         "if certificate.not_valid_after_utc <= certificate.not_valid_before_utc:",
         (f"{CONNECTIONS}::test_a_caller_without_a_usable_certificate",),
@@ -161,7 +161,7 @@ MUTANTS = (
     Mutant(
         "an-old-list-of-the-revoked",
         (15,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:RevocationList._check_fresh",
         "if ends is None or ends <= now:",
         "if ends is None:",
         (f"{IDENTITY_FILES}::test_a_revocation_list_ages_and_changes_while_it_is_in_use",),
@@ -169,7 +169,7 @@ MUTANTS = (
     Mutant(
         "strangers-in-a-session",
         (15,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeServicer.Open",
         "if channel is None or sender not in channel.peers:",
         "if channel is None:",
         (f"{EXCHANGE}::test_a_stranger_learns_nothing_of_a_session",),
@@ -177,7 +177,7 @@ MUTANTS = (
     Mutant(
         "a-serial-is-listed-before-the-key-is-made",
         (15,),
-        "parties/identity/authority.py",
+        "blindfit.parties.identity.authority:issue",
         "        key_pem = private_pem(key, key_passphrase)\n",
         "        _save_index(directory, index.with_issued(party, certificate))\n"
         "        key_pem = private_pem(key, key_passphrase)\n",
@@ -186,7 +186,7 @@ MUTANTS = (
     Mutant(
         "revoked-files-are-moved-before-all-is-checked",
         (15,),
-        "parties/identity/authority.py",
+        "blindfit.parties.identity.authority:_set_aside_as",
         'return folder.with_name(f"{folder.name}.revoked-{serial:x}")',
         'return folder.rename(folder.with_name(f"{folder.name}.revoked-{serial:x}"))',
         (f"{AUTHORITY}::test_what_is_refused_when_issuing_changes_nothing",),
@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(
         "the-index-revokes-what-no-list-does",
         (15,),
-        "parties/identity/authority.py",
+        "blindfit.parties.identity.authority:revoke",
         "_checked_days(days)  # before",
         "days  # before",
         (f"{AUTHORITY}::test_a_revocation_whose_list_would_be_refused_changes_nothing",),
@@ -202,7 +202,7 @@ MUTANTS = (
     Mutant(
         "labels-of-any-length",
         (14,),
-        "parties/wire/addresses.py",
+        "blindfit.parties.wire.addresses:LABELS",
         r'LABELS = r"[a-zA-Z0-9_-]{1,63}(?:\.[a-zA-Z0-9_-]{1,63})*\.?"',
         'LABELS = r"[a-zA-Z0-9._-]+"',
         (f"{IDENTITY_FILES}::test_bad_addresses",),
@@ -210,7 +210,7 @@ MUTANTS = (
     Mutant(
         "a-proposed-address-is-taken-as-it-is",
         (14,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._address_of",
         "            split_address(member.address)\n",
         "            str(member.address)\n",
         (f"{POLICY}::test_a_proposed_address_that_is_none_is_refused",),
@@ -219,7 +219,7 @@ MUTANTS = (
     Mutant(
         "too-many-calls-of-one-caller",
         (16,),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._admitted",
         "if self._calls[caller] >= self._most:",
         "if self._calls[caller] >= 16 * self._most:",
         (f"{GUARD}::test_a_caller_with_too_many_calls_is_refused_and_others_are_served",),
@@ -227,7 +227,7 @@ MUTANTS = (
     Mutant(
         "too-many-sessions",
         (16,),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._check_room",
         "if at_once >= self._limits.sessions:",
         "if at_once > self._limits.sessions:",
         (f"{LIMITS}::test_too_many_sessions",),
@@ -235,7 +235,7 @@ MUTANTS = (
     Mutant(
         "messages-of-any-size",
         (16,),
-        "parties/wire/limits.py",
+        "blindfit.parties.wire.limits:_common_options",
         '("grpc.max_receive_message_length", limits.max_message_bytes)',
         '("grpc.max_receive_message_length", -1)',
         (f"{LIMITS}::test_a_message_too_large",),
@@ -243,7 +243,7 @@ MUTANTS = (
     Mutant(
         "chunks-without-end",
         (14, 16),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox._add_chunk",
         "if len(self._part) + len(chunk.data) > self.limits.max_typed_message_bytes:",
         "if len(chunk.data) > self.limits.max_typed_message_bytes:",
         (f"{FRAMES}::test_a_frame_past_a_limit_is_refused",),
@@ -251,7 +251,7 @@ MUTANTS = (
     Mutant(
         "a-full-inbox-reads-on",
         (14, 16),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._read",
         "            await arrivals.changed.until(lambda: not self._is_full(arrivals.inbox))\n",
         "",
         (f"{EXCHANGE}::test_who_does_not_read_holds_the_sender_back",),
@@ -259,7 +259,7 @@ MUTANTS = (
     Mutant(
         "an-acknowledgement-for-each-frame",
         (14,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._read",
         "                arrivals.acks.soon()\n",
         "                arrivals.acks.now()\n",
         (f"{EXCHANGE}::test_small_messages_are_acknowledged_together",),
@@ -267,7 +267,7 @@ MUTANTS = (
     Mutant(
         "who-closes-acknowledges-later",
         (14, 17),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._let_go",
         "            arrivals.stop_clock()\n            arrivals.acks.now()\n",
         "            arrivals.stop_clock()\n",
         (f"{EXCHANGE}::test_who_closes_acknowledges_at_once",),
@@ -275,7 +275,7 @@ MUTANTS = (
     Mutant(
         "a-message-of-a-thread-overtakes-another",
         (14,),
-        "parties/work/own_thread.py",
+        "blindfit.parties.work.own_thread:OuterChannel.send",
         "            await self._left(to)\n            self._leaving",
         "            self._leaving",
         ("tests/work/test_own_thread.py::test_what_is_sent_is_what_it_was_and_in_order",),
@@ -283,7 +283,7 @@ MUTANTS = (
     Mutant(
         "a-message-of-a-thread-fails-in-silence",
         (14,),
-        "parties/work/own_thread.py",
+        "blindfit.parties.work.own_thread:in_own_thread",
         "        await outer.flush()\n",
         "",
         ("tests/work/test_own_thread.py::test_a_message_that_does_not_leave_is_told_at_the_latest_at_the_end",),
@@ -291,7 +291,7 @@ MUTANTS = (
     Mutant(
         "who-waits-in-a-thread-is-not-told-that-its-message-did-not-leave",
         (14, 17),
-        "parties/work/own_thread.py",
+        "blindfit.parties.work.own_thread:OuterChannel._received",
         "        for sent in leaving:\n            await _over(sent)\n",
         "",
         ("tests/work/test_own_thread.py::test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer",),
@@ -299,7 +299,7 @@ MUTANTS = (
     Mutant(
         "who-is-through-is-taken-for-lost",
         (17,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._lost_behind",
         "if arrivals.inbox.abort is not None or arrivals.inbox.has_ended:",
         "if arrivals.inbox.abort is not None:",
         (f"{EXCHANGE}::test_who_is_through_is_not_taken_for_one_who_was_lost",),
@@ -307,7 +307,7 @@ MUTANTS = (
     Mutant(
         "acknowledgements-of-nothing-new-are-read-for-ever",
         (16, 27),
-        "parties/wire/link.py",
+        "blindfit.parties.wire.link:Link._read_ack",
         "if self._is_open and ack.received == self._outbox.acknowledged:",
         "if False:",
         (f"{EXCHANGE}::test_an_acknowledgement_that_cannot_be",),
@@ -315,7 +315,7 @@ MUTANTS = (
     Mutant(
         "a-known-reason-is-hidden-by-an-attempt-without-time",
         (17,),
-        "parties/wire/link.py",
+        "blindfit.parties.wire.link:Link._stream_until_cut",
         "error = before or self._unreachable",
         "error = self._unreachable",
         (f"{EXCHANGE}::test_an_attempt_for_which_no_time_is_left_says_nothing_new",),
@@ -323,7 +323,7 @@ MUTANTS = (
     Mutant(
         "what-nobody-will-read-is-acknowledged",
         (17,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._accept_frame",
         'if self._is_closed and frame.WhichOneof("body") == "chunk":',
         "if False:",
         (f"{EXCHANGE}::test_what_nobody_will_read_is_not_acknowledged",),
@@ -331,7 +331,7 @@ MUTANTS = (
     Mutant(
         "an-older-stream-reads-on",
         (14, 17),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:_Arrivals.begin",
         "            self.stream.cancel()\n",
         "",
         (f"{EXCHANGE}::test_a_newer_stream_takes_the_place_of_an_older_one",),
@@ -339,7 +339,7 @@ MUTANTS = (
     Mutant(
         "a-stream-without-a-hello-stays",
         (16,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeServicer.Open",
         "async with asyncio.timeout(HELLO_S):",
         "async with asyncio.timeout(None):",
         (f"{LIMITS}::test_a_stream_that_says_nothing",),
@@ -348,7 +348,7 @@ MUTANTS = (
     Mutant(
         "one-count-of-calls-for-all",
         (16, 27),
-        "parties/wire/limits.py",
+        "blindfit.parties.wire.limits:Limits.calls_of",
         "return self.calls_of_a_peer * peers + CALLS_BEING_REFUSED",
         "return 2 * self.calls_of_a_peer",
         (f"{OVERLOAD}::test_two_peers_with_every_call_leave_the_others_theirs",),
@@ -356,7 +356,7 @@ MUTANTS = (
     Mutant(
         "requests-that-never-come-awaited",
         (16, 27),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._parsed",
         "async with asyncio.timeout(REQUEST_S):",
         "async with asyncio.timeout(None):",
         (f"{OVERLOAD}::test_calls_whose_request_never_comes_are_counted_and_end",),
@@ -364,7 +364,7 @@ MUTANTS = (
     Mutant(
         "one-count-of-sessions-for-all",
         (16, 27),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._check_room",
         "sum(s.proposed_by == coordinator and s.state not in ENDS",
         "sum(s.state not in ENDS",
         (f"{OVERLOAD}::test_a_coordinator_that_has_its_sessions_takes_nothing_from_another",),
@@ -372,7 +372,7 @@ MUTANTS = (
     Mutant(
         "names-without-end",
         (16, 27),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._check_room",
         "if today >= self._limits.proposals_a_day:",
         "if today < 0:",
         (f"{OVERLOAD}::test_names_are_kept_for_ever_so_their_number_is_bounded",),
@@ -380,7 +380,7 @@ MUTANTS = (
     Mutant(
         "parameters-without-end",
         (14, 16, 27),
-        "parties/wire/codec.py",
+        "blindfit.parties.wire.codec:_parameters",
         "    _require_few_parameters(parameters)\n",
         "",
         (f"{OVERLOAD}::test_parameters_that_no_job_has_are_refused_before_anything_reads_them",),
@@ -388,7 +388,7 @@ MUTANTS = (
     Mutant(
         "idle-connections-stay",
         (16, 27),
-        "parties/wire/doorkeeper.py",
+        "blindfit.parties.wire.doorkeeper:Doorkeeper.look",
         "if len(held) > self._most * 3 // 4:",
         "if len(held) > self._most * 2:",
         (f"{OVERLOAD}::test_idle_connections_make_room",),
@@ -396,7 +396,7 @@ MUTANTS = (
     Mutant(
         "connections-that-carry-a-call-closed",
         (18, 27),
-        "parties/wire/doorkeeper.py",
+        "blindfit.parties.wire.doorkeeper:Doorkeeper.look",
         "if not self._is_serving(name)",
         "if self._port",
         (f"{OVERLOAD}::test_idle_connections_make_room",),
@@ -404,7 +404,7 @@ MUTANTS = (
     Mutant(
         "half-a-message-stays",
         (16, 27),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel.accept",
         "                arrivals.inbox.drop_part()\n                self._start_clock",
         "                self._start_clock",
         (f"{OVERLOAD}::test_half_a_message_is_let_go_with_its_stream",),
@@ -412,7 +412,7 @@ MUTANTS = (
     Mutant(
         "acknowledged-before-it-is-whole",
         (18, 27),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox.accept",
         "        if not self._part:\n            self.acknowledged",
         "        if True:\n            self.acknowledged",
         (f"{FRAMES}::test_a_message_that_was_cut_in_its_middle_is_sent_again_from_its_start",),
@@ -420,7 +420,7 @@ MUTANTS = (
     Mutant(
         "unstarted-sessions-take-in-everything",
         (16, 27),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel._is_full",
         "return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes",
         "return inbox.is_full",
         (f"{OVERLOAD}::test_a_session_that_has_not_started_holds_little_and_loses_nothing",),
@@ -428,7 +428,7 @@ MUTANTS = (
     Mutant(
         "an-account-without-a-limit",
         (16, 27),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Account.take",
         "if self.held + size > self._most:",
         "if size > self._most:",
         (f"{OVERLOAD}::test_what_one_peer_has_sent_counts_over_all_sessions",),
@@ -437,7 +437,7 @@ MUTANTS = (
     Mutant(
         "other-parameters-ignored",
         (23,),
-        "algorithms/protocols/handshake.py",
+        "blindfit.algorithms.protocols.handshake:_require_equal",
         "if type(ours) is not type(theirs) or ours != theirs:",
         "if type(ours) is not type(theirs):",
         (HANDSHAKE,),
@@ -445,7 +445,7 @@ MUTANTS = (
     Mutant(
         "other-versions-ignored",
         (23,),
-        "algorithms/protocols/handshake.py",
+        "blindfit.algorithms.protocols.handshake:step_2_compare",
         '    _require_equal("protocol version", mine.version, theirs.version, peer)\n',
         "",
         (f"{HANDSHAKE}::test_another_version_is_one_line_on_both_sides_even_if_all_else_differs",),
@@ -453,7 +453,7 @@ MUTANTS = (
     Mutant(
         "requests-of-another-version",
         (23,),
-        "algorithms/protocols/walr/request.py",
+        "blindfit.algorithms.protocols.walr.request:begin_check",
         "version = request.protocol_version == PROTOCOL_VERSION",
         "version = bool(request.protocol_version)",
         ("tests/walr/test_steps.py::test_a_wrong_number_is_refused_by_name",),
@@ -462,7 +462,7 @@ MUTANTS = (
     Mutant(
         "exception-text-for-the-peer",
         (14, 19),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._abort",
         "await context.abort(said.code, said.details, trailing_metadata",
         "await context.abort(said.code, str(error), trailing_metadata",
         (f"{GUARD}::test_a_foreign_exception_leaves_without_a_word",),
@@ -470,7 +470,7 @@ MUTANTS = (
     Mutant(
         "exception-text-in-the-log",
         (19,),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._log",
         "error=type(error).__name__, where=where(error))",
         "error=type(error).__name__, where=repr(error))",
         (f"{GUARD}::test_a_foreign_exception_leaves_without_a_word",),
@@ -478,7 +478,7 @@ MUTANTS = (
     Mutant(
         "private-key-in-a-text",
         (19,),
-        "parties/identity/connections.py",
+        "blindfit.parties.identity.connections:Identity.key_pem",
         "    key_pem: bytes = field(repr=False)\n",
         "    key_pem: bytes = field()\n",
         (f"{IDENTITY_FILES}::test_a_good_identity_knows_its_name_and_shows_no_secret",),
@@ -486,7 +486,7 @@ MUTANTS = (
     Mutant(
         "keys-that-others-can-use",
         (19, 24),
-        "parties/files/private_files.py",
+        "blindfit.parties.files.private_files:check_private",
         "if status.st_mode & 0o777 & ~allowed & ~0o100:",
         "if status.st_mode & 0o002:",
         ("tests/identity/test_authority.py::test_a_key_that_others_can_use_is_refused",),
@@ -495,7 +495,7 @@ MUTANTS = (
     Mutant(
         "sent-without-a-line-in-the-table",
         (12, 14),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel.encoded",
         "        self._gate.check_sent(message, to)\n",
         "",
         (f"{EXCHANGE}::test_what_no_table_lists_does_not_leave",),
@@ -503,7 +503,7 @@ MUTANTS = (
     Mutant(
         "taken-in-without-a-line-in-the-table",
         (12, 14),
-        "parties/wire/frames.py",
+        "blindfit.parties.wire.frames:Inbox._add_chunk",
         "        self.check_name(step)\n",
         "",
         (f"{EXCHANGE}::test_what_arrives_and_no_table_lists_is_its_senders_fault",),
@@ -511,7 +511,7 @@ MUTANTS = (
     Mutant(
         "unread-messages-at-a-good-end",
         (14,),
-        "parties/wire/exchange.py",
+        "blindfit.parties.wire.exchange:ExchangeChannel.close",
         "            self.require_all_read()\n        self._is_closed = True\n",
         "        self._is_closed = True\n",
         (f"{EXCHANGE}::test_a_message_that_nobody_read_is_no_good_end",),
@@ -520,7 +520,7 @@ MUTANTS = (
     Mutant(
         "a-name-used-again-after-a-restart",
         (1, 17),
-        "parties/sessions/sessions.py",
+        "blindfit.parties.sessions.sessions:Sessions._check_name",
         "if session in self._sessions or self._store.reader().session(session) is not None:",
         "if session in self._sessions:",
         (f"{SESSIONS}::test_a_name_is_used_once_also_after_a_restart",),
@@ -528,7 +528,7 @@ MUTANTS = (
     Mutant(
         "a-second-start-ends-the-firsts-sessions",
         (17,),
-        "parties/node.py",
+        "blindfit.parties.node:PartyNode.start",
         "        self.port = self._bind()  # a second start by mistake ends here, and has changed nothing\n"
         "        party.sessions.end_what_ran_before()\n",
         "        party.sessions.end_what_ran_before()\n        self.port = self._bind()\n",
@@ -538,7 +538,7 @@ MUTANTS = (
     Mutant(
         "a-crowd-has-every-round",
         (27,),
-        "parties/wire/turns.py",
+        "blindfit.parties.wire.turns:Turns.wait",
         "        async with peer.lock:\n",
         "        if True:\n",
         (f"{TURNS}::test_a_peer_with_much_to_say_has_one_message_in_a_round",),
@@ -546,7 +546,7 @@ MUTANTS = (
     Mutant(
         "no-share-is-too-much",
         (27,),
-        "parties/wire/turns.py",
+        "blindfit.parties.wire.turns:Turns.wait",
         "if excess > 0 and any(",
         "if excess > 1e9 and any(",
         (f"{TURNS}::test_beyond_its_share_a_peer_waits_while_another_is_served",),
@@ -554,7 +554,7 @@ MUTANTS = (
     Mutant(
         "all-threads-for-whoever-asks-most",
         (27,),
-        "parties/measurement/background.py",
+        "blindfit.parties.measurement.background:Threads.begin",
         "return self._of[consumer].submit(",
         'return self._of[""].submit(',
         (f"{TURNS}::test_a_consumers_work_leaves_threads_to_the_others",),
@@ -562,7 +562,7 @@ MUTANTS = (
     Mutant(
         "a-refused-call-keeps-its-request",
         (27,),
-        "parties/wire/guard.py",
+        "blindfit.parties.wire.guard:Guard._abort",
         "        forget_frames(error)\n",
         "",
         (f"{TURNS}::test_a_refused_call_keeps_nothing_of_its_request",),
@@ -570,7 +570,7 @@ MUTANTS = (
     Mutant(
         "one-fit-at-a-time",
         (27,),
-        "parties/measurement/release_labels.py",
+        "blindfit.parties.measurement.release_labels:LabelReleases.release",
         "with self._making[_digest(request)]:",
         'with self._making[""]:',
         ("tests/release_labels/test_limits.py::test_a_long_fit_holds_up_no_other_release",),
@@ -578,7 +578,7 @@ MUTANTS = (
     Mutant(
         "a-signal-waits-for-threads",
         (17,),
-        "coordinator/cli/operating.py",
+        "blindfit.coordinator.cli.operating:party",
         "ending.run(serve(loaded",
         "asyncio.run(serve(loaded",
         ("tests/processes/test_parties_that_are_up.py::test_sigterm_waits_for_no_thread_and_leaves_no_process",),
@@ -586,7 +586,7 @@ MUTANTS = (
     Mutant(
         "a-report-takes-any-epsilon-that-a-party-tells",
         (14,),
-        "coordinator/report/label_privacy.py",
+        "blindfit.coordinator.report.label_privacy:LabelPrivacy.__post_init__",
         'in_range("epsilon", self.epsilon, 0, MOST_EPSILON)',
         'in_range("epsilon", 0.0, 0, MOST_EPSILON)',
         ("tests/report/test_evaluate.py::test_what_cannot_be_is_named_and_nothing_is_written",),
@@ -595,7 +595,7 @@ MUTANTS = (
     Mutant(
         "a-chain-of-waits-is-not-followed",
         (32,),
-        "parties/wire/waits.py",
+        "blindfit.parties.wire.waits:root_of",
         "        if not ahead:\n",
         "        if reports:\n",
         ("tests/blame/test_roots.py::test_a_chain_ends_at_its_root",),
@@ -603,7 +603,7 @@ MUTANTS = (
     Mutant(
         "a-process-that-stood-still-blames-others",
         (32,),
-        "parties/wire/pulse.py",
+        "blindfit.parties.wire.pulse:Pulse.patient",
         "left_s = min(self.stood_s(since), timeout_s)",
         "left_s = 0.0 * self.stood_s(since)",
         ("tests/blame/test_roots.py::test_the_time_that_a_process_stood_still_is_no_part_of_a_deadline",),
@@ -611,7 +611,7 @@ MUTANTS = (
     Mutant(
         "the-first-party-that-is-heard-is-believed",
         (32,),
-        "coordinator/running/root_cause.py",
+        "blindfit.coordinator.running.root_cause:_blamed",
         "blamed = waits.most_blamed(claims, reports, step_s) or root_party(first)",
         "blamed = root_party(first)",
         ("tests/processes/test_root_cause.py::test_of_several_that_blame_others_the_most_count",),
@@ -619,7 +619,7 @@ MUTANTS = (
     Mutant(
         "a-party-outlives-the-command-that-started-it",
         (17, 24),
-        "parties/work/ending.py",
+        "blindfit.parties.work.ending:end_with_launcher",
         "        shutil.rmtree(folder, ignore_errors=True)\n        leave()\n",
         "",
         ("tests/blame/test_killed_commands.py::test_a_process_ends_when_its_standard_input_does",),

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
@@ -20,9 +18,7 @@ from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import system
-from blindfit.parties.tables import validate
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.model_store import ModelStore
@@ -31,6 +27,8 @@ from blindfit.parties.wire.channel import LocalNetwork
 from tests.published import published
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
+from tests.world import World
+from tests.world.files import write_csv
 
 ROLES = {"bank": "active", "shop": "passive"}
 MEMBERS = {name: Member(name, role, "", "rows") for name, role in ROLES.items()} | {
@@ -53,30 +51,20 @@ class Pair:
 
     def __post_init__(self) -> None:
         ids = [f"r{i}" for i in range(len(self.features))]
-        columns = {f"c{j}": column for j, column in enumerate(self.features.T)}
-        pyarrow.csv.write_csv(pa.table({"id": ids, **columns}), self.root / "shop.csv")
-        pyarrow.csv.write_csv(pa.table({"id": ids, "a": np.linspace(-1, 1, len(ids))}), self.root / "bank.csv")
+        columns = {"id": ids, **{f"c{j}": column for j, column in enumerate(self.features.T)}}
+        write_csv(self.root / "shop.csv", columns)
+        write_csv(self.root / "bank.csv", {"id": ids, "a": np.linspace(-1, 1, len(ids))})
+        self.world = World(self.root)
         self.parties = {name: self._party(name) for name in ROLES}
 
     def _party(self, name: str) -> Party:
-        values = {
-            "name": name,
-            "role": ROLES[name],
-            "data_dir": f"state/{name}",
-            "identity": {"certificate": "c", "key": "k", "authority": "a"},
-            "peers": {"coordinator": {"role": "coordinator"}},
-            "policy": self.policy if name == "shop" else {},
-            "datasets": {
-                "rows": {
-                    "url": f"csv:{name}.csv",
-                    "id": "id",
-                    "features": "rest",
-                    **(self.dataset if name == "shop" else {}),
-                }
-            },
-        }
-        settings = validate(values, PartySettings, source=f"{name}.toml")
-        return unconnected(settings, self.root)
+        """Write the party's file, again if it is there already, and open its store."""
+        predicts = {"systems": ["predict"]}
+        if name == "bank":
+            self.world.active(name, policy=predicts)
+        else:
+            self.world.passive(name, policy={**predicts, **self.policy}, about=self.dataset)
+        return unconnected(self.world.settings(name), self.root)
 
     def close(self) -> None:
         for party in self.parties.values():

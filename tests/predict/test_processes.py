@@ -12,39 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.parties.identity import authority
-from tests.ports import held_address
-from tests.processes.conftest import Project
 from tests.processes.reading import error_line
+from tests.world import World
+from tests.world.files import write_csv
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "keys": "key-node"}
 DATA_PARTIES = ("bank", "post", "shop")
 N_ROWS, N_NEW = 300, 30
 SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
-
-PARTY = """
-name = "{name}"
-role = "{role}"
-listen = "{address}"
-data_dir = "state/{name}"
-[identity]
-certificate = "ca/{name}/certificate.pem"
-key = "ca/{name}/key.pem"
-authority = "ca/{name}/authority.pem"
-[policy]
-systems = ["taylor", "predict"]
-[compute]
-backend = "serial"
-[peers.coordinator]
-role = "coordinator"
-"""
-
-COORDINATOR = """
-[coordinator]
-certificate = "ca/coordinator/certificate.pem"
-key = "ca/coordinator/key.pem"
-authority = "ca/coordinator/authority.pem"
-"""
 
 
 def write_rows(directory: Path) -> None:
@@ -55,50 +30,33 @@ def write_rows(directory: Path) -> None:
         y = rng.random(count) < 1 / (1 + np.exp(-(x[:, 0] - x[:, 3]) / 5))
         for place, name in enumerate(DATA_PARTIES):
             labelled = name == "bank" and not suffix
-            header = ["id", *(["label"] if labelled else []), f"{name}0", f"{name}1"]
-            rows = [[f"r{i}", *([int(y[i])] if labelled else []), *x[i, 2 * place :][:2]] for i in range(count)]
-            rows += [[f"{name}{i}", *([1] if labelled else []), 0.5 * i, -1.0] for i in range(3)]
-            with (directory / f"{name}{suffix}.csv").open("w", newline="") as file:
-                csv.writer(file).writerows([header, *(rows[i] for i in rng.permutation(len(rows)))])
-
-
-def party_file(name: str, address: str) -> str:
-    text = PARTY.format(name=name, role=ROLES[name], address=address)
-    for other, role in ROLES.items():
-        text += f'[peers.{other}]\nrole = "{role}"\n' if other != name else ""
-    if name in DATA_PARTIES:
-        for dataset, suffix in (("old", ""), ("new", "_new")):
-            text += f'[datasets.{dataset}]\nurl = "csv:{name}{suffix}.csv"\nid = "id"\nfeatures = "rest"\n'
-            text += 'label = "label"\n' if name == "bank" and not suffix else ""
-            text += "scores_may_be_solved_for = true\n" if ROLES[name] == "passive" else ""  # two columns
-    return text
-
-
-def job_file(protocol: str, dataset: str, addresses: dict[str, str], rest: str) -> str:
-    text = f'name = "{protocol}"\nprotocol = "{protocol}"\n'
-    for name, address in addresses.items():
-        text += f'[parties.{name}]\nrole = "{ROLES[name]}"\nconfig = "{name}.toml"\naddress = "{address}"\n'
-        text += f'dataset = "{dataset}"\n' if name in DATA_PARTIES else ""
-    return text + rest + COORDINATOR
+            ids = [*(f"r{i}" for i in range(count)), *(f"{name}{i}" for i in range(3))]
+            labels = {"label": [*y.astype(int), 1, 1, 1]} if labelled else {}
+            first, second = ([*x[:, 2 * place + j], *more] for j, more in enumerate(([0.0, 0.5, 1.0], [-1.0] * 3)))
+            columns = {"id": ids, **labels, f"{name}0": first, f"{name}1": second}
+            order, path = rng.permutation(len(ids)), directory / f"{name}{suffix}.csv"
+            write_csv(path, {key: np.array(value)[order] for key, value in columns.items()})
 
 
 @pytest.fixture
 def project(tmp_path):
     write_rows(tmp_path)
-    addresses = {name: held_address() for name in ROLES}
-    for name, address in addresses.items():
-        (tmp_path / f"{name}.toml").write_text(party_file(name, address))
-    (tmp_path / "train.toml").write_text(job_file("taylor", "old", addresses, "[taylor]\nepochs = 1\n"))
-    least = f"[align]\nmin_common = {N_NEW}\n"
-    (tmp_path / "predict.toml").write_text(job_file("predict", "new", addresses, least))
-    addresses.pop("shop")
-    (tmp_path / "fewer.toml").write_text(job_file("predict", "new", addresses, least))
-    authority.create_authority(tmp_path / "ca", "test-authority")
-    for name in (*ROLES, "coordinator"):
-        authority.issue(tmp_path / "ca", name, ["localhost"])
-    project = Project(tmp_path)
-    yield project
-    project.stop()
+    world, settings = (
+        World(tmp_path),
+        {"compute": {"backend": "serial"}, "policy": {"systems": ["taylor", "predict"]}},
+    )
+    for name, add in (("bank", world.active), ("post", world.passive), ("shop", world.passive)):
+        solved = {"scores_may_be_solved_for": True} if ROLES[name] == "passive" else {}  # two columns
+        new = {"url": f"csv:{name}_new.csv", "id": "id", "features": "rest", **solved}
+        about = solved or {"label": "label"}
+        add(name, dataset="old", about=about, datasets={"new": new}, **settings)
+    world.key_node("keys", policy=settings["policy"]).at_addresses()
+    world.job("taylor", file="train.toml", taylor={"epochs": 1})
+    least = {"align": {"min_common": N_NEW}}
+    world.job("predict", file="predict.toml", dataset="new", **least)
+    world.job("predict", file="fewer.toml", parties=("bank", "post", "keys"), dataset="new", **least)
+    yield world
+    world.stop()
 
 
 def scores_in(path: Path) -> list[tuple[str, float, float]]:
@@ -108,7 +66,7 @@ def scores_in(path: Path) -> list[tuple[str, float, float]]:
     return [(row[0], float(row[1]), float(row[2])) for row in rows[1:]]
 
 
-def scored_alone(project: Project, session: str) -> list[tuple[str, float, float]]:
+def scored_alone(project: World, session: str) -> list[tuple[str, float, float]]:
     """By the scorer that needs no library, from the parts that the parties kept and their files."""
     files = [(f"state/{name}/models/{session}/model.json", f"{name}_new.csv") for name in DATA_PARTIES]
     command = [sys.executable, "-I", "-S", SCORER, *(project.path(file) for pair in files for file in pair)]
@@ -116,7 +74,7 @@ def scored_alone(project: Project, session: str) -> list[tuple[str, float, float
     return scores_in(project.path("alone.csv"))
 
 
-def submit(project: Project, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
+def submit(project: World, session: str, job: str = "predict.toml") -> subprocess.CompletedProcess[str]:
     return project.blindfit("submit", job, "--out", "out", "--set", f"predict.session={session}")
 
 
@@ -153,7 +111,7 @@ def test_a_training_and_what_is_predicted_with_it(project):
     run_on_this_machine(project, session, expected)
 
 
-def its_own_page(project: Project, directory: Path, expected: list[tuple[str, float, float]]) -> None:
+def its_own_page(project: World, directory: Path, expected: list[tuple[str, float, float]]) -> None:
     """The active party's, with how its rows scored and where the scores are."""
     made = project.blindfit("report", str(directory))
     assert made.returncode == 0, made.stderr
@@ -166,7 +124,7 @@ def its_own_page(project: Project, directory: Path, expected: list[tuple[str, fl
     assert page.count("<svg") == 1
 
 
-def run_on_this_machine(project: Project, session: str, expected: list[tuple[str, float, float]]) -> None:
+def run_on_this_machine(project: World, session: str, expected: list[tuple[str, float, float]]) -> None:
     """`blindfit predict`, into a table; then with a part that somebody has changed."""
     with project.path("bank.toml").open("a") as file:
         file.write('[scores]\nurl = "sqlite:///kept.db?table=scores"\n')
@@ -183,7 +141,7 @@ def run_on_this_machine(project: Project, session: str, expected: list[tuple[str
     part = project.path(f"state/post/models/{session}/model.json")
     project.edit(str(part), '"feature_bound": 8.0', '"feature_bound": 9.0')
     line = error_line(project.blindfit(*command))
-    assert line.startswith(f"error: {part.relative_to(project.directory)} does not have this party's signature")
+    assert line.startswith(f"error: {part.relative_to(project.root)} does not have this party's signature")
     assert not project.path("kept.db").exists()
 
 

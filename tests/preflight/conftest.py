@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.check import Finding, check
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor.cost import Speed
+from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 
 ROLES = {"bank": "active", "post": "passive", "shop": "passive", "notary": "key-node"}
 N_ROWS = 600
@@ -90,3 +92,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
             **features,
         }
     return made
+
+
+_counted = functools.cache(falcon_cost.cost_of)  # most of these tests have the same sizes
+
+
+@pytest.fixture
+def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setattr(falcon_cost, "measure", lambda _parameters: falcon_cost.Speed(1e-7, 4e-7))
+    monkeypatch.setattr(falcon_cost, "cost_of", _counted)
+    project.job["protocol"] = "falcon"
+    project.job["falcon"] = {"validation_fraction": 0.1}
+    for settings in project.parties.values():
+        settings["policy"]["systems"] = ["falcon"]
+    del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
+    return project

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from blindfit.coordinator.jobs.check import Finding
-from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
-from blindfit.coordinator.vertical.cost_of_shares import Speed
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.preflight.conftest import N_ROWS, Project
-from tests.preflight.test_vertical import levels, only, said
+from tests.preflight.findings import levels, only, said
 from tests.published import published
-
-_counted = functools.cache(falcon_cost.cost_of)  # of the same sizes in most of these tests
-
-
-@pytest.fixture
-def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setattr(falcon_cost, "measure", lambda _parameters: Speed(1e-7, 4e-7))  # some seconds each time
-    monkeypatch.setattr(falcon_cost, "cost_of", _counted)
-    project.job["protocol"] = "falcon"
-    project.job["falcon"] = {"validation_fraction": 0.1}
-    for settings in project.parties.values():
-        settings["policy"]["systems"] = ["falcon"]
-    del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
-    return project
 
 
 def test_a_job_without_trouble(shares: Project) -> None:

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from tests.preflight.conftest import N_ROWS, Project
-from tests.preflight.test_falcon import shares as shares
-from tests.preflight.test_vertical import levels, only, said
+from tests.preflight.findings import levels, only, said
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from blindfit.coordinator.jobs.check import Finding
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor.cost import measure_reference
 from tests.preflight.conftest import Project
-from tests.preflight.test_taylor_cost import REFERENCE, SPEED, cost_of
-from tests.preflight.test_vertical import levels, only, said
+from tests.preflight.costs import REFERENCE, SPEED, cost_of
+from tests.preflight.findings import levels, only, said
 from tests.taylor.seats import case_of
 
 

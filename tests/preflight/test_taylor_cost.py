@@ -7,15 +7,9 @@ from dataclasses import replace
 import pytest
 
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.coordinator.taylor.cost import Cost, Speed, measure
-from tests.taylor.seats import Case, Tap, case_of
-
-SPEED = Speed(product_s=4e-6, randomiser_s=4e-4, decryption_s=2.4e-3)
-REFERENCE = Speed(product_s=4e-6, randomiser_s=1.4e-2, decryption_s=2.4e-3)  # python-paillier's, of the same day
-
-
-def cost_of(case: Case) -> Cost:
-    return Cost(case.parameters, [len(b) for b in case.plan.batches], len(case.held_out), 0, len(case.table.y))
+from blindfit.coordinator.taylor.cost import measure
+from tests.preflight.costs import SPEED, cost_of
+from tests.taylor.seats import Tap, case_of
 
 
 @pytest.mark.parametrize("n_passive", [1, 3])

@@ -5,21 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blindfit.coordinator.jobs.check import Finding
 from tests.preflight.conftest import N_ROWS, Project
-
-
-def levels(findings: list[Finding], level: str) -> list[str]:
-    return [f"{finding.about}: {finding.text}" for finding in findings if finding.level == level]
-
-
-def only(findings: list[Finding], level: str) -> str:
-    (found,) = levels(findings, level)
-    return found
-
-
-def said(findings: list[Finding], about: str) -> str:
-    return " | ".join(finding.text for finding in findings if finding.about == about)
+from tests.preflight.findings import levels, only, said
 
 
 def test_a_job_without_trouble(project: Project) -> None:

@@ -8,28 +8,29 @@ import re
 import pytest
 
 from blindfit.parties.training.public_model import load_pretrained
-from tests.processes.conftest import Project, write_rows
+from tests.world import World
+from tests.world.measured import write_rows
 
 EPSILON = "privacy.epsilon=0.5"
 LAST_COUNTS = "walr.l2=1e4"
 
 
-def model(project: Project, cadence: int) -> dict:
+def model(project: World, cadence: int) -> dict:
     return json.loads(project.path(f"out{cadence}/shop/model.json").read_text())
 
 
-def run(project: Project, cadence: int, *arguments: str) -> None:
+def run(project: World, cadence: int, *arguments: str) -> None:
     done = project.blindfit("run", "job.toml", "--out", f"out{cadence}", "--set", EPSILON, *arguments)
     assert done.returncode == 0, done.stderr
 
 
-def next_month(project: Project, n_rows: int) -> None:
-    write_rows(project.directory, n_rows, seed=n_rows)
+def next_month(project: World, n_rows: int) -> None:
+    write_rows(project.root, n_rows, seed=n_rows)
     for file, dataset in (("shop.toml", "rows"), ("meter.toml", "labels")):
         assert project.blindfit("snapshot", file, dataset).returncode == 0
 
 
-def test_three_cadences(project: Project) -> None:
+def test_three_cadences(project: World) -> None:
     project.edit("meter.toml", "epsilon = 2.0", "epsilon = 4.0")
     planned = project.blindfit(
         "plan", "job.toml", "--set", EPSILON, "--epsilon", "0.5", "--cadences", "3", "--draws", "2", "--out", "plan"
@@ -48,7 +49,7 @@ def test_three_cadences(project: Project) -> None:
     assert ledger.count("noisy sum") == 3
 
 
-def test_a_fit_shrinks_towards_the_last_model(project: Project) -> None:
+def test_a_fit_shrinks_towards_the_last_model(project: World) -> None:
     """With l2 that outweighs the data it is the last model, in the scale of the new rows."""
     project.edit("meter.toml", "epsilon = 2.0", "epsilon = 4.0")
     run(project, 1)
@@ -63,7 +64,7 @@ def test_a_fit_shrinks_towards_the_last_model(project: Project) -> None:
     assert max(map(abs, raw[3])) < 0.01
 
 
-def test_what_is_not_a_model_of_these_columns(project: Project) -> None:
+def test_what_is_not_a_model_of_these_columns(project: World) -> None:
     run(project, 1)
     stored = project.path("out1/shop/model.json").read_text()
     project.path("other.json").write_text(re.sub(r'"f(\d)"', r'"g\1"', stored))
@@ -73,7 +74,7 @@ def test_what_is_not_a_model_of_these_columns(project: Project) -> None:
     assert len(done.stderr.splitlines()) <= 2
 
 
-def test_it_is_no_public_model_where_features_are_private(project: Project) -> None:
+def test_it_is_no_public_model_where_features_are_private(project: World) -> None:
     """A dp-lr job protects whole rows: only pretrained.json, which is of public rows, may be its start."""
     run(project, 1)
     path = project.path("out1/shop/model.json")

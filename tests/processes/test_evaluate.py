@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.conftest import Kept, Project, folder, make_project
+from tests.done_once import Kept, folder
+from tests.world import World
+from tests.world.measured import shop_and_meter
 
 EVALUATE = """
 name = "tried"
@@ -29,7 +31,7 @@ epsilon = 1.0
 
 @pytest.fixture(scope="module")
 def first_training(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    project = make_project(folder(tmp_path_factory))
+    project = shop_and_meter(folder(tmp_path_factory))
     for name in ("shop", "meter"):
         project.edit(f"{name}.toml", "[policy]", '[policy]\nsystems = ["walr", "evaluate"]')
     project.edit("meter.toml", "epsilon = 2.0", "epsilon = 4.0")
@@ -39,30 +41,30 @@ def first_training(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 @pytest.fixture
-def trained(first_training: Kept) -> Iterator[Project]:
+def trained(first_training: Kept) -> Iterator[World]:
     with first_training.anew() as project:
         yield project
 
 
-def evaluated(project: Project, *arguments: str) -> dict:
+def evaluated(project: World, *arguments: str) -> dict:
     done = project.blindfit("evaluate", "evaluate.toml", "--model", "out", "--out", "tried", *arguments)
     assert done.returncode == 0, done.stderr
     return {"said": done.stdout, **json.loads(project.path("tried/report.json").read_text())}
 
 
-def true_figures(project: Project, only: set[str] | None) -> dict[str, float]:
+def true_figures(project: World, only: set[str] | None) -> dict[str, float]:
     with project.path("labels.csv").open() as file:
         labels = {row["id"]: int(row["label"]) for row in csv.DictReader(file)}
     chosen = [label for row, label in labels.items() if only is None or row in only]
     return {"positive_rate": sum(chosen) / len(chosen), "rows": len(chosen)}
 
 
-def held_out(project: Project) -> set[str]:
+def held_out(project: World) -> set[str]:
     with project.path("out/shop/held_out_scores.csv").open() as file:
         return {row["id"] for row in csv.DictReader(file)}
 
 
-def test_held_out_rows(trained: Project) -> None:
+def test_held_out_rows(trained: World) -> None:
     report = evaluated(trained)
     true = true_figures(trained, held_out(trained))
     assert report["rows"]["counted"] == true["rows"]
@@ -76,7 +78,7 @@ def test_held_out_rows(trained: Project) -> None:
     assert "AUC of score bins" in page
 
 
-def test_all_rows_of_the_dataset_and_fewer_figures(trained: Project) -> None:
+def test_all_rows_of_the_dataset_and_fewer_figures(trained: World) -> None:
     report = evaluated(trained, "--set", "evaluate.rows=all", "--set", 'evaluate.figures=["calibration"]')
     true = true_figures(trained, None)
     assert report["rows"]["counted"] == true["rows"]
@@ -85,7 +87,7 @@ def test_all_rows_of_the_dataset_and_fewer_figures(trained: Project) -> None:
     assert report["figures"]["positive_rate"]["value"] == pytest.approx(true["positive_rate"], abs=3 * reach)
 
 
-def test_it_is_charged_once_and_the_same_question_again_costs_nothing(trained: Project) -> None:
+def test_it_is_charged_once_and_the_same_question_again_costs_nothing(trained: World) -> None:
     first, second = evaluated(trained), evaluated(trained)
     assert first["privacy"]["spent_epsilon"] > 1.3  # of two releases at epsilon 1
     assert second["privacy"]["spent_epsilon"] == first["privacy"]["spent_epsilon"]
@@ -97,7 +99,7 @@ def test_it_is_charged_once_and_the_same_question_again_costs_nothing(trained: P
     assert third["figures"] != first["figures"]
 
 
-def test_past_the_budget_no_row_is_sent(trained: Project) -> None:
+def test_past_the_budget_no_row_is_sent(trained: World) -> None:
     done = trained.blindfit(
         "evaluate", "evaluate.toml", "--model", "out", "--out", "x", "--set", "privacy.epsilon=2.0",
         "--set", "privacy.release=a",
@@ -125,7 +127,7 @@ def test_past_the_budget_no_row_is_sent(trained: Project) -> None:
         ([], "evaluate.session is missing"),
     ],
 )
-def test_bad_input_is_one_line(trained: Project, arguments: list[str], said: str) -> None:
+def test_bad_input_is_one_line(trained: World, arguments: list[str], said: str) -> None:
     done = trained.blindfit("evaluate", "evaluate.toml", "--out", "tried", *arguments)
     assert done.returncode != 0
     assert said in done.stderr
@@ -143,7 +145,7 @@ def test_bad_input_is_one_line(trained: Project, arguments: list[str], said: str
         ("id,probability\n", "there is no row to evaluate on"),
     ],
 )
-def test_scores_that_are_none(trained: Project, content: str, said: str) -> None:
+def test_scores_that_are_none(trained: World, content: str, said: str) -> None:
     """The file is moved there by the launcher, so it is written where the training's own stood."""
     path: Path = trained.path("out/shop/held_out_scores.csv")
     path.write_text(content)
@@ -152,7 +154,7 @@ def test_scores_that_are_none(trained: Project, content: str, said: str) -> None
     assert said in done.stderr, done.stderr
 
 
-def test_a_model_that_a_later_job_wrote_over(trained: Project) -> None:
+def test_a_model_that_a_later_job_wrote_over(trained: World) -> None:
     """Its file is there, and another model's."""
     first = json.loads(trained.path("out/report.json").read_text())["session"]
     assert trained.blindfit("run", "job.toml", "--out", "out", "--set", "privacy.epsilon=0.5").returncode == 0
@@ -160,7 +162,7 @@ def test_a_model_that_a_later_job_wrote_over(trained: Project) -> None:
     assert "a later job may have written over it" in done.stderr
 
 
-def test_at_a_large_epsilon_the_grid_is_finer(trained: Project) -> None:
+def test_at_a_large_epsilon_the_grid_is_finer(trained: World) -> None:
     """On the 16 bits that smaller ones need the server refuses it; so does a check, where the job asks for them."""
     trained.edit("meter.toml", "epsilon = 4.0", "epsilon = 20.0")
     trained.edit("meter.toml", "max_epsilon = 2", "max_epsilon = 20")
@@ -178,7 +180,7 @@ def test_at_a_large_epsilon_the_grid_is_finer(trained: Project) -> None:
     assert "the noise is not 2^16 grid steps wide" in " ".join(coarse.stdout.split())
 
 
-def test_the_servers_policy_decides(trained: Project) -> None:
+def test_the_servers_policy_decides(trained: World) -> None:
     trained.edit("meter.toml", '["walr", "evaluate"]', '["walr"]')
     done = trained.blindfit("evaluate", "evaluate.toml", "--model", "out", "--out", "tried")
     assert done.returncode != 0

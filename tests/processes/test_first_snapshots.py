@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.hints.following import refused_command
-from tests.processes.conftest import Project
 from tests.processes.reading import error_line
+from tests.world import World
 
 MADE = "meter: labels is published as snapshot 1, 1,500 rows"
 TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start do so"
@@ -30,7 +30,7 @@ def words_of(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_run_publishes_what_its_job_reads_and_says_so(project: Project) -> None:
+def test_a_run_publishes_what_its_job_reads_and_says_so(project: World) -> None:
     before = project.blindfit("check", "job.toml")
     assert before.returncode == 0
     assert TO_BE_MADE in words_of(before.stdout)
@@ -45,7 +45,7 @@ def test_a_run_publishes_what_its_job_reads_and_says_so(project: Project) -> Non
     assert "not published" not in project.blindfit("check", "job.toml").stdout
 
 
-def test_a_run_publishes_no_dataset_that_its_job_does_not_read(project: Project) -> None:
+def test_a_run_publishes_no_dataset_that_its_job_does_not_read(project: World) -> None:
     project.edit("shop.toml", "[datasets.rows]", '[datasets.more]\nurl = "csv:rows.csv"\nid = "id"\n[datasets.rows]')
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
@@ -58,7 +58,7 @@ def test_a_run_publishes_no_dataset_that_its_job_does_not_read(project: Project)
 
 
 @pytest.mark.parametrize("name", ["labels", "rows"])
-def test_a_run_prints_what_is_wrong_with_rows_and_starts_nothing(project: Project, name: str) -> None:
+def test_a_run_prints_what_is_wrong_with_rows_and_starts_nothing(project: World, name: str) -> None:
     file = project.path(f"{name}.csv")
     file.write_text(file.read_text() + file.read_text().splitlines()[-1] + "\n")
     done = project.blindfit("run", "job.toml", "--out", "out")
@@ -67,7 +67,7 @@ def test_a_run_prints_what_is_wrong_with_rows_and_starts_nothing(project: Projec
     assert not project.path("out/meter/port").exists()
 
 
-def test_a_second_population_waits_and_check_says_what_run_says(project: Project) -> None:
+def test_a_second_population_waits_and_check_says_what_run_says(project: World) -> None:
     project.path("visits.csv").write_text(project.path("labels.csv").read_text())
     project.edit("meter.toml", "[datasets.labels]", TWO_POPULATIONS)
     checked = project.blindfit("check", "job.toml")
@@ -83,7 +83,7 @@ def test_a_second_population_waits_and_check_says_what_run_says(project: Project
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
 
 
-def test_a_job_for_parties_that_are_up_publishes_nothing(project: Project) -> None:
+def test_a_job_for_parties_that_are_up_publishes_nothing(project: World) -> None:
     project.edit("meter.toml", "[datasets.labels]", TWO_POPULATIONS)
     project.path("visits.csv").write_text("id,label\na,1\n")
     project.edit("job.toml", 'config = "shop.toml"\n', "")

@@ -16,7 +16,8 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import load_settings
 from tests.command import Piped
 from tests.hints.following import refused_command
-from tests.processes.conftest import Project, write_rows
+from tests.world import World
+from tests.world.measured import write_rows
 
 CANCELLED = "coordinator has cancelled it"
 BY_ITS_OPERATOR = [
@@ -25,14 +26,14 @@ BY_ITS_OPERATOR = [
 ]
 
 
-def jobs(project: Project, party: str, *options: str) -> list[dict[str, str]]:
+def jobs(project: World, party: str, *options: str) -> list[dict[str, str]]:
     done = project.blindfit("jobs", f"{party}.toml", "--json", *options)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, str]] = json.loads(done.stdout)["jobs"]
     return found
 
 
-def wait_until(project: Project, party: str, state: str) -> None:
+def wait_until(project: World, party: str, state: str) -> None:
     give_up = time.monotonic() + 30
     while [job["state"] for job in jobs(project, party)] != [state]:
         assert time.monotonic() < give_up, jobs(project, party)
@@ -45,7 +46,7 @@ def session_of(submitted: Piped) -> str:
     return session[1]
 
 
-def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
+def check_it_was_told(project: World, submitted: Piped, session: str) -> None:
     _, errors = submitted.communicate(timeout=60)
     assert submitted.returncode == 1
     assert errors.splitlines() == [
@@ -54,7 +55,7 @@ def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
     ]
 
 
-def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> None:
+def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: World) -> None:
     project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     authority.issue(project.path("ca"), "rival", ["localhost"])
     for party in ("shop", "meter"):
@@ -97,8 +98,8 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> 
     assert again.returncode == 2
 
 
-def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Project) -> None:
-    write_rows(project.directory, n_rows=200_000)  # to read them takes longer than to cancel
+def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: World) -> None:
+    write_rows(project.root, n_rows=200_000)  # to read them takes longer than to cancel
     project.start("shop", "meter")
     with project.submitting() as submitted:
         session = session_of(submitted)
@@ -113,9 +114,9 @@ def test_a_job_that_runs_is_cancelled_and_the_parties_take_the_next(project: Pro
     assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
 
 
-def test_an_operator_cancels_at_the_own_party(project: Project) -> None:
+def test_an_operator_cancels_at_the_own_party(project: World) -> None:
     """Whoever submitted it; the others hear of it from that party, and all take the next job."""
-    write_rows(project.directory, n_rows=200_000)
+    write_rows(project.root, n_rows=200_000)
     project.start("shop", "meter")
     with project.submitting() as submitted:
         session = session_of(submitted)
@@ -136,7 +137,7 @@ def test_an_operator_cancels_at_the_own_party(project: Project) -> None:
     assert project.blindfit("submit", "job.toml", "--out", "next").returncode == 0
 
 
-def test_an_operator_cancels_a_job_that_waits(project: Project) -> None:
+def test_an_operator_cancels_a_job_that_waits(project: World) -> None:
     project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
@@ -149,7 +150,7 @@ def test_an_operator_cancels_a_job_that_waits(project: Project) -> None:
     assert errors.splitlines() == BY_ITS_OPERATOR
 
 
-def test_a_party_that_is_not_up_ends_no_job(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_party_that_is_not_up_ends_no_job(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
@@ -160,12 +161,12 @@ def test_a_party_that_is_not_up_ends_no_job(project: Project, monkeypatch: pytes
         monkeypatch.setattr(job_control, "OWN_PROCESS_S", 0.5)
         settings = load_settings(project.path("meter.toml"), [], PartySettings)
         with pytest.raises(ConfigError, match=f"meter has not ended {session} in 0 s") as refused:
-            job_control.cancel_here(settings, project.directory, session, Console())
+            job_control.cancel_here(settings, project.root, session, Console())
         assert "if its process is not up, the job has ended with it" in str(refused.value.hint)
         submitted.communicate(timeout=60)
 
 
-def _as(project: Project, name: str) -> tuple[str, ...]:
+def _as(project: World, name: str) -> tuple[str, ...]:
     folder = authority.PartyFiles.in_folder(project.path(f"ca/{name}"))
     files = {"certificate": folder.certificate, "key": folder.key, "authority": folder.authority}
     return tuple(word for option, path in files.items() for word in ("--set", f"coordinator.{option}={path}"))

@@ -13,18 +13,18 @@ import time
 import pytest
 
 from tests.command import Forked
-from tests.processes.conftest import Project
 from tests.processes.reading import error_line
 from tests.vertical.victim import OBEYED, ORDER, Order
+from tests.world import World
 
 
-def start_victim(project: Project, order: Order) -> None:
+def start_victim(project: World, order: Order) -> None:
     folder, ready = project.path("orders"), project.path("shop.ready")
     folder.mkdir()
     order.give(folder)
     command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "shop.toml", "--ready-file", ready.name]
     with project.path("shop.log").open("ab") as log:
-        project.processes["shop"] = Forked(command, cwd=project.directory, stdout=log)
+        project.processes["shop"] = Forked(command, cwd=project.root, stdout=log)
     give_up = time.monotonic() + 60
     while not ready.exists():
         assert project.processes["shop"].poll() is None, project.log("shop")
@@ -33,9 +33,7 @@ def start_victim(project: Project, order: Order) -> None:
 
 
 @pytest.mark.parametrize(("label", "charged"), [("receive Hello", False), ("write model.json", True)])
-def test_the_active_party_is_killed_and_the_same_job_is_charged_once(
-    project: Project, label: str, charged: bool
-) -> None:
+def test_the_active_party_is_killed_and_the_same_job_is_charged_once(project: World, label: str, charged: bool) -> None:
     project.start("meter")
     start_victim(project, Order(label))
     lost = project.blindfit("submit", "job.toml", "--out", "out")

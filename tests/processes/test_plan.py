@@ -6,18 +6,18 @@ import json
 
 import pytest
 
-from tests.processes.conftest import Project
+from tests.world import World
 
 FEW = ("--draws", "2", "--out", "plan")  # as few as there may be; their seed is the job's
 
 
-def planned(project: Project, *arguments: str, pictures: bool = False) -> dict:
+def planned(project: World, *arguments: str, pictures: bool = False) -> dict:
     done = project.blindfit("plan", "job.toml", *FEW, *arguments, pictures=pictures)
     assert done.returncode == 0, done.stderr
     return {"said": done.stdout, **json.loads(project.path("plan/plan.json").read_text())}
 
 
-def test_a_plan_needs_no_label_and_leaves_nothing(project: Project) -> None:
+def test_a_plan_needs_no_label_and_leaves_nothing(project: World) -> None:
     """Nor a ledger, nor the server's file."""
     project.path("labels.csv").unlink()
     project.path("meter.toml").unlink()
@@ -33,7 +33,7 @@ def test_a_plan_needs_no_label_and_leaves_nothing(project: Project) -> None:
     assert "nothing was spent" in page
 
 
-def test_two_worlds_of_labels_have_one_plan(project: Project) -> None:
+def test_two_worlds_of_labels_have_one_plan(project: World) -> None:
     first = planned(project)
     lines = project.path("labels.csv").read_text().splitlines()
     flipped = [f"{line.split(',')[0]},{1 - int(line.split(',')[1])}" for line in lines[1:]]
@@ -41,7 +41,7 @@ def test_two_worlds_of_labels_have_one_plan(project: Project) -> None:
     assert planned(project) == first
 
 
-def test_the_price_of_a_loss_and_what_was_guessed(project: Project) -> None:
+def test_the_price_of_a_loss_and_what_was_guessed(project: World) -> None:
     plan = planned(project, "--wanted", "0.99")
     assert f"expected from epsilon {plan['min_epsilon']:.4g} on" in plan["said"]
     assert "nobody said so: give --base-rate and --strength" in plan["said"]
@@ -50,7 +50,7 @@ def test_the_price_of_a_loss_and_what_was_guessed(project: Project) -> None:
     assert "No epsilon up to 8 is expected to reach a loss of 0.01" in none["said"]
 
 
-def test_no_gain_is_kept_where_there_is_none(project: Project) -> None:
+def test_no_gain_is_kept_where_there_is_none(project: World) -> None:
     """Labels that are all negative: without noise the loss is more than a constant's."""
     plan = planned(project, "--base-rate", "1e-9")
     assert plan["without_noise"] > 1
@@ -60,7 +60,7 @@ def test_no_gain_is_kept_where_there_is_none(project: Project) -> None:
     assert "100%" in planned(project)["said"]
 
 
-def test_the_last_model_is_assumed(project: Project) -> None:
+def test_the_last_model_is_assumed(project: World) -> None:
     """What was released is known; its rate and strength are the labels'."""
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
     plan = planned(project, "--model", "out/shop/model.json")
@@ -69,7 +69,7 @@ def test_the_last_model_is_assumed(project: Project) -> None:
     assert "scores as by out/shop/model.json, of standard deviation 1." in plan["said"]
 
 
-def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: Project) -> None:
+def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: World) -> None:
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
     model = json.loads(project.path("out/shop/model.json").read_text())
     public = {name: model[name] for name in ("standardiser", "weights", "intercept")}
@@ -81,7 +81,7 @@ def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: 
     assert plan["epsilons"][0]["loss"] < planned(project, *with_init, "--strength", "1.7")["epsilons"][0]["loss"]
 
 
-def test_other_settings_that_are_better_are_said_as_options(project: Project) -> None:
+def test_other_settings_that_are_better_are_said_as_options(project: World) -> None:
     plan = planned(project, "--set", "walr.l2=5.0", "--draws", "4")  # two leave it at .901
     assert "--set walr.l2=" in plan["said"]
     assert plan["settings"][plan["best_settings"]]["loss"] < 0.9 * plan["settings"]["as in the job"]["loss"]
@@ -89,12 +89,12 @@ def test_other_settings_that_are_better_are_said_as_options(project: Project) ->
     assert "no other settings of the fit are worth a change" in planned(project, *best)["said"]
 
 
-def test_the_classic_gaussian_is_planned_where_it_holds(project: Project) -> None:
+def test_the_classic_gaussian_is_planned_where_it_holds(project: World) -> None:
     project.edit("job.toml", "epsilon = 1.0", 'epsilon = 0.5\nmechanism = "classic"')
     assert [row["epsilon"] for row in planned(project)["epsilons"]] == [0.1, 0.25, 0.5]
 
 
-def test_more_rows_of_a_person_are_more_noise(project: Project) -> None:
+def test_more_rows_of_a_person_are_more_noise(project: World) -> None:
     one = planned(project)["epsilons"][0]["noise_std"]
     assert planned(project, "--set", "privacy.max_rows_per_person=3")["epsilons"][0]["noise_std"] == pytest.approx(
         3 * one
@@ -115,7 +115,7 @@ def test_more_rows_of_a_person_are_more_noise(project: Project) -> None:
         (["--set", "parties.shop.address=1"], "job.toml"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(project: Project, arguments: list[str], said: str) -> None:
+def test_bad_input_is_one_line_and_writes_nothing(project: World, arguments: list[str], said: str) -> None:
     done = project.blindfit("plan", "job.toml", "--out", "plan", *arguments)
     assert done.returncode in (1, 2)
     assert said in done.stderr
@@ -123,7 +123,7 @@ def test_bad_input_is_one_line_and_writes_nothing(project: Project, arguments: l
     assert not project.path("plan").exists()
 
 
-def test_only_where_the_features_are(project: Project) -> None:
+def test_only_where_the_features_are(project: World) -> None:
     project.edit("job.toml", 'config = "shop.toml"\n', "")
     done = project.blindfit("plan", "job.toml")
     assert "a plan is made where the active party's features are" in done.stderr

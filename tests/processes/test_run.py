@@ -192,7 +192,7 @@ def test_a_run_keeps_its_keys_locked_and_what_it_wrote_is_purged(project):
     assert all(path.exists() for path in written)
     purged = project.blindfit("purge", "shop.toml", session, "--yes")
     assert purged.returncode == 0, purged.stderr
-    assert all(f"removed {path.relative_to(project.directory)} (" in purged.stdout for path in written)
+    assert all(f"removed {path.relative_to(project.root)} (" in purged.stdout for path in written)
     assert not any(path.exists() for path in written)
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0  # for nothing: the server remembers
     assert len(project.blindfit("ledger", "meter.toml", "--export", "c").stdout.split("1 entry;")) == 2

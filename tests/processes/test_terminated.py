@@ -15,7 +15,7 @@ from blindfit.coordinator.running.driving import drive
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.stopped import Stopped
-from tests.wire.test_coordinator import JOB
+from tests.wire.jobs import JOB
 
 LONG_S = 20.0  # a signal that is heard ends it at once
 

@@ -14,22 +14,22 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.systems import load_model
 from tests.command import blindfit
 from tests.fork_server import full_size_keys
-from tests.processes.conftest import Project
 from tests.readme.terminal import script
+from tests.world import World
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "taylor"
 CHAIN = ("hospital", "archive", "laboratory")
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One run, with two epochs: the tests look at it from several sides."""
     directory = tmp_path_factory.mktemp("taylor")
     for path in EXAMPLE.glob("*.toml"):
         shutil.copy(path, directory)
     made = blindfit(directory, "--out", "data", main=lambda: script(EXAMPLE / "prepare.py"))
     assert made.returncode == 0, made.stderr
-    project = Project(directory)
+    project = World(directory)
     with full_size_keys():
         done = project.blindfit("run", "job.toml", "--out", "out", "--set", "taylor.epochs=2")
     assert done.returncode == 0, done.stderr
@@ -37,12 +37,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     return project
 
 
-def report_of(project: Project, where: str = "out") -> dict:
+def report_of(project: World, where: str = "out") -> dict:
     return json.loads(project.path(f"{where}/report.json").read_text())
 
 
 @pytest.mark.timeout(300)
-def test_the_jobs_report(trained: Project) -> None:
+def test_the_jobs_report(trained: World) -> None:
     report = report_of(trained)
     assert report["state"] == "DONE"
     assert set(report["models"]) == set(CHAIN)
@@ -59,7 +59,7 @@ def test_the_jobs_report(trained: Project) -> None:
     assert {"promise", "defences", "collusion", "out-of-model"} <= {s["topic"] for s in report["privacy_statement"]}
 
 
-def test_the_page_and_the_terminal(trained: Project) -> None:
+def test_the_page_and_the_terminal(trained: World) -> None:
     page, said = trained.path("out/report.html").read_text(), trained.path("said").read_text()
     for shown in ("Weights of laboratory", "Hold-out loss", "Calibration", "Defences", "Privacy statement"):
         assert shown in page
@@ -67,7 +67,7 @@ def test_the_page_and_the_terminal(trained: Project) -> None:
     assert "No differential privacy" in said
 
 
-def test_every_party_has_its_own_part_alone(trained: Project) -> None:
+def test_every_party_has_its_own_part_alone(trained: World) -> None:
     for name in CHAIN:
         part = load_model(trained.path(f"out/{name}/model.json"))
         assert isinstance(part, VerticalModelPart)
@@ -78,7 +78,7 @@ def test_every_party_has_its_own_part_alone(trained: Project) -> None:
     assert not trained.path("out/notary/model.json").exists()
 
 
-def test_the_active_party_alone_has_scores(trained: Project) -> None:
+def test_the_active_party_alone_has_scores(trained: World) -> None:
     path = trained.path("out/hospital/test_scores.csv")
     header, *lines = path.read_text().replace('"', "").splitlines()
     assert header == "id,label,score,probability,probability_out_of_fold"
@@ -93,7 +93,7 @@ def test_the_active_party_alone_has_scores(trained: Project) -> None:
 
 
 @pytest.mark.parametrize("party", ["hospital", "archive"])
-def test_a_partys_own_page(trained: Project, party: str) -> None:
+def test_a_partys_own_page(trained: World, party: str) -> None:
     done = trained.blindfit("report", f"out/{party}")
     assert done.returncode == 0, done.stderr
     page = trained.path(f"out/{party}/report.html").read_text()
@@ -102,7 +102,7 @@ def test_a_partys_own_page(trained: Project, party: str) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_check_of_the_example(trained: Project) -> None:
+def test_check_of_the_example(trained: World) -> None:
     checked = trained.blindfit("check", "job.toml", "--set", "privacy.epsilon=2")
     assert checked.returncode == 0, checked.stdout
     assert "budget of patients: epsilon 0 of 8 is spent" in checked.stdout

@@ -66,7 +66,7 @@ def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "200"}
         return subprocess.run(
-            [sys.executable, *arguments], cwd=project.directory, capture_output=True, text=True, env=environment
+            [sys.executable, *arguments], cwd=project.root, capture_output=True, text=True, env=environment
         )
 
     assert str(site) in run("-P", "-c", "import blindfit; print(blindfit.__file__)").stdout

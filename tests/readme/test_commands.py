@@ -22,7 +22,7 @@ import typer
 
 from blindfit.coordinator.cli.main import app
 from tests.command import blindfit
-from tests.falcon import test_import as import_falcon
+from tests.falcon import configs as import_falcon
 from tests.readme.pages import PAGES, ROOT, Shown, printed_after, shown_in, to_type
 from tests.readme.terminal import MAKEFILE, Given, Terminal
 

@@ -36,11 +36,11 @@ from blindfit.parties.store.database import Writes
 from tests.fork_server import forks
 from tests.hints.following import refused
 from tests.measurement.house import House
-from tests.measurement.test_client import serving
+from tests.measurement.serving import serving
 from tests.release_labels import dying
+from tests.release_labels.asking import ask, authority
 from tests.release_labels.dying import RP, STEPS
 from tests.release_labels.house import GRID, LAPLACE, NAMES, WIDE, Counter, make_labels
-from tests.release_labels.test_client import ask, authority
 
 __all__ = ["authority"]  # a fixture
 

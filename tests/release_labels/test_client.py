@@ -26,30 +26,20 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.label_mechanisms import MechanismSettings
 from blindfit.algorithms.privacy.ledger import Budget, Receipt
 from blindfit.algorithms.protocols.label_dp.messages import FittedRelease, NoisyLabels
-from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.labels_codec import request_to_pb
 from blindfit.parties.measurement.release_labels import LabelsDesk
 from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
-from tests.certificates import demo_authority
-from tests.measurement.test_client import serving
+from tests.measurement.serving import serving
+from tests.release_labels.asking import ask, authority
 from tests.release_labels.house import GRID, LAPLACE, NAMES, WIDE, Counter, make_labels
 from tests.statuses import reason_of_call
 
+__all__ = ["authority"]  # a fixture
+
 OpenCounter = Callable[..., Counter]
 RP = MechanismSettings("rp-with-prior", GRID, 1.0)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo_authority(tmp_path_factory.mktemp("labels"))
-
-
-async def ask(
-    world: Any, ids: Any = NAMES, settings: Any = LAPLACE, consumer: str = "shop", **more: Any
-) -> ReleasedLabels:
-    return await world.client(consumer).release_labels("prices", ids, settings, **more)
 
 
 async def test_labels_come_with_their_law_and_stay_the_same(counter: Counter, authority: Path) -> None:

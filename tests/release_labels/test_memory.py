@@ -9,23 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.algorithms.privacy.ledger import Budget
-from blindfit.parties.data.source import open_source
-from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.settings import PartyDatasetSettings
-from tests.measurement.house import House
-from tests.measurement.indexes import built
 from tests.measurement.talking import said_by
-from tests.release_labels.house import Counter
-
-FEW, MANY, BATCH = 50_000, 200_000, 16384
+from tests.release_labels.counting import FEW, MANY, counter_in
 
 STREAM = """
     import sys
     from pathlib import Path
     from blindfit.algorithms.protocols.label_dp.release import LabelIds, RollCall, step_6_pieces
     from blindfit.parties.measurement.release_labels import LabelsDesk
-    from tests.release_labels.test_memory import BATCH, counter_in
+    from tests.release_labels.counting import BATCH, counter_in
 
     for directory, n_rows in zip(map(Path, sys.argv[1::2]), map(int, sys.argv[2::2])):
         counter = counter_in(directory)
@@ -41,21 +33,6 @@ STREAM = """
         desk.close()
         print(rows, counter.charges, peak_mib())
 """
-
-
-def counter_in(directory: Path) -> Counter:
-    settings = PartyDatasetSettings(
-        url="parquet:labels.parquet",
-        id="id",
-        label="label",
-        label_kind="number",
-        label_range=(0.0, 10.0),
-        population="people",
-        active_parties=["shop"],
-    )
-    index = built(open_source(settings, directory, "prices"), directory / "index")
-    dataset = LabelDataset("prices", settings, index, "5eed")
-    return Counter(House(directory, {"prices": dataset}, Budget(50.0, 1e-6)))
 
 
 def write_table(directory: Path, n_rows: int) -> None:

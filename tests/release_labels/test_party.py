@@ -15,8 +15,9 @@ from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSet
 from blindfit.parties.identity.connections import load_identity
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels
 from tests.ports import held_address
-from tests.processes.conftest import Project, project
 from tests.processes.reading import error_line
+from tests.world import World
+from tests.world.measured import project
 
 __all__ = ["project"]  # a fixture
 
@@ -27,7 +28,7 @@ NUMBERS = ('label = "label"\n', 'label = "label"\nlabel_kind = "number"\nlabel_r
 
 
 @pytest.fixture
-def numbers(project: Project) -> Project:
+def numbers(project: World) -> World:
     """The project, its labels being numbers, one of them outside the range."""
     address = held_address()
     project.edit("meter.toml", *NUMBERS)
@@ -41,14 +42,14 @@ def numbers(project: Project) -> Project:
     return project
 
 
-def ask(project: Project, ids: list[str] = IDS, **more: Any) -> ReleasedLabels:
+def ask(project: World, ids: list[str] = IDS, **more: Any) -> ReleasedLabels:
     ca = project.path("ca")
     files = [ca / "shop" / name for name in ("certificate.pem", "key.pem", "authority.pem")]
     client = MeasurementClient(load_identity(*files, ca / "crl.pem"), "meter", project.path("address").read_text())
     return asyncio.run(client.release_labels("labels", ids, STAIRCASE, **more))
 
 
-def test_a_killed_party_comes_back_with_the_same_labels(numbers: Project) -> None:
+def test_a_killed_party_comes_back_with_the_same_labels(numbers: World) -> None:
     numbers.start("meter")
     first = ask(numbers)
     for number in (signal.SIGKILL, signal.SIGTERM):
@@ -83,14 +84,14 @@ def test_a_killed_party_comes_back_with_the_same_labels(numbers: Project) -> Non
         (['unknown_rows="zero"'], "an id that the table does not have has no label"),
     ],
 )
-def test_settings_of_a_dataset_of_numbers(numbers: Project, options: list[str], expected: str) -> None:
+def test_settings_of_a_dataset_of_numbers(numbers: World, options: list[str], expected: str) -> None:
     arguments = [part for option in options for part in ("--set", f"datasets.labels.{option}")]
     refused = numbers.blindfit("party", "meter.toml", *arguments)
     assert refused.returncode == 2
     assert error_line(refused).endswith(expected)
 
 
-def test_mechanisms_of_the_policy(numbers: Project, tmp_path: Path) -> None:
+def test_mechanisms_of_the_policy(numbers: World, tmp_path: Path) -> None:
     unknown = numbers.blindfit("party", "meter.toml", "--set", 'policy.mechanisms=["exponential"]')
     assert "policy.mechanisms: 'exponential' is not one of laplace" in error_line(unknown)
     numbers.edit("meter.toml", NUMBERS[1], NUMBERS[0])

@@ -30,10 +30,10 @@ from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.shared_models import SharedModels
-from tests.falcon.project import DATA_PARTIES, REPEATABLE, make, report, table
-from tests.nodes import Nodes
+from tests.falcon.project import REPEATABLE, report, table
 from tests.shared_scores.local import changed
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
 
 ROWS = 160
 SHARED = 'falcon.weights="shared"'
@@ -50,19 +50,19 @@ def scores(root: Path, session: str) -> dict[str, tuple[float, float]]:
 
 
 def predict(root: Path, model: str) -> dict[str, tuple[float, float]]:
-    session = Nodes(root).run(f'predict.session="{model}"', job="predict.toml")
+    session = World(root).run(f'predict.session="{model}"', job="predict.toml")
     return scores(root, session.id)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("shared"), rows=ROWS, epochs=4).root
+    return bank_and_shops_in_shares(tmp_path_factory.mktemp("shared"), rows=ROWS, epochs=4).root
 
 
 @pytest.fixture(scope="module")
 def shared(root: Path) -> str:
     """The session of a training whose weights nobody has."""
-    return str(Nodes(root).run(*SAME, SHARED).id)
+    return str(World(root).run(*SAME, SHARED).id)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_model_that_is_opened(
     root: Path, shared: str, found: dict[str, tuple[float, float]]
 ) -> None:
     """Each weight is rounded to within a step of it: all of them are off by what a row makes of it."""
-    opened = predict(root, Nodes(root).run(*SAME, UNROUNDED, 'falcon.security="semi-honest"').id)
+    opened = predict(root, World(root).run(*SAME, UNROUNDED, 'falcon.security="semi-honest"').id)
     x, y = table(root)  # in the order of ids
     names = sorted(found)
     assert names == sorted(opened)
@@ -103,7 +103,11 @@ def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:
         path = directory / "shares.json"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert len(json.loads(path.read_text())["shares"]) == 11
-        assert report(root, shared, name)["weights"] == {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
+        assert report(root, shared, name)["weights"] == {
+            "in_shares": True,
+            "opened_bits": 0,
+            "label_bits": 0.0,
+        }
     assert not list((root / "state/notary").rglob("shares.json"))
     assert not list((root / "state").glob("*/checkpoints/*/*"))
 
@@ -114,7 +118,7 @@ def test_bits_of_labels_are_those_of_the_end_alone(root: Path, shared: str) -> N
 
 
 def test_the_same_question_has_the_same_model(root: Path, shared: str, found: dict[str, tuple[float, float]]) -> None:
-    again = Nodes(root).run(*SAME, SHARED).id
+    again = World(root).run(*SAME, SHARED).id
     assert report(root, again)["answered_in"] == shared
     assert predict(root, again) == found
 
@@ -165,7 +169,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
 # --- quotas ----------------------------------------------------------------------------------------------------
 
 
-def with_more_columns(project: Project) -> Project:
+def with_more_columns(project: World) -> World:
     """Enough that scores are counted, and not given by the owner's word."""
     for name in ("shop-a", "shop-b"):
         path, rng = project.root / f"{name}.csv", np.random.default_rng(1)
@@ -173,18 +177,17 @@ def with_more_columns(project: Project) -> Project:
         for column in ("x3", "x4"):
             read = read.append_column(column, pa.array(rng.normal(size=len(read))))
         pyarrow.csv.write_csv(read, path)
-        settings = project.root / f"{name}.toml"
-        settings.write_text(settings.read_text().replace("scores_may_be_solved_for = true\n", ""))
+        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
     return project
 
 
 def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
-    root = with_more_columns(make(tmp_path, rows=ROWS, epochs=2)).root
-    first = Nodes(root).run(*QUICK).id
+    root = with_more_columns(bank_and_shops_in_shares(tmp_path, rows=ROWS, epochs=2)).root
+    first = World(root).run(*QUICK).id
     assert [SharedModels(root / f"state/{name}").read(first).score_bits for name in DATA_PARTIES] == [0, 16, 16]
     found = predict(root, first)
     assert predict(root, first) == found
-    second = Nodes(root).run(*QUICK, "falcon.learning_rate=0.4").id
+    second = World(root).run(*QUICK, "falcon.learning_rate=0.4").id
     with pytest.raises(PolicyRefused, match="some of these rows have had scores of 1 models"):
         predict(root, second)
 
@@ -200,10 +203,10 @@ def test_unrounded_weights_that_stay_shared_are_refused() -> None:
 def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
     """And the refusal of those that are opened says so."""
     few: Any = ("align.min_common=50", *SAME)
-    root = make(tmp_path, rows=60, epochs=2).root
+    root = bank_and_shops_in_shares(tmp_path, rows=60, epochs=2).root
     with pytest.raises(PolicyRefused, match=r'or set falcon\.weights = "shared"'):
-        Nodes(root).run(*few)
-    assert Nodes(root).run("align.min_common=50", *QUICK).id
+        World(root).run(*few)
+    assert World(root).run("align.min_common=50", *QUICK).id
 
 
 # --- the coordinator ---------------------------------------------------------------------------------------------

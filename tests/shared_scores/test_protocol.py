@@ -19,7 +19,7 @@ from blindfit.algorithms.sharing.field import P
 from blindfit.algorithms.sharing.kept import KeptShares
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, UNTESTED, train
-from tests.falcon.test_tampering import TAMPERED, Tamper
+from tests.falcon.tampering import TAMPERED, Tamper
 from tests.protocols.counts import assert_as_often
 from tests.shared_scores.local import KEPT_BITS, LIMIT, Scoring, case_of, changed, shares_of, trained
 

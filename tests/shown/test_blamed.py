@@ -13,15 +13,14 @@ from blindfit.coordinator.audit import mechanism as audit_mechanism
 from blindfit.coordinator.audit import model as audit_model
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from tests.command import blindfit
-from tests.processes.conftest import JOB, METER, SHOP
+from tests.world.measured import files_of_shop_and_meter
 
 SCALE = Standardiser(("x",), (0,), (0.0,), (1.0,))
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
-        (tmp_path / name).write_text(text.format(shop="localhost:1", meter="localhost:2"))
+    files_of_shop_and_meter(tmp_path)
     return tmp_path
 
 

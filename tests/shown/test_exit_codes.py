@@ -17,10 +17,11 @@ from unittest import mock
 import pytest
 
 from blindfit import __version__
-from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.cli import inspecting
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from tests.command import ROOT, Piped, blindfit
-from tests.processes.conftest import Project, project
+from tests.world import World
+from tests.world.measured import project
 
 __all__ = ["project"]  # a fixture
 PAGE = (ROOT / "docs" / "command_line.md").read_text("utf-8")
@@ -36,7 +37,7 @@ def test_what_is_wrong_with_the_input(tmp_path: Path) -> None:
     assert blindfit(tmp_path, "no-such-command").returncode == ExitCode.WRONG_INPUT
 
 
-def test_what_does_not_hold(project: Project) -> None:
+def test_what_does_not_hold(project: World) -> None:
     assert project.blindfit("show", "job.toml").returncode == ExitCode.DONE
     assert project.blindfit("check", "job.toml").returncode == ExitCode.DONE
     assert project.blindfit("check", "job.toml", "--set", "privacy.epsilon=3").returncode == ExitCode.FAILED
@@ -57,21 +58,21 @@ def test_what_nobody_expects(tmp_path: Path, error: BaseException, status: int, 
         raise error
 
     does: Callable[..., object] = raises
-    with mock.patch.object(cli, "_job", does):
+    with mock.patch.object(inspecting, "read_job", does):
         done = blindfit(tmp_path, "show", "job.toml")
     assert done.returncode == status
     assert said in done.stderr
     assert "s3cret" not in done.stderr
 
 
-def test_a_party_that_is_told_to_stop_has_done_what_was_asked(project: Project) -> None:
+def test_a_party_that_is_told_to_stop_has_done_what_was_asked(project: World) -> None:
     project.start("shop")
     assert project.kill("shop", signal.SIGTERM) == ExitCode.DONE
 
 
-def test_a_job_that_is_told_to_stop(project: Project) -> None:
+def test_a_job_that_is_told_to_stop(project: World) -> None:
     project.edit("meter.toml", "[policy]", '[policy]\napprove = "ask"')
-    process = Piped([sys.executable, "-m", "blindfit", "run", "job.toml", "--out", "out"], cwd=project.directory)
+    process = Piped([sys.executable, "-m", "blindfit", "run", "job.toml", "--out", "out"], cwd=project.root)
     with contextlib.closing(process):
         assert any("approval" in line for line in process.stdout)
         time.sleep(0.2)
@@ -80,9 +81,9 @@ def test_a_job_that_is_told_to_stop(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("redirected", "status"), [(">/dev/full", ExitCode.FAILED), (">&-", ExitCode.DONE)])
-def test_what_cannot_be_printed_is_no_bug(project: Project, redirected: str, status: ExitCode) -> None:
+def test_what_cannot_be_printed_is_no_bug(project: World, redirected: str, status: ExitCode) -> None:
     command = f"{sys.executable} -m blindfit show job.toml {redirected}"
-    done = subprocess.run(command, shell=True, cwd=project.directory, capture_output=True, text=True)
+    done = subprocess.run(command, shell=True, cwd=project.root, capture_output=True, text=True)
     assert done.returncode == status
     assert "bug" not in done.stderr
     assert ("there is no room for what is written" in done.stderr) == (status == ExitCode.FAILED)

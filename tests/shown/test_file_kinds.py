@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.command import blindfit
-from tests.processes.conftest import JOB, METER, SHOP
+from tests.world.measured import files_of_shop_and_meter
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
-        (tmp_path / name).write_text(text.format(shop="localhost:1", meter="localhost:2"))
+    files_of_shop_and_meter(tmp_path)
     return tmp_path
 
 

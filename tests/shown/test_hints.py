@@ -15,7 +15,7 @@ from blindfit.parties.wire import error_codes
 from blindfit.parties.work.ending import described
 from tests.command import ROOT, blindfit
 from tests.each_case import each_case
-from tests.wire.test_error_codes import SAMPLES
+from tests.wire.error_samples import SAMPLES
 
 CANARY = "canary-of-a-hint"
 CODE = ("algorithms", "parties", "coordinator", "benchmarks", "examples")

@@ -12,7 +12,8 @@ import typer.main
 from blindfit.coordinator.cli.main import app
 from blindfit.coordinator.terminal import json_output
 from tests.command import ROOT, Done, blindfit
-from tests.processes.conftest import Project, project
+from tests.world import World
+from tests.world.measured import project
 
 __all__ = ["project"]  # a fixture
 
@@ -47,7 +48,7 @@ def error(done: Done) -> dict[str, Any]:
 # --- documents ---------------------------------------------------------------------------------------------
 
 
-def test_a_job_and_what_it_leaves(project: Project) -> None:
+def test_a_job_and_what_it_leaves(project: World) -> None:
     def told(*arguments: str) -> Any:
         return document(project.blindfit(*arguments, "--json"))
 
@@ -75,7 +76,7 @@ def test_a_job_and_what_it_leaves(project: Project) -> None:
     assert told("certs", "show", "ca/shop/certificate.pem")["printed"][0].startswith("ca/shop/certificate.pem: shop")
 
 
-def test_a_job_that_waits_for_its_operator(project: Project) -> None:
+def test_a_job_that_waits_for_its_operator(project: World) -> None:
     project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
@@ -92,7 +93,7 @@ def test_a_job_that_waits_for_its_operator(project: Project) -> None:
         assert submitted.wait(60) == 0
 
 
-def test_a_check_that_does_not_hold_has_its_document_and_its_status(project: Project) -> None:
+def test_a_check_that_does_not_hold_has_its_document_and_its_status(project: World) -> None:
     found = document(project.blindfit("check", "job.toml", "--set", "privacy.epsilon=3", "--json"), status=1)
     assert "refuses" in {finding["level"] for finding in found["findings"]}
 
@@ -121,7 +122,7 @@ def test_an_error_is_one_line(tmp_path: Path, arguments: tuple[str, ...], kind: 
     assert plain.stderr.startswith(f"error: {found['message']}")
 
 
-def test_nobody_is_asked(project: Project) -> None:
+def test_nobody_is_asked(project: World) -> None:
     project.blindfit("run", "job.toml", "--out", "out")
     assert error(project.blindfit("purge", "shop.toml", "--all-ended", "--json"))["hint"] == "add --yes, or --dry-run"
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from blindfit.coordinator.jobs import run as jobs
 from blindfit.coordinator.operator import ledger as ledger_view
 from tests.command import Done, blindfit
-from tests.falcon.test_import import falcon_job
-from tests.snapshots.test_snapshots import Bank
+from tests.falcon.configs import falcon_job
+from tests.snapshots.bank import Bank
 
 ODD = "x[/y]"
 PARTY = """

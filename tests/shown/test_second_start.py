@@ -14,7 +14,8 @@ from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.wire.listening import check_free
 from tests.command import Piped
 from tests.ports import held_address
-from tests.processes.conftest import Project, project
+from tests.world import World
+from tests.world.measured import project
 
 __all__ = ["project"]  # a fixture
 
@@ -50,13 +51,13 @@ def test_addresses_that_are_not_ours_to_listen_on() -> None:
 
 
 @pytest.mark.parametrize("listen", ["", "foo", "localhost:abc", "localhost:99999", ":7100", "localhost:"])
-def test_an_address_that_is_none_is_a_mistake_of_the_file(project: Project, listen: str) -> None:
+def test_an_address_that_is_none_is_a_mistake_of_the_file(project: World, listen: str) -> None:
     done = project.blindfit("party", "shop.toml", "--set", f'listen="{listen}"')
     assert done.returncode == 2
     assert f"shop.toml: listen: '{listen}' is not host:port with a port from 0 to 65535" in done.stderr
 
 
-def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
+def test_a_second_start_is_two_lines_of_ours(project: World) -> None:
     project.start("shop")
     address = project.path("shop.toml").read_text().split('listen = "')[1].split('"')[0]
     again = project.in_a_process("party", "shop.toml")
@@ -68,7 +69,7 @@ def test_a_second_start_is_two_lines_of_ours(project: Project) -> None:
     ]
     before = sorted(path.name for path in project.path("state/shop").iterdir())
     words = [sys.executable, "-m", "blindfit", "party", "meter.toml", "--set", "data_dir=state/shop"]
-    other = Piped(words, cwd=project.directory)
+    other = Piped(words, cwd=project.root)
     _, errors = other.communicate(60)
     assert other.returncode == 2
     pid = project.processes["shop"].pid

@@ -34,7 +34,7 @@ from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.work.ending import described
 from blindfit.protos import control_pb2
 from tests.command import blindfit
-from tests.falcon.test_import import falcon_job
+from tests.falcon.configs import falcon_job
 
 EVIL = "\x1b[2J\x1b[H\x1b]0;owned\x07\x9b2J\u202e"
 CONTROLS = set(EVIL) - set("[2JH]0;owned")

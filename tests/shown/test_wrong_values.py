@@ -11,7 +11,7 @@ from pydantic import Field
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.tables import Settings, validate
 from tests.command import blindfit
-from tests.processes.conftest import JOB, METER, SHOP
+from tests.world.measured import files_of_shop_and_meter
 
 
 class Inner(Settings):
@@ -96,8 +96,7 @@ def test_a_long_or_strange_text_is_shown_in_part_and_in_printable_characters() -
     ],
 )
 def test_in_the_files_of_jobs_and_parties(tmp_path: Path, command: str, file: str, override: str, said: str) -> None:
-    for name, text in (("job.toml", JOB), ("shop.toml", SHOP), ("meter.toml", METER)):
-        (tmp_path / name).write_text(text.format(shop="localhost:1", meter="localhost:2"))
+    files_of_shop_and_meter(tmp_path)
     done = blindfit(tmp_path, command, file, "--set", override)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")

@@ -22,7 +22,7 @@ from tests.hints.following import refused_value
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import COORDINATOR, Case, _write_party
 from tests.quick_keys import quick_keys
-from tests.snapshots.test_snapshots import Bank
+from tests.snapshots.bank import Bank
 
 RELEASES = {"walr": "meter", "label-dp": "meter", "walr-split": "east", "dp-lr": "clinic", "taylor-label-dp": "bank"}
 NOT_PUBLISHED = "rows is not published: the party's operator runs `blindfit snapshot PARTY.TOML rows`"

@@ -14,7 +14,7 @@ from blindfit.parties import node as module
 from blindfit.parties.node import PartyNode
 from tests.certificates import demo_authority
 from tests.published import published
-from tests.snapshots.test_snapshots import UNKNOWN
+from tests.snapshots.bank import UNKNOWN
 from tests.wire.meter import metering, settings_of
 
 

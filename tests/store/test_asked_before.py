@@ -24,7 +24,7 @@ from tests.certificates import demo_authority
 from tests.interference import world
 from tests.interference.systems import SYSTEMS
 from tests.interference.views import Record
-from tests.store.test_migrations import HERE, NEWEST, version_of
+from tests.store.versions import HERE, NEWEST, version_of
 
 WORLDS = HERE / "version_0" / "worlds.tar.xz"
 BEFORE, AGAIN = "s1", "s2"

@@ -22,12 +22,11 @@ from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.database import Reads, Store, Writes
 from tests.command import blindfit
 from tests.store.counts import counts_of
+from tests.store.versions import HERE, NEWEST, version_of
 
-HERE = Path(__file__).parent
 FOLDERS = {0: "version_0", 1: "version_0"}
 """Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
-NEWEST = migrations.newest()
 
 
 def database_of(version: int, path: Path) -> Path:
@@ -48,11 +47,6 @@ def counted_in(version: int) -> dict[str, float]:
 def opened(path: Path) -> Iterator[Store]:
     with contextlib.closing(Store(path)) as store:
         yield store
-
-
-def version_of(path: Path) -> int:
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        return migrations.version_of(database)
 
 
 def tables_of(path: Path) -> set[str]:

@@ -21,10 +21,10 @@ from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.coordinator.job.job import load_job, read_job, shown
 from blindfit.parties.systems import read_proposed
-from tests.nodes import Nodes
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
-from tests.vertical.project import ROLES, Project
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops
 
 CASES: dict[str, dict[str, Any]] = {
     "one passive party": {},
@@ -66,8 +66,8 @@ def test_both_engines_give_the_same_bits(insecure_test_key: PrivateKey, name: st
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=ROWS, epochs=2)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path, rows=ROWS, epochs=2)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def project(tmp_path: Path) -> Project:
         ("paillier.speed=3", "paillier.speed"),
     ],
 )
-def test_a_bad_value_is_one_line(project: Project, override: str, said: str) -> None:
+def test_a_bad_value_is_one_line(project: World, override: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refused:
         load_job(project.root / "job.toml", [override])
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: Project) -> None:
+def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: World) -> None:
     jobs = [load_job(project.root / "job.toml", given) for given in ([], ['paillier.engine="phe"'])]
     assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
     assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "blindfit"' in shown(jobs[0])
@@ -114,20 +114,19 @@ REPEATABLE = (
 )
 
 
-def weights(project: Project, out: str) -> np.ndarray:
+def weights(project: World, out: str) -> np.ndarray:
     files = [project.root / out / name / "model.json" for name, role in ROLES.items() if role != "key-node"]
     parts = [json.loads(file.read_text()) for file in files]
     return np.concatenate([list(part["weights"].values()) for part in parts])
 
 
 @pytest.mark.timeout(200)
-def test_processes_train_the_same_model_with_a_key_of_full_size(project: Project) -> None:
+def test_processes_train_the_same_model_with_a_key_of_full_size(project: World) -> None:
     """Each run sums the columns in another order, which moves their means by some 2^-53; hence not bit for bit."""
     for name in (name for name, role in ROLES.items() if role != "key-node"):
-        party = project.root / f"{name}.toml"
-        party.write_text(party.read_text().replace("[policy]\n", f"[policy]\nmin_common = {ROWS}\n"))
+        project.edit(f"{name}.toml", "[policy]\n", f"[policy]\nmin_common = {ROWS}\n")
     for engine in ("blindfit", "phe"):
-        finished = project.run(*REPEATABLE, f'paillier.engine="{engine}"', out=engine)
+        finished = project.launch(*REPEATABLE, f'paillier.engine="{engine}"', out=engine)
         assert finished.returncode == 0, finished.stderr
         report = json.loads((project.root / engine / "bank" / "report.json").read_text())
         assert report["job"]["paillier.engine"] == engine
@@ -136,12 +135,12 @@ def test_processes_train_the_same_model_with_a_key_of_full_size(project: Project
     assert np.abs(ours - theirs).max() <= 1e-9
 
 
-def test_a_party_without_phe_refuses_before_any_data(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_party_without_phe_refuses_before_any_data(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "phe"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "phe", None)  # who imports it finds that it is not there
     with pytest.raises(BlindfitError) as refused:
-        Nodes(project.root).run('paillier.engine="phe"')
+        project.run('paillier.engine="phe"')
     assert "python-paillier is not installed" in str(refused.value)
     assert "pip install 'blindfit[phe]'" in f"{refused.value} {refused.value.hint}"
     assert not list(project.root.rglob("transcript.jsonl"))  # no session began

@@ -20,8 +20,9 @@ from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.identity import authority
 from tests.command import Forked
-from tests.vertical.project import ROLES, Project
 from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops
 
 ROOT = Path(__file__).parents[2]
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
@@ -48,7 +49,7 @@ class Patient(JobSession):
 class Cluster:
     """Of parties that have small keys."""
 
-    project: Project
+    project: World
     small: tuple[str, ...] = SMALL  # overrides of job.toml
     processes: dict[str, Forked] = field(default_factory=dict)
 
@@ -188,11 +189,11 @@ class Lost:
 
 
 @contextlib.contextmanager
-def running(root: Path, project: Project | None = None, small: tuple[str, ...] = SMALL) -> Iterator[Cluster]:
+def running(root: Path, project: World | None = None, small: tuple[str, ...] = SMALL) -> Iterator[Cluster]:
     """Args:
     project: made at `root`; by default a small one that trains on the Taylor loss.
     """
-    cluster = Cluster(project or Project.make(root, rows=96), small)
+    cluster = Cluster(project or bank_and_shops(root, rows=96), small)
     authority.create_authority(root / "ca", "test-authority")
     for name in (*ROLES, "coordinator"):
         authority.issue(root / "ca", name, ["localhost"])

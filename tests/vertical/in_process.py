@@ -29,7 +29,8 @@ from tests.published import published
 from tests.quick_keys import quick_keys
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
-from tests.vertical.project import ROLES, Project
+from tests.world import World
+from tests.world.vertical import ROLES
 
 
 class TrainingBegins(Exception):
@@ -56,7 +57,7 @@ class Seated:
         await asyncio.Event().wait()
 
 
-def seated(project: Project, *overrides: str, session: str = "s1") -> Seated:
+def seated(project: World, *overrides: str, session: str = "s1") -> Seated:
     """Runs the real parties until the training would begin.
 
     Raises:
@@ -89,7 +90,7 @@ class Finished:
         return {name: seat.optimiser.weights.tolist() for name, seat in self.seats.items()}
 
 
-def finished(project: Project, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
+def finished(project: World, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
     """Runs it. The order of the rows is that of their ids, the key node's key and its noise are known.
 
     Args:
@@ -123,7 +124,7 @@ def finished(project: Project, *overrides: str, key: PrivateKey, session: str, n
     return made
 
 
-def _run(project: Project, overrides: tuple[str, ...], session: str) -> None:
+def _run(project: World, overrides: tuple[str, ...], session: str) -> None:
     job = load_job(project.root / "job.toml", overrides).parameters
     chosen = system(job.protocol)
     members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in ROLES.items()}
@@ -159,7 +160,7 @@ class WholeChannel(LocalChannel):
 
 
 @contextmanager
-def parties_of(project: Project) -> Iterator[dict[str, Party]]:
+def parties_of(project: World) -> Iterator[dict[str, Party]]:
     with ExitStack() as closing:
         parties = {}
         for name in ROLES:

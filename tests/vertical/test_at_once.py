@@ -15,16 +15,13 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.protocols import falcon, taylor
 from blindfit.coordinator.job.job import Job, load_job
-from blindfit.coordinator.running.launcher import identity_of
-from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.sessions import Member
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from blindfit.parties.vertical.running import Running
-from tests.falcon.project import make
 from tests.hints.following import refused
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares
 
 DATA_PARTIES = 3
 OPTIONS = {
@@ -61,13 +58,11 @@ def refuses(node: PartyNode, job: Job[Any]) -> None:
         node._seats[job.protocol].check(job.parameters, me)
 
 
-async def both(nodes: Nodes, root: Path, begun: Begun, system: str) -> list[Any]:
+async def both(nodes: World, root: Path, begun: Begun, system: str) -> list[Any]:
     """What a training and one that resumes it end with."""
     job = load_job(root / "job.toml", list(OPTIONS[system]))
-    async with nodes._up(job) as up:
-        addresses = {name: f"127.0.0.1:{node.port}" for name, node in up.items()}
-        identity = identity_of(nodes.certificates, nodes._issued("coordinator"))
-        first = JobSession(job, addresses, identity)
+    async with nodes.up(job) as up:
+        first = nodes.session(job, up)
         running = asyncio.create_task(first.run())
         while len(begun.parties) < DATA_PARTIES and not running.done():
             await asyncio.sleep(0.05)
@@ -77,7 +72,7 @@ async def both(nodes: Nodes, root: Path, begun: Begun, system: str) -> list[Any]
                 (training / CHECK_BEGUN).touch()
         for node in up.values():
             refuses(node, resumes)
-        second = JobSession(resumes, addresses, identity)
+        second = nodes.session(resumes, up)
         (refusal,) = await asyncio.gather(second.run(), return_exceptions=True)
         begun.go_on.set()
         return [*await asyncio.gather(running, return_exceptions=True), refusal]
@@ -87,9 +82,9 @@ async def both(nodes: Nodes, root: Path, begun: Begun, system: str) -> list[Any]
 def test_a_training_is_in_one_session_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, protocol: ModuleType
 ) -> None:
-    project = make(tmp_path) if system == "falcon" else Project.make(tmp_path)
+    project = bank_and_shops_in_shares(tmp_path) if system == "falcon" else bank_and_shops(tmp_path)
     begun = Begun(monkeypatch, protocol)
-    first, second = asyncio.run(both(Nodes(project.root), project.root, begun, system))
+    first, second = asyncio.run(both(World(project.root), project.root, begun, system))
     assert first is None
     assert isinstance(second, BlindfitError)
     assert "is still running" in str(second)

@@ -13,23 +13,23 @@ import pytest
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
 from tests.figures import check_classes, check_values, columns_of
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, with_numbers
 
 HALF = "split.test_fraction=0.5"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, JobSession]:
-    project = Project.make(tmp_path_factory.mktemp("project"), rows=300, epochs=2)
-    return project, Nodes(project.root).run(HALF)
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, JobSession]:
+    project = bank_and_shops(tmp_path_factory.mktemp("project"), rows=300, epochs=2)
+    return project, project.run(HALF)
 
 
-def written(project: Project, name: str, session: str, file: str) -> Any:
+def written(project: World, name: str, session: str, file: str) -> Any:
     return json.loads((project.root / "state" / name / "models" / session / file).read_text())
 
 
-def test_slope_and_offset_are_the_active_partys_and_lower_the_loss(trained: tuple[Project, JobSession]) -> None:
+def test_slope_and_offset_are_the_active_partys_and_lower_the_loss(trained: tuple[World, JobSession]) -> None:
     project, session = trained
     model, report = (written(project, "bank", session.id, file) for file in ("model.json", "report.json"))
     figures = report["evaluation"]
@@ -41,10 +41,10 @@ def test_slope_and_offset_are_the_active_partys_and_lower_the_loss(trained: tupl
         assert written(project, shop, session.id, "report.json")["evaluation"] is None
 
 
-def test_predictions_and_test_scores_use_them(trained: tuple[Project, JobSession]) -> None:
+def test_predictions_and_test_scores_use_them(trained: tuple[World, JobSession]) -> None:
     project, session = trained
     model = written(project, "bank", session.id, "model.json")
-    predicted = Nodes(project.root).run(f"predict.session={session.id}", job="predict.toml")
+    predicted = project.run(f"predict.session={session.id}", job="predict.toml")
     table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
     odds = table["score"].to_numpy() * model["slope"] + model["offset"]
     assert np.allclose(table["probability"].to_numpy(), 1 / (1 + np.exp(-odds)), rtol=1e-12)
@@ -54,7 +54,7 @@ def test_predictions_and_test_scores_use_them(trained: tuple[Project, JobSession
     assert np.allclose(tested["probability"].to_numpy(), of_test, rtol=1e-12)
 
 
-def check_figures(project: Project, session: str) -> dict[str, Any]:
+def check_figures(project: World, session: str) -> dict[str, Any]:
     """Check the report against the file next to it, and return that file's columns."""
     columns = columns_of(project.root / "state/bank/models" / session / "test_scores.csv")
     check = check_values if "prediction" in columns else check_classes
@@ -62,15 +62,15 @@ def check_figures(project: Project, session: str) -> dict[str, Any]:
     return columns
 
 
-def test_every_figure_follows_from_the_file_next_to_the_report(trained: tuple[Project, JobSession]) -> None:
+def test_every_figure_follows_from_the_file_next_to_the_report(trained: tuple[World, JobSession]) -> None:
     columns = check_figures(trained[0], trained[1].id)
     assert list(columns) == ["id", "label", "score", "probability", "probability_out_of_fold"]
     assert np.abs(columns["probability"] - columns["probability_out_of_fold"]).max() > 1e-3
 
 
-def test_off_means_off(trained: tuple[Project, JobSession]) -> None:
+def test_off_means_off(trained: tuple[World, JobSession]) -> None:
     project, _ = trained
-    plain = Nodes(project.root).run(HALF, "taylor.calibrate=false", "taylor.epochs=1")
+    plain = project.run(HALF, "taylor.calibrate=false", "taylor.epochs=1")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)
     assert "slope" not in written(project, "bank", plain.id, "report.json")["evaluation"]
@@ -78,29 +78,29 @@ def test_off_means_off(trained: tuple[Project, JobSession]) -> None:
 
 
 def test_figures_of_numbers_follow_from_their_file_too(tmp_path: Path) -> None:
-    project = Project.make(tmp_path, rows=120, epochs=1)
-    project.with_numbers(np.random.default_rng(2).normal(50, 10, 120).round(3))
-    session = Nodes(project.root).run(HALF, 'taylor.model="linear"', 'taylor.unsafe=["label-bits"]')
+    project = bank_and_shops(tmp_path, rows=120, epochs=1)
+    with_numbers(project, np.random.default_rng(2).normal(50, 10, 120).round(3))
+    session = project.run(HALF, 'taylor.model="linear"', 'taylor.unsafe=["label-bits"]')
     assert list(check_figures(project, session.id)) == ["id", "label", "prediction"]
 
 
-def test_the_summary_tells_the_coordinator_no_more_than_the_figures(trained: tuple[Project, JobSession]) -> None:
+def test_the_summary_tells_the_coordinator_no_more_than_the_figures(trained: tuple[World, JobSession]) -> None:
     _, session = trained
     told = {name for name in session.summaries["bank"] if name.startswith("evaluation.")}
     assert {"evaluation.slope", "evaluation.offset", "evaluation.log_loss_before"} <= told
     assert not any("slope" in name for shop in ("shop-a", "shop-b") for name in session.summaries[shop])
 
 
-def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[Project, JobSession]) -> None:
+def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[World, JobSession]) -> None:
     project, _ = trained
     assert not load_job(project.root / "job.toml", ["privacy.epsilon=1", "privacy.delta=1e-5"]).parameters.calibrates
     assert not load_job(project.root / "job.toml", ['taylor.model="linear"']).parameters.calibrates
     assert load_job(project.root / "job.toml").parameters.calibrates
 
 
-def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tuple[Project, JobSession]) -> None:
+def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tuple[World, JobSession]) -> None:
     project, _ = trained
-    linked = Nodes(project.root).run("taylor.validation_fraction=0.5", job="linkage.toml")
+    linked = project.run("taylor.validation_fraction=0.5", job="linkage.toml")
     model = written(project, "bank", linked.id, "model.json")
     assert (model["slope"], model["offset"]) != (1.0, 0.0)  # what is fitted to so few rows is between 4 and 14
     assert not {"slope", "offset"} & written(project, "shop-a", linked.id, "model.json").keys()
@@ -111,6 +111,6 @@ def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tupl
     told = {name for name in linked.summaries["notary"] if "slope" in name or "offset" in name}
     assert not told
     same_rows = ("taylor.validation_fraction=0.5", "taylor.epochs=1")
-    plain = Nodes(project.root).run("taylor.calibrate=false", *same_rows, job="linkage.toml")
+    plain = project.run("taylor.calibrate=false", *same_rows, job="linkage.toml")
     model = written(project, "bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)

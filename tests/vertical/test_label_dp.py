@@ -18,7 +18,8 @@ from blindfit.algorithms.statistics.vertical.loss import leverages
 from tests.hints.following import refused
 from tests.privacy.noise_checks import faults_of_normal
 from tests.vertical.in_process import NOISE_KEY, Finished, finished, seated
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, with_numbers, write_rows
 
 EPSILON, DELTA = 1.0, 1e-5
 LABEL_DP = f"privacy.epsilon={EPSILON}"
@@ -29,8 +30,8 @@ RANGE = (0.0, 10.0)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=ROWS)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path, rows=ROWS)
 
 
 # --- neighbours: labels that differ in one row ----------------------------------------------------------------
@@ -41,7 +42,7 @@ def all_features(made: Finished) -> np.ndarray:
     return np.hstack([made.seats[name].features for name in made.parameters.data_parties]).astype(object)
 
 
-def flip(project: Project, row: int, label: float) -> None:
+def flip(project: World, row: int, label: float) -> None:
     """The label of the row that is the `row`-th by its id, published."""
     table = pyarrow.csv.read_csv(project.root / "bank.csv")
     ids, labels = table["id"].to_pylist(), table["bought"].to_numpy().copy()
@@ -53,14 +54,14 @@ def flip(project: Project, row: int, label: float) -> None:
 
 @pytest.mark.parametrize("model", ["logistic", "linear"])
 def test_one_label_is_worth_one_draw_of_the_kept_noise_and_no_more(
-    project: Project, insecure_test_key: PrivateKey, model: str
+    project: World, insecure_test_key: PrivateKey, model: str
 ) -> None:
     """The whole training, all epochs, is a function of X^T (b y) + kept noise: what a label changes there, the noise
     could have changed too, and then every party ends with the same weights, bit for bit. That change is at most what
     the noise is made for."""
     job = (LABEL_DP, f"taylor.model={model}", *SHORT)
     if model == "linear":
-        project.with_numbers(np.random.default_rng(0).normal(5, 2, ROWS), RANGE)
+        with_numbers(project, np.random.default_rng(0).normal(5, 2, ROWS), RANGE)
         flip(project, 0, -1e9)  # far outside: clipped
     first = finished(project, *job, key=insecure_test_key, session="one")
     rows, parameters, plan = all_features(first), first.parameters, first.plan
@@ -109,19 +110,19 @@ def assert_covered(parameters: TaylorParameters, rows: np.ndarray, change: np.nd
 # --- what protects features stays on ---------------------------------------------------------------------------
 
 
-def with_a_rare_value(project: Project) -> None:
+def with_a_rare_value(project: World) -> None:
     table = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     rare = (np.arange(ROWS) == 0) * 1.0
     pyarrow.csv.write_csv(table.append_column("rare", pa.array(rare)), project.root / "shop-a.csv")
 
 
-def worst_leverage(project: Project, *overrides: str) -> float:
+def worst_leverage(project: World, *overrides: str) -> float:
     made = seated(project, LABEL_DP, ALL_TRAINED, *overrides)
     columns = made.seats["shop-a"].features.astype(float)
     return max(float(leverages(columns[batch]).max()) for batch in made.plan.batches)
 
 
-def test_under_label_dp_rows_that_stand_out_are_shortened(project: Project) -> None:
+def test_under_label_dp_rows_that_stand_out_are_shortened(project: World) -> None:
     with_a_rare_value(project)
     unsafe = "taylor.unsafe=['leverage']"
     assert worst_leverage(project) < 0.55 < 0.8 < worst_leverage(project, unsafe)
@@ -135,7 +136,7 @@ def test_under_label_dp_rows_that_stand_out_are_shortened(project: Project) -> N
     ],
 )
 def test_under_label_dp_what_features_need_is_refused_without_its_flag(
-    project: Project, overrides: list[str], flag: str, said: str
+    project: World, overrides: list[str], flag: str, said: str
 ) -> None:
     with_a_rare_value(project)
     allowed = f"taylor.unsafe=['{flag}']"
@@ -147,7 +148,7 @@ def test_under_label_dp_what_features_need_is_refused_without_its_flag(
 
 
 @pytest.mark.parametrize("flag", ["no-jitter", "label-bits", "small-hold-out"])
-def test_flags_of_rules_that_epsilon_replaces_do_nothing(project: Project, flag: str) -> None:
+def test_flags_of_rules_that_epsilon_replaces_do_nothing(project: World, flag: str) -> None:
     with pytest.raises(ConfigError, match=f"{flag} does nothing with privacy.epsilon"):
         seated(project, LABEL_DP, f"taylor.unsafe=['{flag}']")
 
@@ -159,16 +160,14 @@ def test_flags_of_rules_that_epsilon_replaces_do_nothing(project: Project, flag:
         ("shop-a", "label_range = [0.0, 1.0]", "label_range: does nothing here, remove it"),
     ],
 )
-def test_a_range_of_what_is_no_number(project: Project, party: str, line: str, said: str) -> None:
-    path = project.root / f"{party}.toml"
-    path.write_text(path.read_text().replace('id = "id"\n', f'id = "id"\n{line}\n'))
+def test_a_range_of_what_is_no_number(project: World, party: str, line: str, said: str) -> None:
+    project.edit(f"{party}.toml", 'id = "id"\n', f'id = "id"\n{line}\n')
     with pytest.raises(ConfigError, match=said):
         seated(project)
 
 
-def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
-    path = project.root / "bank.toml"
-    path.write_text(path.read_text().replace('row_is = "a client"', 'person = "x0"'))
+def test_rows_of_persons_have_no_label_dp_of_rows(project: World) -> None:
+    project.edit("bank.toml", 'row_is = "a client"', 'person = "x0"')
     with pytest.raises(
         ConfigError, match=r"datasets\.rows\.person: a vertical training with privacy\.epsilon protects rows"
     ):
@@ -177,7 +176,7 @@ def test_rows_of_persons_have_no_label_dp_of_rows(project: Project) -> None:
 
 @pytest.mark.parametrize("test_labels", [0.0, 1.0])
 def test_one_class_alone_ends_no_job_under_label_dp(
-    project: Project, insecure_test_key: PrivateKey, test_labels: float
+    project: World, insecure_test_key: PrivateKey, test_labels: float
 ) -> None:
     """Whether the rows of some split are all of one class is not to be asked for nothing."""
     job = (LABEL_DP, *SHORT, "taylor.epochs=1", "split.test_fraction=0.2")
@@ -200,20 +199,19 @@ def test_one_class_alone_ends_no_job_under_label_dp(
 # --- labels that are numbers -----------------------------------------------------------------------------------
 
 
-def test_numbers_without_a_public_range_are_refused_before_the_session(project: Project) -> None:
-    project.with_numbers(np.arange(ROWS) * 1.0)
+def test_numbers_without_a_public_range_are_refused_before_the_session(project: World) -> None:
+    with_numbers(project, np.arange(ROWS) * 1.0)
     with refused("set datasets.{}.label_range = [0.0, 100.0], or another range; choose it without looking at ") as told:
         seated(project, LABEL_DP, "taylor.model=linear")
     assert "datasets.rows.label_range is missing" in told.text
     assert told.options == {"datasets.rows.label_range": [0.0, 100.0]}
-    bank = project.root / "bank.toml"
-    bank.write_text(bank.read_text().replace("[datasets.rows]\n", "[datasets.rows]\nlabel_range = [0.0, 100.0]\n"))
+    project.edit("bank.toml", "[datasets.rows]\n", "[datasets.rows]\nlabel_range = [0.0, 100.0]\n")
     seated(project, LABEL_DP, "taylor.model=linear")
 
 
-def test_under_label_dp_nothing_but_the_range_scales_labels(project: Project) -> None:
+def test_under_label_dp_nothing_but_the_range_scales_labels(project: World) -> None:
     """A mean or a deviation of the labels would be released beside them."""
-    project.with_numbers(np.array([-50.0, 0.0, 5.0, 10.0, 50.0] * (ROWS // 5)), RANGE)
+    with_numbers(project, np.array([-50.0, 0.0, 5.0, 10.0, 50.0] * (ROWS // 5)), RANGE)
     y = seated(project, LABEL_DP, "taylor.model=linear").seats["bank"].y
     assert y is not None
     assert sorted(set(y.tolist())) == [-1.0, 0.0, 1.0]
@@ -221,13 +219,13 @@ def test_under_label_dp_nothing_but_the_range_scales_labels(project: Project) ->
 
 @pytest.mark.parametrize("label_range", [None, (0.0, 10.0)])
 def test_without_label_dp_one_label_far_out_ends_no_job(
-    project: Project, label_range: tuple[float, float] | None, capsys: pytest.CaptureFixture[str]
+    project: World, label_range: tuple[float, float] | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nobody is to learn of it by a refusal; its own operator is told."""
-    project.write_rows(600)
+    write_rows(project, 600)
     labels = np.random.default_rng(0).uniform(0, 10, 600)
     labels[7] = 1e9
-    project.with_numbers(labels, label_range)
+    with_numbers(project, labels, label_range)
     made = seated(project, "taylor.model=linear", ALL_TRAINED, "taylor.validation_fraction=0")
     y = made.seats["bank"].y
     assert y is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, with_numbers
 
 ROWS, EPOCHS = 90, 4
 
@@ -15,9 +15,9 @@ ROWS, EPOCHS = 90, 4
 def epochs_told(root: Path, labels: np.ndarray, *overrides: str) -> dict[str, object]:
     """By role that is told of it, with labels that nobody but the bank has."""
     root.mkdir()
-    project = Project.make(root, rows=ROWS, epochs=EPOCHS)
-    project.with_numbers(labels)
-    session = Nodes(root).run('taylor.model="linear"', *overrides)
+    project = bank_and_shops(root, rows=ROWS, epochs=EPOCHS)
+    with_numbers(project, labels)
+    session = World(root).run('taylor.model="linear"', *overrides)
     return {name: told["fit.epochs"] for name, told in session.summaries.items() if "fit.epochs" in told}
 
 

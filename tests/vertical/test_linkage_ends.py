@@ -12,8 +12,7 @@ import pytest
 
 from blindfit.algorithms.alignment import matching
 from blindfit.algorithms.errors import BlindfitError
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world.vertical import bank_and_shops
 
 LONGEST_S = 20  # even if nobody ends it
 
@@ -33,10 +32,10 @@ def test_a_comparison_ends_with_its_session_and_takes_no_thread_of_others(
         return iter(())
 
     monkeypatch.setattr(matching, "_tiles", slow)
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     for seconds in (2, 8, 32):  # the shortest that leaves a busy machine time for all that comes before
         with pytest.raises(BlindfitError):
-            Nodes(project.root).run(f"timeouts.{timeout}={seconds}", job="linkage.toml")
+            project.run(f"timeouts.{timeout}={seconds}", job="linkage.toml")
         if comparing:
             break
     assert [name.rsplit("_", 1)[0] for name in comparing] == ["long work"]

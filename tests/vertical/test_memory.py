@@ -16,11 +16,12 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.coordinator.running.session import JobSession
+from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.taylor import data_party
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.wire.link import Link
-from tests.vertical.nodes import Nodes, nodes_in
+from tests.vertical.nodes import nodes_in
 
 ROOT = Path(__file__).parents[2]
 BIG = (Prepared, RandomiserPool, Transcript, Link)
@@ -54,9 +55,9 @@ def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytes
     def fails(*_: Any) -> None:
         raise DataError("this disk is full")
 
-    async def held(nodes: Nodes, *ends: str) -> set[str]:
+    async def held(nodes: dict[str, PartyNode], *ends: str) -> set[str]:
         """What is left of the sessions, of which the newest ended so at some party."""
-        sessions = [list(node.sessions._sessions.values()) for node in nodes.by_name.values()]
+        sessions = [list(node.sessions._sessions.values()) for node in nodes.values()]
         newest = {some[-1].state for some in sessions}  # a party may fall with another one before it is cancelled
         assert {len(some) for some in sessions} == {len(ends)}
         assert ends[-1] in newest
@@ -70,14 +71,14 @@ def test_an_ended_session_lets_go_of_its_work(tmp_path: Path, monkeypatch: pytes
         return set(left)
 
     async def scenario() -> None:
-        async with nodes_in(tmp_path) as nodes:
-            await nodes.job().run()
+        async with nodes_in(tmp_path) as (nodes, job):
+            await job().run()
             assert await held(nodes, "DONE") == set()
-            await until_it_trains(nodes.job(), nodes.by_name["bank"])
+            await until_it_trains(job(), nodes["bank"])
             assert await held(nodes, "DONE", "ENDED") == set()
             monkeypatch.setattr(data_party, "write_part", fails)
             with pytest.raises(BlindfitError):
-                await nodes.job().run()
+                await job().run()
             assert await held(nodes, "DONE", "ENDED", "FAILED") == set()
 
     asyncio.run(scenario())

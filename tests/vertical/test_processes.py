@@ -17,29 +17,30 @@ import pytest
 from blindfit.algorithms.protocols import handshake
 from blindfit.parties.systems import system
 from tests import command
-from tests.vertical.project import ROLES, Project
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops
 
 pytestmark = pytest.mark.timeout(400)  # several jobs of four processes each
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path)
 
 
-def weights(project: Project, out: str) -> np.ndarray:
+def weights(project: World, out: str) -> np.ndarray:
     parts = [json.loads((project.root / out / name / "model.json").read_text()) for name in DATA_PARTIES]
     return np.concatenate([list(part["weights"].values()) for part in parts])
 
 
-def transcript(project: Project, name: str) -> list[dict[str, object]]:
+def transcript(project: World, name: str) -> list[dict[str, object]]:
     lines = (project.root / "out" / name / "transcript.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def test_nothing_is_received_that_the_tables_do_not_list(project: Project, full_size_keys: None) -> None:
-    finished = project.run("taylor.epochs=2", 'taylor.class_weights="balanced"', 'taylor.unsafe=["class-weights"]')
+def test_nothing_is_received_that_the_tables_do_not_list(project: World, full_size_keys: None) -> None:
+    finished = project.launch("taylor.epochs=2", 'taylor.class_weights="balanced"', 'taylor.unsafe=["class-weights"]')
     assert finished.returncode == 0, finished.stderr
     arrows = [arrow for table in (handshake.TABLE, *system("taylor").tables()) for arrow in table.arrows]
     for name, role in ROLES.items():
@@ -64,24 +65,24 @@ def test_nothing_is_received_that_the_tables_do_not_list(project: Project, full_
 
 
 def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    project = Project.make(tmp_path, rows=75)
+    project = bank_and_shops(tmp_path, rows=75)
     session = _run_until_killed(project, "shop-a", epoch=3)
     before = project.root / "before"
     shutil.copytree(project.root / "state", before)
-    resumed = project.run(f"taylor.resume={session}", "taylor.epochs=6", out="from-3")
+    resumed = project.launch(f"taylor.resume={session}", "taylor.epochs=6", out="from-3")
     assert resumed.returncode == 0, resumed.stderr
     assert not list((project.root / "state").glob("*/checkpoints/*"))  # nothing secret of it stays
     shutil.rmtree(project.root / "state")
     shutil.copytree(before, project.root / "state")
     for newest in (project.root / "state").glob("*/checkpoints/*/epoch-[2-9].json"):
         newest.unlink()
-    again = project.run(f"taylor.resume={session}", "taylor.epochs=6", out="from-1")
+    again = project.launch(f"taylor.resume={session}", "taylor.epochs=6", out="from-1")
     assert again.returncode == 0, again.stderr
     # Epochs 2 and 3 were computed twice, with other ciphertexts: jitter, noise and the order of rows were the same.
     assert np.abs(weights(project, "from-3") - weights(project, "from-1")).max() <= 1e-9
 
 
-def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
+def _run_until_killed(project: World, victim: str, epoch: int) -> str:
     """Its session, of which the victim had kept that epoch."""
     started: list[command.Forked] = []
     found: list[Path] = []
@@ -104,7 +105,7 @@ def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
         killing = threading.Thread(target=kill)
         killing.start()
         try:
-            done = project.run("taylor.epochs=6", out="killed")
+            done = project.launch("taylor.epochs=6", out="killed")
         finally:
             ended.set()
             killing.join()
@@ -117,15 +118,15 @@ def _run_until_killed(project: Project, victim: str, epoch: int) -> str:
 
 
 def test_label_dp_is_charged_once_to_the_active_partys_ledger(tmp_path: Path) -> None:
-    project = Project.make(tmp_path, rows=100)
-    finished = project.run("privacy.epsilon=2", "taylor.epochs=2")
+    project = bank_and_shops(tmp_path, rows=100)
+    finished = project.launch("privacy.epsilon=2", "taylor.epochs=2")
     assert finished.returncode == 0, finished.stderr
     report = json.loads((project.root / "out" / "bank" / "report.json").read_text())
     assert report["privacy"]["epsilon"] == 2.0
     assert report["privacy"]["spent_epsilon"] == pytest.approx(2.0, rel=1e-3)
     shown = json.loads((project.root / "out" / "report.json").read_text())
     assert "evaluation" not in shown["parties"]["bank"]["summary"]  # made from labels, and not charged
-    refused = project.run("privacy.epsilon=2.5", "taylor.epochs=2")
+    refused = project.launch("privacy.epsilon=2.5", "taylor.epochs=2")
     assert refused.returncode != 0
     assert "budget" in refused.stderr.splitlines()[0]
 
@@ -139,7 +140,7 @@ def test_label_dp_is_charged_once_to_the_active_partys_ledger(tmp_path: Path) ->
         ("align.min_common=1000", "common"),
     ],
 )
-def test_what_is_unsafe_or_wrong_is_one_line(project: Project, override: str, said: str) -> None:
-    finished = project.run(override)
+def test_what_is_unsafe_or_wrong_is_one_line(project: World, override: str, said: str) -> None:
+    finished = project.launch(override)
     assert finished.returncode != 0
     assert said in finished.stderr.splitlines()[0]

@@ -20,7 +20,8 @@ from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.wire import error_codes
 from tests.hints.following import refused
 from tests.vertical.in_process import finished, seated
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops, write_rows
 
 SHOPS = ("shop-a", "shop-b")
 ROWS = 120  # half of the time is their alignment
@@ -28,11 +29,11 @@ TWO_BATCHES = 210  # of each of the sizes below
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=ROWS)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path, rows=ROWS)
 
 
-def shares(project: Project) -> list[float]:
+def shares(project: World) -> list[float]:
     """What the bank has counted, of all its snapshots."""
     store = Store(project.root / "state/bank/party.sqlite")
     found = [share for row in store.reader().snapshots() for share in store.reader().label_layouts(row.id).values()]
@@ -46,8 +47,8 @@ def shares(project: Project) -> list[float]:
 OTHER_BATCHES = ("taylor.batch_rows=66", "taylor.batch_rows=68")
 
 
-def test_the_same_training_again_is_free_and_other_batches_add_up(project: Project) -> None:
-    project.write_rows(TWO_BATCHES)
+def test_the_same_training_again_is_free_and_other_batches_add_up(project: World) -> None:
+    write_rows(project, TWO_BATCHES)
     for number in range(2):
         seated(project, session=f"same-{number}")
     (one,) = shares(project)
@@ -68,7 +69,7 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(project: Proje
     seated(project, session="same-again")
 
 
-def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass(project: Project) -> None:
+def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass(project: World) -> None:
     seated(project)
     others = [
         "split.test_fraction=0.3",
@@ -83,22 +84,22 @@ def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pas
     assert sum(shares(project)) > 0.25
 
 
-def test_what_makes_the_same_equations_is_the_same_layout(project: Project) -> None:
+def test_what_makes_the_same_equations_is_the_same_layout(project: World) -> None:
     seated(project)
     seated(project, "taylor.epochs=9", "taylor.learning_rate=0.01", "taylor.l2=0.5", session="other")
     seated(project, "taylor.resume='s1'", session="resumed")
     assert len(shares(project)) == 1
 
 
-def test_columns_that_a_partner_publishes_anew_are_new_equations(project: Project) -> None:
+def test_columns_that_a_partner_publishes_anew_are_new_equations(project: World) -> None:
     seated(project)
     project.publish("shop-b")
     seated(project, session="other")
     assert len(shares(project)) == 2
 
 
-def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: Project) -> None:
-    project.write_rows(TWO_BATCHES)
+def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: World) -> None:
+    write_rows(project, TWO_BATCHES)
     seated(project)
     seated(project, OTHER_BATCHES[0], session="other")
     told = CliRunner().invoke(app, ["snapshot", str(project.root / "bank.toml"), "rows"])
@@ -107,7 +108,7 @@ def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_to
     assert len(shares(project)) == 3
 
 
-def test_under_label_dp_no_layout_is_counted(project: Project) -> None:
+def test_under_label_dp_no_layout_is_counted(project: World) -> None:
     seated(project, "privacy.epsilon=1.0")
     assert shares(project) == []
 
@@ -115,15 +116,14 @@ def test_under_label_dp_no_layout_is_counted(project: Project) -> None:
 # --- features ------------------------------------------------------------------------------------------------
 
 
-def four_columns(project: Project) -> Project:
+def four_columns(project: World) -> World:
     """At both shops, and nobody has said that they may be solved for."""
     for place, name in enumerate(SHOPS):
         path = project.root / f"{name}.csv"
         table = pyarrow.csv.read_csv(path)
         more = np.random.default_rng(place).normal(size=len(table))
         pyarrow.csv.write_csv(table.append_column("x3", pa.array(more)), path)
-        party = project.root / f"{name}.toml"
-        party.write_text(party.read_text().replace("scores_may_be_solved_for = true\n", ""))
+        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
     return project
 
 
@@ -133,7 +133,7 @@ QUICK = ("taylor.epochs=1", "taylor.batch_rows=96", "taylor.validation_fraction=
 def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins(
     tmp_path: Path, real_key: PrivateKey
 ) -> None:
-    project = four_columns(Project.make(tmp_path, rows=120))
+    project = four_columns(bank_and_shops(tmp_path, rows=120))
     made = finished(project, *QUICK, key=real_key, session="one")
     store = Store(project.root / "state/shop-a/party.sqlite")
     (snapshot,) = store.reader().snapshots()
@@ -155,7 +155,7 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 
 @pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0",)])
 def test_three_columns_are_trained_on_and_evaluated_by_their_operators_word(
-    project: Project, overrides: tuple[str, ...]
+    project: World, overrides: tuple[str, ...]
 ) -> None:
     for name in SHOPS:
         party = project.root / f"{name}.toml"

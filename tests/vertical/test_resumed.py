@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
-from tests.nodes import Nodes
 from tests.postgres import PostgresServer
-from tests.vertical.project import ROLES, Project
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops
 
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.min_common=30", "timeouts.step_s=20")
@@ -25,15 +25,15 @@ COLUMN_TYPES = {"string": "TEXT", "int64": "BIGINT", "double": "DOUBLE PRECISION
 
 
 @pytest.fixture(params=["csv", "postgresql"])
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    project = Project.make(tmp_path, rows=60)
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    project = bank_and_shops(tmp_path, rows=60)
     if request.param == "postgresql":
         for name in DATA_PARTIES:
             move_to_table(project, name, request.getfixturevalue("postgres"))
     return project
 
 
-def move_to_table(project: Project, name: str, server: PostgresServer) -> None:
+def move_to_table(project: World, name: str, server: PostgresServer) -> None:
     """The party's rows, in a table of the server alone."""
     path, table = project.root / f"{name}.csv", name.replace("-", "_")
     rows = pyarrow.csv.read_csv(path)
@@ -43,11 +43,10 @@ def move_to_table(project: Project, name: str, server: PostgresServer) -> None:
         marks = ", ".join(["%s"] * rows.num_columns)
         cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows.to_pylist()])
     path.unlink()
-    file = project.root / f"{name}.toml"
-    file.write_text(file.read_text().replace(f"csv:{name}.csv", server.url(f"public.{table}")))
+    project.edit(f"{name}.toml", f"csv:{name}.csv", server.url(f"public.{table}"))
 
 
-def stopped_after(epoch: int, project: Project) -> str:
+def stopped_after(epoch: int, project: World) -> str:
     """A training that is lost when a party has kept this epoch; its session."""
     keep, sessions = Checkpoints.keep, set()
 
@@ -60,17 +59,17 @@ def stopped_after(epoch: int, project: Project) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoints, "keep", lost)
         with pytest.raises(BlindfitError):
-            Nodes(project.root).run(*JOB)
+            project.run(*JOB)
     (session,) = sessions
     return session
 
 
-def weights(project: Project, session: str) -> np.ndarray:
+def weights(project: World, session: str) -> np.ndarray:
     parts = [json.loads((project.root / f"state/{n}/models/{session}/model.json").read_text()) for n in DATA_PARTIES]
     return np.concatenate([[*part["weights"].values(), part.get("intercept") or 0.0] for part in parts])
 
 
-def charges(project: Project) -> list[str]:
+def charges(project: World) -> list[str]:
     store = Store(project.root / "state/bank/party.sqlite")
     try:
         return [entry.request_id for entry in store.reader().ledger("people")]
@@ -78,7 +77,7 @@ def charges(project: Project) -> list[str]:
         store.close()
 
 
-def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(project: Project) -> None:
+def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(project: World) -> None:
     begun = stopped_after(1, project)
     (charged,) = charges(project)
     for name in ROLES:
@@ -86,11 +85,11 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
         shutil.copytree(kept, project.root / "begun" / name)
         for epoch in (project.root / "begun" / name).glob("*/epoch-*.json"):
             epoch.unlink()  # the secrets alone: it will run through
-    resumed = Nodes(project.root).run(*JOB, f"taylor.resume={begun}", "timeouts.step_s=30").id
+    resumed = project.run(*JOB, f"taylor.resume={begun}", "timeouts.step_s=30").id
     for name in ROLES:
         shutil.rmtree(project.root / f"state/{name}/checkpoints")
         shutil.copytree(project.root / "begun" / name, project.root / f"state/{name}/checkpoints")
-    through = Nodes(project.root).run(*JOB, f"taylor.resume={begun}").id
+    through = project.run(*JOB, f"taylor.resume={begun}").id
     assert np.abs(weights(project, resumed)).max() > 0.01
     assert np.abs(weights(project, resumed) - weights(project, through)).max() <= 1e-9
     assert charges(project) == [charged]
@@ -98,12 +97,12 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
 
 def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:
     """What differs then in the answers to one and the same epoch is a party's columns."""
-    project = Project.make(tmp_path, rows=60)
+    project = bank_and_shops(tmp_path, rows=60)
     begun = stopped_after(1, project)
     first, _, rest = (tmp_path / "job.toml").read_text().partition("[parties.shop-b]")
     (tmp_path / "fewer.toml").write_text(first + rest[rest.index("[parties.notary]") :])
     with capture_logs() as logs, pytest.raises(CannotTakePart):
-        Nodes(project.root).run(*JOB, f"taylor.resume={begun}", job="fewer.toml")
+        project.run(*JOB, f"taylor.resume={begun}", job="fewer.toml")
     reasons = {line.get("reason") for line in logs if line["event"] == "session failed"}
     assert f"the training {begun} was of another job" in reasons
-    assert Nodes(project.root).run(*JOB, f"taylor.resume={begun}").state == "DONE"
+    assert project.run(*JOB, f"taylor.resume={begun}").state == "DONE"

@@ -35,7 +35,8 @@ from tests.protocols.counts import assert_as_often
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
 from tests.vertical.in_process import seated
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 PARTY = """
 name = "bank"
@@ -243,7 +244,7 @@ def test_a_training_that_was_paid_before_is_refused_too(house: House) -> None:
 
 def test_before_the_training_and_from_everybody(tmp_path: Path) -> None:
     """The parties themselves, with their files and seats: as far as where the training would begin."""
-    project = Project.make(tmp_path)
+    project = bank_and_shops(tmp_path)
     database, copy = tmp_path / "state/bank/party.sqlite", tmp_path / "backup.sqlite"
     seated(project, "privacy.epsilon=0.5", session="s1")
     back_up(database, copy)
@@ -256,7 +257,7 @@ def test_before_the_training_and_from_everybody(tmp_path: Path) -> None:
         restore(copy, database)
 
 
-def forget_but(project: Project, holders: list[str]) -> None:
+def forget_but(project: World, holders: list[str]) -> None:
     for name in ("shop-a", "shop-b", "notary"):
         database = project.root / f"state/{name}/party.sqlite"
         aside = database.with_name("all-receipts.sqlite")

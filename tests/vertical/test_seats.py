@@ -20,7 +20,8 @@ from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.seats import refuse_dataset
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
-from tests.vertical.project import COLUMNS, Project
+from tests.world import World
+from tests.world.vertical import COLUMNS, bank_and_shops, write_rows
 
 ROWS = 120  # half of the time is their alignment
 MANY = 240  # for a law
@@ -32,8 +33,8 @@ ALL_TRAINED = "split.test_fraction=0"  # then scales do not depend on the secret
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=ROWS)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path, rows=ROWS)
 
 
 def test_a_key_node_with_rows_takes_no_seat() -> None:
@@ -60,7 +61,7 @@ def test_the_parties_bounds_make_up_one(norm_bound: float, columns: tuple[int, .
     ids=["given", "default"],
 )
 def test_label_dp_shortens_every_row_of_all_parties_to_the_bound(
-    project: Project, overrides: list[str], norm_bound: float
+    project: World, overrides: list[str], norm_bound: float
 ) -> None:
     """The noise is made for one label of a row of norm R. Every party cuts what it holds of a row to its own part."""
     made = seated(project, LABEL_DP, ALL_TRAINED, *overrides)
@@ -79,7 +80,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
-def test_label_dp_of_rows_is_not_promised_of_persons(project: Project, party: str) -> None:
+def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str) -> None:
     """A person of three rows would have three times the epsilon that the ledger says."""
     file = project.root / f"{party}.toml"
     file.write_text(file.read_text().replace('id = "id"', 'id = "id"\nperson = "name"').replace(ROW_IS, ""))
@@ -106,24 +107,24 @@ def jitter_of(made: Seated) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("overrides", "std"), [([], 0.25), (["taylor.jitter=1.5"], 1.5)], ids=["default", "given"])
-def test_labels_enter_with_the_jitter_of_the_job(project: Project, overrides: list[str], std: float) -> None:
+def test_labels_enter_with_the_jitter_of_the_job(project: World, overrides: list[str], std: float) -> None:
     """Squares of n normal numbers add up to a chi-square of n. Three verdicts, each wrong once in three million: the
     test fails by chance at most once in a million."""
-    project.write_rows(MANY)
+    write_rows(project, MANY)
     scaled = jitter_of(seated(project, *overrides)) / std
     squares = float((scaled**2).sum())
     verdicts = [stats.chi2.sf(squares, MANY), stats.chi2.cdf(squares, MANY), stats.kstest(scaled, "norm").pvalue]
     assert min(verdicts) > FALSE_ALARM / 3
 
 
-def test_under_label_dp_the_kept_noise_takes_the_place_of_jitter(project: Project) -> None:
+def test_under_label_dp_the_kept_noise_takes_the_place_of_jitter(project: World) -> None:
     assert not jitter_of(seated(project, LABEL_DP)).any()
 
 
 # --- a training that is resumed ---------------------------------------------------------------------------
 
 
-def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(project: Project) -> None:
+def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(project: World) -> None:
     begun, resumed = seated(project), seated(project, "taylor.resume='s1'", session="s2")
     for name in DATA_PARTIES:
         assert is_same(begun.seats[name], resumed.seats[name])
@@ -146,7 +147,7 @@ def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
 
 @pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0.3",), ("taylor.batch_rows=64",)])
 def test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot(
-    project: Project, overrides: tuple[str, ...], jitters: list[dict[int, float]]
+    project: World, overrides: tuple[str, ...], jitters: list[dict[int, float]]
 ) -> None:
     """Two draws for one label would average out. The partner chooses which rows are common, and so their order."""
     seated(project)
@@ -164,7 +165,7 @@ def test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot(
     assert not set(one.values()) & set(jitters[-1].values())  # of 2^52 values each
 
 
-def test_another_size_of_jitter_is_another_draw(project: Project) -> None:
+def test_another_size_of_jitter_is_another_draw(project: World) -> None:
     """One draw in two sizes gives the label: twice the one less the other."""
     one, other = jitter_of(seated(project)), jitter_of(seated(project, "taylor.jitter=0.5", session="s2"))
     assert np.isclose(2 * np.sort(one), np.sort(other), atol=1e-5).sum() <= 2
@@ -175,7 +176,7 @@ def is_same(one: DataSeat, other: DataSeat) -> bool:
 
 
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
-def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: Project, party: str) -> None:
+def test_a_training_is_resumed_on_the_rows_that_it_began_with(project: World, party: str) -> None:
     """Kept positions would point at other rows, and a label that changed would be released beside the old one."""
     begun = seated(project)
     table = project.root / f"{party}.csv"

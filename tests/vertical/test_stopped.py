@@ -16,18 +16,19 @@ from rich.console import Console
 
 from blindfit.coordinator.running.progress import JobProgress, _Epochs
 from blindfit.protos import control_pb2 as pb
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 DEADLINE_S = 120
 EPOCHS = 30  # so many that none ends before it is stopped, however late that is heard
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project.make(tmp_path, rows=80, epochs=EPOCHS)
+def project(tmp_path: Path) -> World:
+    return bank_and_shops(tmp_path, rows=80, epochs=EPOCHS)
 
 
-def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, str]:
+def interrupted(project: World, until: str, *words: str) -> tuple[int, str, str]:
     """A run that is stopped once it has printed what this is a pattern of; without it, once it has begun a process."""
     process = subprocess.Popen(
         project.command("run", "job.toml", "--out", "out", "--set", "taylor.patience=0", *words),
@@ -56,7 +57,7 @@ def interrupted(project: Project, until: str, *words: str) -> tuple[int, str, st
     return process.returncode, said + rest, errors
 
 
-def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: Project) -> None:
+def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(project: World) -> None:
     code, said, errors = interrupted(project, rf"epoch ([3-9]|\d\d) of {EPOCHS}, hold-out loss 0\.\d{{4}}")
     assert code == 130
     assert re.match(r"stopped: the parties were told to end vertical-[0-9a-f]{8}\n", errors)
@@ -64,12 +65,12 @@ def test_a_training_that_is_stopped_says_so_and_goes_on_from_its_last_epoch(proj
     (session,) = re.findall(r"hint: go on from the last epoch: --set taylor\.resume=(\S+)\n", errors)
     told = [int(number) for number in re.findall(rf"^  epoch (\d+) of {EPOCHS}", said, re.M)]
     assert told == sorted(set(told))  # the newest now and then: one that ends soon after another may be left out
-    again = project.run(f"taylor.resume={session}", "taylor.patience=0")
+    again = project.launch(f"taylor.resume={session}", "taylor.patience=0")
     assert again.returncode == 0, again.stderr
     assert "epoch 1 of" not in again.stdout
 
 
-def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: Project) -> None:
+def test_one_that_is_stopped_while_its_processes_start_leaves_none(project: World) -> None:
     code, _, errors = interrupted(project, "")
     assert code == 130
     assert errors.startswith("stopped: the processes that had started here have ended")

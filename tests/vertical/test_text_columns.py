@@ -20,15 +20,15 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
-from tests.nodes import Nodes
-from tests.vertical.project import Project
+from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 SCORER = Path(__file__).parents[2] / "docs" / "scorer.py"
 REGIONS = ("north", "south", "west")
 DATA = ("bank", "shop-a", "shop-b")
 
 
-def with_texts(project: Project, *, more: str = 'categories = ["region"]\nmissing = "indicator"\n') -> None:
+def with_texts(project: World, *, more: str = 'categories = ["region"]\nmissing = "indicator"\n') -> None:
     """The bank's label is a word; shop-a has a region for everybody, and an age for most."""
     bank = pyarrow.csv.read_csv(project.root / "bank.csv")
     said = pa.array(["yes" if bought else "no" for bought in bank["bought"].to_pylist()])
@@ -47,45 +47,45 @@ def with_texts(project: Project, *, more: str = 'categories = ["region"]\nmissin
     change(project, "shop-a", 'features = "rest"\n', f'features = "rest"\n{more}')
 
 
-def change(project: Project, name: str, old: str, new: str) -> None:
+def change(project: World, name: str, old: str, new: str) -> None:
     file = project.root / f"{name}.toml"
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
 
 
-def part_of(project: Project, name: str, session: str) -> dict[str, Any]:
+def part_of(project: World, name: str, session: str) -> dict[str, Any]:
     return json.loads((project.root / "state" / name / "models" / session / "model.json").read_text())
 
 
 @pytest.fixture(scope="module")
-def first_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, JobSession]:
-    project = Project.make(tmp_path_factory.mktemp("texts"), rows=400, epochs=4)
+def first_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, JobSession]:
+    project = bank_and_shops(tmp_path_factory.mktemp("texts"), rows=400, epochs=4)
     with_texts(project)
-    return project, Nodes(project.root).run("split.test_fraction=0.3")
+    return project, project.run("split.test_fraction=0.3")
 
 
 @pytest.fixture(scope="module")
-def trained(first_job: tuple[Project, JobSession]) -> tuple[Project, str]:
+def trained(first_job: tuple[World, JobSession]) -> tuple[World, str]:
     project, session = first_job
     return project, session.id
 
 
-def test_levels_have_weights_of_their_own(trained: tuple[Project, str]) -> None:
+def test_levels_have_weights_of_their_own(trained: tuple[World, str]) -> None:
     project, session = trained
     weights = part_of(project, "shop-a", session)["weights"]
     assert {"region=north", "region=south", "region=west", "age", "age="} <= weights.keys()
     assert weights["region=north"] > 0.05 > -0.05 > weights["region=west"]
 
 
-def test_the_coordinator_is_told_of_no_level(first_job: tuple[Project, JobSession]) -> None:
+def test_the_coordinator_is_told_of_no_level(first_job: tuple[World, JobSession]) -> None:
     """Not of another job: whichever test comes first, one of them changes the tables."""
     _, session = first_job
     told = json.dumps([session.summaries, session.id], default=str)
     assert not re.search("north|south|west|region", told)
 
 
-def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(trained: tuple[Project, str]) -> None:
+def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(trained: tuple[World, str]) -> None:
     """A level that nobody had is 0 in all columns; a missing age is the mean in training, whoever else is scored."""
     project, session = trained
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv").slice(0, 60)
@@ -94,7 +94,7 @@ def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(t
     shop = shop.set_column(at, "region", pa.array(strange))
     pyarrow.csv.write_csv(shop, project.root / "new.csv")
     change(project, "shop-a", "csv:shop-a.csv", "csv:new.csv")
-    predicted = Nodes(project.root).run(f"predict.session={session}", job="predict.toml")
+    predicted = project.run(f"predict.session={session}", job="predict.toml")
     table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
     assert len(table) == 60
     files = {"bank": "bank.csv", "shop-a": "new.csv", "shop-b": "shop-b.csv"}
@@ -109,7 +109,7 @@ def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(t
     assert alone == dict(zip(table["id"].to_pylist(), table["score"].to_pylist(), strict=True))
 
 
-def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str]) -> None:
+def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[World, str]) -> None:
     project, session = trained
     part = VerticalModelPart.from_dict(part_of(project, "shop-a", session))
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
@@ -127,7 +127,7 @@ def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[Project, str])
 
 def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path: Path) -> None:
     """Twenty columns of which one is 1 have 4.4 bits, not 20; else scores could tell each row's level."""
-    project = Project.make(tmp_path, rows=400)
+    project = bank_and_shops(tmp_path, rows=400)
     shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv")
     levels = pa.array([f"level {i % 20}" for i in range(400)])
     pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")

@@ -27,12 +27,11 @@ from blindfit.parties.walr import partitions
 from blindfit.parties.walr.partitions import IntegerParts, PartitionedRows
 from blindfit.parties.walr.reading import prepare_rows
 from tests.published import published
-from tests.walr_split.house import House
-from tests.walr_split.test_jobs import without_noise
-from tests.work.test_cluster import cluster, process_ids, wait_for_both, wait_until
+from tests.walr_split.released import without_noise
+from tests.work.clusters import cluster, process_ids, wait_for_both, wait_until
+from tests.world.split_labels import Split
 
 ROWS, BATCH_ROWS = 400, 100
-PLAIN = '[datasets.rows]\nurl = "csv:features.csv"\nid = "id"\nfeatures = "rest"\n'
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def running() -> Iterator[LocalCluster]:
         yield two
 
 
-class LargerHouse(House):
+class LargerHouse(Split):
     """Rows in a dozen batches; a column that is constant, and one with missing values."""
 
     def __post_init__(self) -> None:
@@ -62,7 +61,7 @@ class LargerHouse(House):
         """The shop reads by this cluster, or alone."""
         self.write_party("shop")
         path = self.root / "shop.toml"
-        text = path.read_text().split("[datasets.rows]")[0] + PLAIN + 'missing = "mean"\n'
+        text = path.read_text() + 'missing = "mean"\n'
         if running is not None:
             text += f'[compute]\nbackend = "dask"\naddress = "{running.scheduler_address}"\ntask_timeout_s = 60\n'
         path.write_text(text)
@@ -95,7 +94,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def written(house: House, session: str, name: str) -> Any:
+def written(house: Split, session: str, name: str) -> Any:
     return json.loads((house.root / "state/shop/models" / session / name).read_text())
 
 
@@ -201,7 +200,7 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     assert len(partitions._HELD) == 1
 
 
-def snapshot(house: House) -> Any:
+def snapshot(house: Split) -> Any:
     with house.store("shop") as store:
         writer = snapshot_writer("active", UNLOCKED)
         return published(Snapshots(load_party(house.root / "shop.toml"), house.root, store, writer), "rows").source()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
 from blindfit.coordinator.cli.main import app
-from tests.export.trained import World
+from tests.export.trained import shop_and_meter, train
 
 EVALUATION = """
 name = "e"
@@ -37,8 +37,8 @@ def planned(root: Path) -> tuple[float, str]:
 
 
 def test_plan_and_check_say_the_noise_of_persons(tmp_path: Path) -> None:
-    world = World(tmp_path, person=True)
-    release = json.loads((world.train() / "release.json").read_bytes())["parts"]["servers"][0]["release"]
+    world = shop_and_meter(tmp_path, person=True)
+    release = json.loads((train(world) / "release.json").read_bytes())["parts"]["servers"][0]["release"]
     asked = release["asked"]
     assert asked["max_rows_per_person"] == 2
     drawn = release["answered"]["noise_std"] * 2.0 ** -asked["frac_bits"] / asked["n_rows"]
@@ -49,7 +49,7 @@ def test_plan_and_check_say_the_noise_of_persons(tmp_path: Path) -> None:
 
 
 def test_where_the_servers_file_is_elsewhere_what_is_assumed_is_said(tmp_path: Path) -> None:
-    World(tmp_path, person=True)
+    shop_and_meter(tmp_path, person=True)
     known, _ = planned(tmp_path)
     (tmp_path / "meter.toml").unlink()
     noise, text = planned(tmp_path)
@@ -58,7 +58,7 @@ def test_where_the_servers_file_is_elsewhere_what_is_assumed_is_said(tmp_path: P
 
 
 def test_an_evaluation_of_persons_is_told_as_widely(tmp_path: Path) -> None:
-    World(tmp_path, person=True)
+    shop_and_meter(tmp_path, person=True)
     (tmp_path / "evaluate.toml").write_text(EVALUATION)
     text = said("check", str(tmp_path / "evaluate.toml"))
     _, _, figures = text.partition("95 % chance (")

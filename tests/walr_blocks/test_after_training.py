@@ -26,7 +26,7 @@ from blindfit.parties.training.split import HELD_OUT_SCORES
 from tests.hints.following import refused as refused_by
 from tests.hints.following import says
 from tests.reports import write_report
-from tests.walr_blocks.house import HOLDERS, House
+from tests.world.holders import HOLDERS, Holders
 
 EVALUATE = """
 name = "evaluation"
@@ -44,9 +44,9 @@ ELSEWHERE = says('set scores.url to a csv file and scores.if_exists = "replace",
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession, JobSession]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession, JobSession]:
     """A house, its training, and a prediction of all rows; each test asks for something of its own."""
-    house = House(tmp_path_factory.mktemp("house"))
+    house = Holders(tmp_path_factory.mktemp("house"))
     for name in HOLDERS:
         (house.root / "run" / name).mkdir(parents=True)
     session = house.run()
@@ -54,13 +54,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession
     return house, session, house.run(job="predict.toml")
 
 
-def evaluated(house: House, session: str, scores: str, rows: str = "held-out") -> dict:
+def evaluated(house: Holders, session: str, scores: str, rows: str = "held-out") -> dict:
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session=session, scores=scores, rows=rows))
     made = house.run(job="evaluate.toml")
     return json.loads((house.root / "state/shop/evaluations" / made.id / "report.json").read_text())
 
 
-def test_scores_of_held_out_rows_are_evaluated(trained: tuple[House, JobSession, JobSession]) -> None:
+def test_scores_of_held_out_rows_are_evaluated(trained: tuple[Holders, JobSession, JobSession]) -> None:
     house, session, predicted = trained
     report = evaluated(house, session.id, predicted.id)
     held_out = (house.root / "state/shop/models" / session.id / "held_out_rows.csv").read_text().split("\n")
@@ -79,7 +79,7 @@ def test_scores_of_held_out_rows_are_evaluated(trained: tuple[House, JobSession,
     ],
 )
 def test_scores_go_with_a_model_of_several_holders_alone(
-    trained: tuple[House, JobSession, JobSession], of_model: str, with_scores: bool | None, said: str
+    trained: tuple[Holders, JobSession, JobSession], of_model: str, with_scores: bool | None, said: str
 ) -> None:
     house, session, predicted = trained
     model = session.id if of_model == "joint" else house.run("privacy.epsilon=0.5", job="alone.toml").id
@@ -89,7 +89,7 @@ def test_scores_go_with_a_model_of_several_holders_alone(
 
 
 def test_the_command_names_training_and_prediction_by_their_reports(
-    trained: tuple[House, JobSession, JobSession], tmp_path: Path
+    trained: tuple[Holders, JobSession, JobSession], tmp_path: Path
 ) -> None:
     house, session, predicted = trained
     write_reports(tmp_path, session.id, predicted)
@@ -113,7 +113,7 @@ def write_reports(directory: Path, model: str, predicted: JobSession) -> None:
     [("scores", "the model of .* has scored these rows"), ("model", "not the report of a prediction")],
 )
 def test_the_command_takes_no_scores_of_another_model(
-    trained: tuple[House, JobSession, JobSession], tmp_path: Path, scores: str, said: str
+    trained: tuple[Holders, JobSession, JobSession], tmp_path: Path, scores: str, said: str
 ) -> None:
     house, _, predicted = trained
     write_reports(tmp_path, "another", predicted)
@@ -122,7 +122,7 @@ def test_the_command_takes_no_scores_of_another_model(
         load_evaluation(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / scores)
 
 
-def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[House, JobSession, JobSession]) -> None:
+def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[Holders, JobSession, JobSession]) -> None:
     """A worse one's figures would be charged, and reported as its own."""
     house, _, predicted = trained
     other = house.run("privacy.epsilon=0.1")
@@ -144,7 +144,7 @@ def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[House,
     ],
 )
 def test_scores_are_evaluated_where_a_file_has_those_of_one_prediction(
-    trained: tuple[House, JobSession, JobSession], tmp_path: Path, scores: str, is_read: bool
+    trained: tuple[Holders, JobSession, JobSession], tmp_path: Path, scores: str, is_read: bool
 ) -> None:
     first, session, _ = trained
     house = first.copied_to(tmp_path)
@@ -165,22 +165,22 @@ def test_scores_are_evaluated_where_a_file_has_those_of_one_prediction(
 
 
 @pytest.fixture(scope="module")
-def one_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+def one_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Holders, JobSession]:
     """An active party whose jobs all write to one place, as `blindfit run --out` makes them; the first of them."""
-    house = House(tmp_path_factory.mktemp("house"))
+    house = Holders(tmp_path_factory.mktemp("house"))
     text = (house.root / "shop.toml").read_text()
     (house.root / "shop.toml").write_text(f'output_dir = "runs"\n{text}')
     return house, house.run(job="alone.toml")
 
 
-def figures(house: House, session: str) -> dict[str, Any]:
+def figures(house: Holders, session: str) -> dict[str, Any]:
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session=session, scores="", rows="held-out"))
     house.run(job="evaluate.toml")
     report: dict[str, Any] = json.loads((house.root / "runs/report.json").read_text())
     return report["figures"]
 
 
-def refused(house: House, session: str, said: str) -> None:
+def refused(house: Holders, session: str, said: str) -> None:
     spent = house.spent()
     with pytest.raises(BlindfitError, match=said):
         figures(house, session)
@@ -189,7 +189,7 @@ def refused(house: House, session: str, said: str) -> None:
 
 @pytest.mark.parametrize("file", ["model.json", HELD_OUT_SCORES])
 def test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one(
-    one_place: tuple[House, JobSession], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str
+    one_place: tuple[Holders, JobSession], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str
 ) -> None:
     house, first = one_place[0].copied_to(tmp_path), one_place[1]
     before = figures(house, first.id)
@@ -216,7 +216,7 @@ def test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one(
 
 
 def test_a_model_that_another_partys_job_wrote_over_is_not_taken_for_the_first(
-    one_place: tuple[House, JobSession], tmp_path: Path
+    one_place: tuple[Holders, JobSession], tmp_path: Path
 ) -> None:
     """This party's database does not know of it; the file does."""
     house, first = one_place[0].copied_to(tmp_path), one_place[1]
@@ -227,7 +227,7 @@ def test_a_model_that_another_partys_job_wrote_over_is_not_taken_for_the_first(
     refused(house, first.id, r"no model\.json of that session; a later job may have written over it")
 
 
-def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[House, JobSession, JobSession]) -> None:
+def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Holders, JobSession, JobSession]) -> None:
     house, session, _ = trained
     out = house.root / "out"
     for name in HOLDERS:
@@ -247,7 +247,9 @@ def test_the_report_says_who_learnt_what_and_shows_every_part(trained: tuple[Hou
     assert "not all of shop, bank and chain have them" in page
 
 
-def test_a_passive_partys_own_report_says_where_the_figures_are(trained: tuple[House, JobSession, JobSession]) -> None:
+def test_a_passive_partys_own_report_says_where_the_figures_are(
+    trained: tuple[Holders, JobSession, JobSession],
+) -> None:
     house, session, _ = trained
     with pytest.raises(DataError, match="ask shop for its report"):
         content.content_of_party(kind_of, house.root / "state/bank/models" / session.id)
@@ -255,7 +257,7 @@ def test_a_passive_partys_own_report_says_where_the_figures_are(trained: tuple[H
     assert "the weights of their own columns" in kind_of("walr").in_short(own)
 
 
-def test_no_plan_is_made_up(trained: tuple[House, JobSession, JobSession]) -> None:
+def test_no_plan_is_made_up(trained: tuple[Holders, JobSession, JobSession]) -> None:
     house, _, _ = trained
     quiet = Console(quiet=True)
     with pytest.raises(ConfigError, match="draws labels from all columns, and bank and chain hold some"):
@@ -264,7 +266,7 @@ def test_no_plan_is_made_up(trained: tuple[House, JobSession, JobSession]) -> No
 
 
 def test_the_preflight_says_who_learns_what_and_the_noise_of_all(
-    trained: tuple[House, JobSession, JobSession],
+    trained: tuple[Holders, JobSession, JobSession],
 ) -> None:
     house, _, _ = trained
     found = [f"{f.about}: {f.text}" for f in preflight.check(load_job(house.root / "job.toml"), house.root)]

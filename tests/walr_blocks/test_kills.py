@@ -8,8 +8,8 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError
 from tests.vertical.victim import OBEYED, ORDER, Order
-from tests.walr_blocks.house import House
-from tests.walr_shares.test_kills import run
+from tests.walr_shares.killed import run
+from tests.world.holders import Holders
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tests.walr_shares.test_kills import run
 def test_the_lost_party_is_named_and_the_release_is_paid_for_once(
     tmp_path: Path, label: str, named: str, spent: int
 ) -> None:
-    house = House(tmp_path)
+    house = Holders(tmp_path)
     Order(label).give(house.root)
     with pytest.raises(BlindfitError, match=named):
         run(house, "job.toml")

@@ -20,15 +20,15 @@ from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from blindfit.parties.files.private_files import read_certificate
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts, sealed_again
-from tests.export.test_two_servers import RANDOM
-from tests.walr_blocks.house import COLUMNS, House
+from tests.export.two_servers import RANDOM
+from tests.world.holders import COLUMNS, Holders
 
 ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
 
 
 @dataclass
 class Trained:
-    house: House
+    house: Holders
     directory: Path  # the active party's
 
     @property
@@ -45,7 +45,7 @@ class Trained:
         return Refit(str(self.house.root / "shop.csv"), "id", SentRows.read(self.directory / "training_rows.json"))
 
     def verify(self, encoded: bytes, refit: Refit | None = None) -> Verified:
-        authority = read_certificate(self.house.root / "nodes-authority" / "authority.pem")
+        authority = read_certificate(self.house.root / "ca" / "authority.pem")
         return checks.verify(encoded, authority, refit.checks if refit else None)
 
     def lied(self, change: Change) -> dict[str, str]:
@@ -53,13 +53,13 @@ class Trained:
         return {result.name: result.why for result in self.verify(changed).results if result.why}
 
 
-def trained_in(house: House, *overrides: str) -> Trained:
+def trained_in(house: Holders, *overrides: str) -> Trained:
     return Trained(house, house.root / "state/shop/models" / house.run(*overrides).id)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    return trained_in(House(tmp_path_factory.mktemp("house")))
+    return trained_in(Holders(tmp_path_factory.mktemp("house")))
 
 
 # --- what passes ------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path
     for constant in ((), ("bank", "chain")):
         root = tmp_path / f"{len(constant)}"
         root.mkdir()
-        house = House(root)
+        house = Holders(root)
         for name in constant:
             house.features[name][:, 1] = 5.0
             house.write_features(name)
@@ -251,7 +251,7 @@ def test_two_worlds_that_differ_in_a_label_differ_in_what_is_random_or_released_
     labels = list(trained.house.labels or [])
     at = int(trained.house.common[0].removeprefix("row "))
     labels[at] = 1 - labels[at]
-    other = trained_in(House(tmp_path, labels=labels))
+    other = trained_in(Holders(tmp_path, labels=labels))
     ours, theirs = flat(trained.parts), flat(other.parts)
     assert ours.keys() == theirs.keys()
     differing = {path for path in ours if ours[path] != theirs[path]}

@@ -31,10 +31,15 @@ from blindfit.parties.settings import PolicySettings
 from tests.quick_keys import quick_keys
 from tests.reports import write_report
 from tests.walr.seats import request_for, rows_of
-from tests.walr_split.house import House, overheard
-from tests.walr_split.test_jobs import released, without_noise
+from tests.walr_encrypted.house import ALLOWED, house_in
+from tests.walr_split.overhearing import overheard
+from tests.walr_split.released import released, without_noise
+from tests.world.split_labels import Split
 
-ALLOWED = ', unsafe = ["unchecked-rows"]'
+
+@pytest.fixture
+def house(tmp_path: Path, insecure_test_key: PrivateKey) -> Split:
+    return house_in(tmp_path, insecure_test_key)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,23 +48,7 @@ def _quick_keys() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def house(tmp_path: Path, insecure_test_key: PrivateKey) -> House:
-    return house_in(tmp_path, insecure_test_key)
-
-
-def house_in(root: Path, key: PrivateKey) -> House:
-    """The shop's key is here already: to make one takes a second."""
-    house = House(root)
-    house.write_party("whole", policy=ALLOWED)
-    shop = root / "state" / "shop"
-    shop.mkdir(parents=True, mode=0o700)
-    (shop / ROW_KEY).write_bytes(key.to_bytes())
-    (shop / ROW_KEY).chmod(0o600)
-    return house
-
-
-def spent(house: House) -> int:
+def spent(house: Split) -> int:
     with house.store("whole") as store:
         return len(store.reader().ledger())
 
@@ -84,8 +73,8 @@ def test_the_sum_is_that_of_a_trusted_server(
 def test_a_persons_rows_are_counted_as_ever(
     tmp_path: Path, insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(tmp_path, persons=True)
-    house.write_party("whole", policy=ALLOWED)
+    house = Split(tmp_path, persons=True)
+    house.write_party("whole", **ALLOWED)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
@@ -94,7 +83,7 @@ def test_a_persons_rows_are_counted_as_ever(
     assert sums[0].rows_kept == sums[1].rows_kept < 90
 
 
-def test_a_job_again_gets_the_remembered_answer_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the rows would be encrypted anew."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
@@ -103,7 +92,7 @@ def test_a_job_again_gets_the_remembered_answer_for_nothing(house: House, monkey
     assert spent(house) == 1
 
 
-def test_who_lost_the_key_pays_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_lost_the_key_pays_again(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was remembered is under the old one."""
     sums = released(monkeypatch)
     house.run(job="hidden.toml")
@@ -116,7 +105,7 @@ def test_who_lost_the_key_pays_again(house: House, monkeypatch: pytest.MonkeyPat
 # --- who must allow it ----------------------------------------------------------------------------------------
 
 
-def test_a_server_whose_policy_does_not_say_so_refuses(house: House) -> None:
+def test_a_server_whose_policy_does_not_say_so_refuses(house: Split) -> None:
     house.write_party("whole")
     with pytest.raises(PolicyRefused, match="unchecked-rows"):
         house.run(job="hidden.toml")
@@ -134,7 +123,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 
 def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
-    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
+    house: Split, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     house.write_party("whole")
     key = insecure_test_key.public_key
@@ -170,10 +159,10 @@ def test_a_request_is_held_against_the_policy_or_what_the_operator_saw(
 
 
 def test_servers_of_shares_sum_no_hidden_rows(
-    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
+    house: Split, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     for name in ("east", "west"):
-        house.write_party(name, policy=ALLOWED)
+        house.write_party(name, **ALLOWED)
     key = insecure_test_key.public_key
     asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=70, content_salt=b"")
     with pytest.raises(BlindfitError, match="sum rows that they can read"):
@@ -181,8 +170,8 @@ def test_servers_of_shares_sum_no_hidden_rows(
     assert house.charges() == [0, 0]
 
 
-def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: House) -> None:
-    house.write_party("shop", policy=ALLOWED)
+def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: Split) -> None:
+    house.write_party("shop", **ALLOWED)
     with pytest.raises(ConfigError, match=r"policy\.unsafe"):
         house.run(job="hidden.toml")
 
@@ -190,7 +179,7 @@ def test_the_consumer_needs_no_flag_and_a_flag_in_vain_is_refused(house: House) 
 # --- what each sees ----------------------------------------------------------------------------------------------
 
 
-def test_the_server_gets_no_feature_no_salt_and_no_sum(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_gets_no_feature_no_salt_and_no_sum(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every octet that it gets, and of all that it keeps."""
     seen = overheard(monkeypatch)
     sums = released(monkeypatch)
@@ -212,7 +201,7 @@ def test_the_server_gets_no_feature_no_salt_and_no_sum(house: House, monkeypatch
     assert any(text in kept_by(house, "whole") for text in spellings(sums[1].sums))
 
 
-def kept_by(house: House, party: str) -> bytes:
+def kept_by(house: Split, party: str) -> bytes:
     return b"".join(path.read_bytes() for path in (house.root / "state" / party).rglob("*") if path.is_file())
 
 
@@ -232,7 +221,7 @@ def varint(number: int) -> bytes:
     return bytes([*octets, left])
 
 
-def test_the_same_row_twice_looks_different_each_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_row_twice_looks_different_each_time(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are made one and the same: the server sees as many different ciphertexts as rows."""
     header, *lines = (house.root / "features.csv").read_text().splitlines()
     same = [line.split(",")[0] + ",1.5,2.5" for line in lines]
@@ -252,7 +241,7 @@ def test_the_same_row_twice_looks_different_each_time(house: House, monkeypatch:
 
 @pytest.mark.parametrize("flipped", [0, 17])
 def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
-    house: House, monkeypatch: pytest.MonkeyPatch, flipped: int
+    house: Split, monkeypatch: pytest.MonkeyPatch, flipped: int
 ) -> None:
     """One label changes: the same request, the same counts, as many octets; only the ciphertext of the sum differs,
     and that by fresh randomness in any case."""
@@ -283,7 +272,7 @@ def test_what_leaves_before_the_charge_is_the_same_for_neighbours(
 
 
 def test_an_answer_that_does_not_decrypt_within_reach_ends_the_job(
-    house: House, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
+    house: Split, monkeypatch: pytest.MonkeyPatch, insecure_test_key: PrivateKey
 ) -> None:
     draft = walr.step_5_draft
 
@@ -301,7 +290,7 @@ def test_an_answer_that_does_not_decrypt_within_reach_ends_the_job(
 
 
 def test_an_answer_whose_ciphertexts_were_changed_is_not_the_receipts(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to_pb = codec.answer_to_pb
 
@@ -317,7 +306,7 @@ def test_an_answer_whose_ciphertexts_were_changed_is_not_the_receipts(
 
 
 def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
-    house: House, capfd: pytest.CaptureFixture[str]
+    house: Split, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = house.root / "state/shop" / ROW_KEY
     path.write_bytes(path.read_bytes()[:-3])
@@ -331,13 +320,13 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
 
 
 @pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: PrivateKey) -> tuple[House, JobSession]:
+def job_done(tmp_path_factory: pytest.TempPathFactory, insecure_test_key: PrivateKey) -> tuple[Split, JobSession]:
     """A house and its job, of which tests only read."""
     house = house_in(tmp_path_factory.mktemp("house"), insecure_test_key)
     return house, house.run(job="hidden.toml")
 
 
-def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[House, JobSession]) -> None:
+def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[Split, JobSession]) -> None:
     house, session = job_done
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
@@ -347,7 +336,7 @@ def test_the_report_says_that_nobody_checked_the_rows(job_done: tuple[House, Job
     assert "follows the protocol" in (house.root / "report" / "report.html").read_text()
 
 
-def test_the_key_is_not_told_and_not_readable_by_others(house: House, tmp_path: Path) -> None:
+def test_the_key_is_not_told_and_not_readable_by_others(house: Split, tmp_path: Path) -> None:
     (house.root / "state/shop" / ROW_KEY).unlink()
     session = house.run(job="hidden.toml")
     path = house.root / "state/shop" / ROW_KEY

@@ -18,8 +18,8 @@ from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
 from blindfit.algorithms.protocols.walr import encrypted_rows
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows, HiddenRows
 from tests.quick_keys import quick_keys
-from tests.walr_encrypted.test_jobs import house_in
-from tests.walr_split.house import House
+from tests.walr_encrypted.house import house_in
+from tests.world.split_labels import Split
 
 UNKNOWN = 8  # labels; the shop knows those of all other rows
 
@@ -79,7 +79,7 @@ def shop(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield one
 
 
-def trained(house: House) -> int:
+def trained(house: Split) -> int:
     """Returns the root in the file of the job."""
     session = house.run(job="hidden.toml")
     file = json.loads((house.root / "state/shop/models" / session.id / "release.json").read_bytes())

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError, MalformedMessage
+from blindfit.algorithms.fixed_point import MAX_NORM_BOUND
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
 from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
@@ -115,11 +115,9 @@ def test_rows_that_do_not_count_are_not_summed(insecure_test_key: PrivateKey) ->
 def test_the_largest_rows_do_not_spill_into_the_next_number(insecure_test_key: PrivateKey) -> None:
     """All of the norm bound in one column, of one sign, and every label 1."""
     weights = np.zeros((8, 4), np.int32)
-    weights[:, 1], weights[:, 2] = fixed_point.MAX_NORM_BOUND, 0
+    weights[:, 1], weights[:, 2] = MAX_NORM_BOUND, 0
     rows = ConsumerRows(tuple(f"row-{i}" for i in range(8)), weights)
-    open_ = encrypted_rows.step_1_open(
-        request_for(rows, norm_bound=fixed_point.MAX_NORM_BOUND), insecure_test_key.public_key
-    )
+    open_ = encrypted_rows.step_1_open(request_for(rows, norm_bound=MAX_NORM_BOUND), insecure_test_key.public_key)
     layout = encrypted_rows.layout_of(open_, insecure_test_key.public_key)
     layout.check_bound(encrypted_rows.reach_of(open_))
     tally = EncryptedTally(open_, lambda _: None, insecure_test_key.public_key, OwnKey(insecure_test_key))
@@ -129,7 +127,7 @@ def test_the_largest_rows_do_not_spill_into_the_next_number(insecure_test_key: P
     answer = walr.answer_of(draft, unit="row", terms=walr.Terms())
     opened = encrypted_rows.step_6_decrypt(answer, open_, insecure_test_key, server="labels")
     noise = walr.mechanism_of(open_).release([0] * 4, random.Random(5).randrange)
-    assert (opened.sums - noise).tolist() == [0, 8 * fixed_point.MAX_NORM_BOUND, 0, 0]
+    assert (opened.sums - noise).tolist() == [0, 8 * MAX_NORM_BOUND, 0, 0]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])

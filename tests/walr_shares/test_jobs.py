@@ -25,26 +25,27 @@ from blindfit.coordinator.walr.statement import privacy_statement
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.ways.shared_rows import AtActiveParty, Meeting
 from tests.reports import write_report
-from tests.walr_split.house import SERVERS, House, overheard
-from tests.walr_split.test_jobs import released, without_noise
+from tests.walr_split.overhearing import overheard
+from tests.walr_split.released import released, without_noise
+from tests.world.split_labels import SERVERS, Split
 
 JOB = "shares.toml"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def house(tmp_path: Path) -> Split:
+    return Split(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, JobSession]:
+def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, JobSession]:
     """A house and its first job in shares, which nobody disturbed."""
-    house = House(tmp_path_factory.mktemp("house"))
+    house = Split(tmp_path_factory.mktemp("house"))
     return house, house.run(job=JOB)
 
 
 @pytest.fixture
-def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, JobSession]:
+def trained(job_done: tuple[Split, JobSession], tmp_path: Path) -> tuple[Split, JobSession]:
     """The same for a test alone."""
     house, session = job_done
     return house.copied_to(tmp_path), session
@@ -52,7 +53,7 @@ def trained(job_done: tuple[House, JobSession], tmp_path: Path) -> tuple[House, 
 
 @pytest.mark.parametrize("persons", [False, True])
 def test_the_sum_is_the_trusted_servers(tmp_path: Path, persons: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = House(tmp_path, persons)
+    house = Split(tmp_path, persons=persons)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
     house.run(job=JOB)
@@ -65,7 +66,7 @@ def test_the_sum_is_the_trusted_servers(tmp_path: Path, persons: bool, monkeypat
     assert house.charges() == [1, 1]
 
 
-def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_again_gets_the_remembered_answers_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though new masks are dealt, which nobody uses."""
     sums = released(monkeypatch)
     house.run(job=JOB)
@@ -74,14 +75,14 @@ def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monke
     assert house.charges() == [1, 1]
 
 
-def test_the_same_rows_released_in_another_way_are_another_request(trained: tuple[House, JobSession]) -> None:
+def test_the_same_rows_released_in_another_way_are_another_request(trained: tuple[Split, JobSession]) -> None:
     house, _ = trained
     house.run()
     assert house.charges() == [2, 2]
 
 
 @pytest.mark.parametrize("forgetful", SERVERS)
-def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[House, JobSession], forgetful: str) -> None:
+def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[Split, JobSession], forgetful: str) -> None:
     """Shares of one sum come from one dealing: the other's answer goes with no new one."""
     house, _ = trained
     with contextlib.closing(sqlite3.connect(house.root / "state" / forgetful / "party.sqlite")) as database:
@@ -96,10 +97,10 @@ def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[House, 
 
 @pytest.mark.parametrize(("job", "trust"), [(JOB, "shared-rows"), ("hidden.toml", "encrypted-rows")])
 def test_an_evaluation_hides_its_scores_in_the_same_way(
-    house: House, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
+    house: Split, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same noise, none, its figures are those of a server that reads the scores."""
-    house.write_party("whole", policy=', unsafe = ["unchecked-rows"]')
+    house.write_party("whole", unsafe=["unchecked-rows"])
     without_noise(monkeypatch)
     session = house.run(job=job)
     house.write_evaluation(job, trust, session.id)
@@ -127,7 +128,7 @@ def longer(rows: ConsumerRows) -> ConsumerRows:
 
 @pytest.mark.parametrize("change", [{"n_rows": 98}, {"n_columns": 2}])
 def test_masks_for_other_rows_than_the_servers_were_told_are_nobodys_alone(
-    house: House, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+    house: Split, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
 ) -> None:
     """The servers cannot know whether the shop or the dealer lies."""
     asked = shared_rows.ask_for_masks
@@ -143,7 +144,7 @@ def test_masks_for_other_rows_than_the_servers_were_told_are_nobodys_alone(
 
 
 def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that they are as short as they should be, and proves what it can."""
     filled = short_rows.filled
@@ -171,7 +172,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
 
 
 def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor rows in shares where the job says two-servers: both servers were told otherwise."""
     monkeypatch.setattr(AtActiveParty, "open_request", lambda _self, request: request)
@@ -181,7 +182,7 @@ def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
 
 
 @pytest.mark.parametrize("job", ["job.toml", "trusted.toml"])
-def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_shares_in_another_job_are_refused(house: Split, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Servers.requests
 
     def changed(self: Servers, *args: Any) -> list[AggregateOpen]:
@@ -193,7 +194,7 @@ def test_rows_in_shares_in_another_job_are_refused(house: House, job: str, monke
     assert house.charges() == [0, 0]
 
 
-def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_serve_once(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer whose call was cut once all rows had come calls again in the same session, with the same rows."""
     add_up, times = Meeting.add_up, [0]
 
@@ -212,7 +213,7 @@ def test_masks_serve_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None
 # --- what is seen, and said ---------------------------------------------------------------------------------------
 
 
-def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_server_gets_a_feature_or_the_salt(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = overheard(monkeypatch)
     asked: list[ConsumerRows] = []
     hidden = AtActiveParty.hide
@@ -234,7 +235,7 @@ def test_no_server_gets_a_feature_or_the_salt(house: House, monkeypatch: pytest.
         assert row.astype("<i8").tobytes() not in got + kept
 
 
-def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession]) -> None:
+def test_the_report_says_who_must_not_collude(trained: tuple[Split, JobSession]) -> None:
     house, session = trained
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
@@ -249,7 +250,7 @@ def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession])
     ("parties", "wanted"),
     [(("shop", *SERVERS), "one key node"), (("shop", "whole", "dealer"), "exactly two")],
 )
-def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: House, parties: tuple[str, ...], wanted: str) -> None:
+def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: Split, parties: tuple[str, ...], wanted: str) -> None:
     house.write_job("wrong.toml", "shared-rows", parties)
     with pytest.raises(ConfigError, match=wanted):
         house.run(job="wrong.toml")
@@ -258,7 +259,7 @@ def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: House, parties: t
         house.run(job="wrong.toml")
 
 
-def test_rows_that_cannot_be_proved_short_are_refused_before_anything_is_sent(house: House) -> None:
+def test_rows_that_cannot_be_proved_short_are_refused_before_anything_is_sent(house: Split) -> None:
     with pytest.raises(BlindfitError, match=r"fraction bits|operator knows"):
         house.run("walr.frac_bits=24", "walr.norm_bound=2.0", job=JOB)
     assert house.charges() == [0, 0]

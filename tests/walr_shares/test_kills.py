@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator.job.job import load_job
-from blindfit.coordinator.running import launcher
-from blindfit.coordinator.running.driving import drive
-from tests.command import Forked
 from tests.vertical.victim import OBEYED, ORDER, Order
-from tests.walr_blocks.house import House as HouseOfHolders
-from tests.walr_split.house import House
-
-
-def run(house: House | HouseOfHolders, job: str) -> None:
-    """Every party a process, forked from one that has imported all; each ends itself where an order says so."""
-    loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
-    command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]
-    forks = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
-    with (
-        mock.patch.object(launcher, "subprocess", forks),
-        launcher.launch(loaded, house.root, house.root / "out", command) as launched,
-    ):
-        try:
-            drive(loaded, launched, Console(quiet=True))
-        except BlindfitError as error:
-            raise launched.lost_process(error) from None
+from tests.walr_shares.killed import run
+from tests.world.split_labels import Split
 
 
 @pytest.mark.parametrize(
@@ -47,7 +23,7 @@ def run(house: House | HouseOfHolders, job: str) -> None:
     ],
 )
 def test_the_lost_party_is_named_and_nobody_is_charged(tmp_path: Path, job: str, label: str, named: str) -> None:
-    house = House(tmp_path)
+    house = Split(tmp_path)
     Order(label).give(house.root)
     with pytest.raises(BlindfitError, match=named):
         run(house, job)

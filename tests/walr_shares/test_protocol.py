@@ -18,8 +18,8 @@ from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.shares import Share
+from tests.walr_shares.rows import huge_row
 from tests.walr_shares.seats import NORM_BOUND, SERVERS, Seats, rows_of
-from tests.walr_shares.test_short_rows import huge_row
 
 RED_BY_CHANCE = 1e-7
 

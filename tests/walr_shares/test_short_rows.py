@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import count
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from blindfit.algorithms.sharing.dealing import Dealer, Expander
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.short_rows import PROJECTIONS, Plan, Verifier
+from tests.walr_shares.rows import huge_row
 
 PLAN = Plan(60, 3, 2**15)
 
@@ -64,21 +64,6 @@ def opened(
     assert total.mac is not None
     assert (total.mac == f.multiply(total.value, dealer.mac_key)).all()
     return int(total.value[0])
-
-
-def root(square: int) -> int | None:
-    """Modulo p, which is 3 mod 4."""
-    found = pow(square % f.P, (f.P + 1) // 4, f.P)
-    return found if found * found % f.P == square % f.P else None
-
-
-def huge_row(plan: Plan) -> list[int]:
-    """Two huge numbers whose squares are R^2 modulo p: a sum of squares and one comparison would let them pass."""
-    for first in count(f.P // 3):
-        second = root(plan.norm_bound**2 - first * first)
-        if second is not None:
-            return [first, second, *[0] * (plan.width - 2)]
-    raise AssertionError
 
 
 def test_honest_rows_pass() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.walr_split.house import House
+from tests.world.split_labels import Split
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def house(tmp_path: Path) -> Split:
+    return Split(tmp_path)

@@ -15,10 +15,10 @@ from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.protocols.walr.two_servers import P
 from blindfit.coordinator.operator import split_labels as command
 from blindfit.parties.systems import load_party
-from tests.walr_split.house import House
+from tests.world.split_labels import Split
 
 
-def split(house: House, *names: str) -> tuple[Path, Path]:
+def split(house: Split, *names: str) -> tuple[Path, Path]:
     out = house.root / names[0], house.root / names[1]
     command.split_labels(load_party(house.root / "whole.toml"), house.root, "rows", out, Console(quiet=True))
     return out
@@ -30,7 +30,7 @@ def columns(path: Path) -> dict[str, list[object]]:
 
 @pytest.mark.parametrize("persons", [False, True])
 def test_both_tables_add_up_to_the_labels_and_are_private(tmp_path: Path, persons: bool) -> None:
-    house = House(tmp_path, persons)
+    house = Split(tmp_path, persons=persons)
     umask = os.umask(0)
     try:
         first, second = (columns(path) for path in split(house, "a.parquet", "b.parquet"))
@@ -45,13 +45,13 @@ def test_both_tables_add_up_to_the_labels_and_are_private(tmp_path: Path, person
     assert all((tmp_path / name).stat().st_mode & 0o777 == 0o600 for name in ("a.parquet", "b.parquet"))
 
 
-def test_every_split_is_fresh_in_all_rows(house: House) -> None:
+def test_every_split_is_fresh_in_all_rows(house: Split) -> None:
     one, other = (columns(split(house, f"{i}a", f"{i}b")[0]) for i in range(2))
     assert one["split_id"] != other["split_id"]
     assert all(a != b for a, b in zip(one["share"], other["share"], strict=True))
 
 
-def test_the_order_of_the_table_is_not_that_of_its_rows(house: House) -> None:
+def test_the_order_of_the_table_is_not_that_of_its_rows(house: Split) -> None:
     """Converters first: a table in that order would tell who they are."""
     one = columns(split(house, "1a", "1b")[0])["id"]
     ordered = sorted(house.labels.items(), key=lambda item: -item[1])
@@ -64,7 +64,7 @@ def test_the_order_of_the_table_is_not_that_of_its_rows(house: House) -> None:
     ("line", "wanted"),
     [("row 1,2", r"row 2.*label.*neither 0 nor 1"), ("row 1,", r"row 2"), ("row 0,1", r"row 2.*again")],
 )
-def test_a_bad_row_is_named_and_nothing_is_written(house: House, line: str, wanted: str) -> None:
+def test_a_bad_row_is_named_and_nothing_is_written(house: Split, line: str, wanted: str) -> None:
     (house.root / "labels.csv").write_text(f"id,label\nrow 0,1\n{line}\n")
     with pytest.raises(DataError, match=wanted):
         split(house, "a.parquet", "b.parquet")
@@ -79,7 +79,7 @@ def test_a_bad_row_is_named_and_nothing_is_written(house: House, line: str, want
         (("a.parquet", "labels.csv/b.parquet"), "labels.csv"),
     ],
 )
-def test_a_file_that_cannot_be_made_leaves_neither(house: House, names: tuple[str, str], wanted: str) -> None:
+def test_a_file_that_cannot_be_made_leaves_neither(house: Split, names: tuple[str, str], wanted: str) -> None:
     before = sorted(path.name for path in house.root.iterdir())
     with pytest.raises(BlindfitError, match=wanted):
         split(house, *names)
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_made_leaves_neither(house: House, names: tuple[st
 
 
 def test_a_second_file_that_appears_meanwhile_takes_the_first_away(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "_check_files", lambda _out: None)
     with pytest.raises(ConfigError, match="cannot be written"):
@@ -103,13 +103,13 @@ def test_a_second_file_that_appears_meanwhile_takes_the_first_away(
         ("shop", "rows", "label"),
     ],
 )
-def test_only_labels_of_two_values_are_split(house: House, party: str, dataset: str, wanted: str) -> None:
+def test_only_labels_of_two_values_are_split(house: Split, party: str, dataset: str, wanted: str) -> None:
     out = house.root / "a.parquet", house.root / "b.parquet"
     with pytest.raises(ConfigError, match=wanted):
         command.split_labels(load_party(house.root / f"{party}.toml"), house.root, dataset, out, Console(quiet=True))
 
 
-def test_a_server_refuses_shares_that_were_rounded(house: House) -> None:
+def test_a_server_refuses_shares_that_were_rounded(house: Split) -> None:
     """As floats, or as a spreadsheet keeps them."""
     table = pq.read_table(house.root / "east.parquet")
     place = table.column_names.index("share")
@@ -120,7 +120,7 @@ def test_a_server_refuses_shares_that_were_rounded(house: House) -> None:
 
 
 @pytest.mark.parametrize("share", [-1, P, None])
-def test_a_server_refuses_what_is_no_share(house: House, share: int | None) -> None:
+def test_a_server_refuses_what_is_no_share(house: Split, share: int | None) -> None:
     table = pq.read_table(house.root / "east.parquet")
     shares = [*table["share"].to_pylist()[:-1], share]
     broken = table.set_column(table.column_names.index("share"), "share", pa.array(shares))
@@ -130,14 +130,14 @@ def test_a_server_refuses_what_is_no_share(house: House, share: int | None) -> N
 
 
 @pytest.mark.parametrize("line", ['label_kind = "share"', 'split = "split_id"'])
-def test_a_dataset_of_shares_is_described_wholly(house: House, line: str) -> None:
+def test_a_dataset_of_shares_is_described_wholly(house: Split, line: str) -> None:
     path = house.root / "east.toml"
     path.write_text(path.read_text().replace(line + "\n", ""))
     with pytest.raises(ConfigError, match=r"split (does nothing without|is missing)"):
         load_party(path)
 
 
-def test_shares_are_for_measurement_servers(house: House) -> None:
+def test_shares_are_for_measurement_servers(house: Split) -> None:
     path = house.root / "shop.toml"
     path.write_text(path.read_text() + 'label = "share"\nlabel_kind = "share"\nsplit = "split_id"\n')
     with pytest.raises(ConfigError, match="only for measurement servers"):

@@ -9,7 +9,6 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, MalformedMessage
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, roles, two_servers
+from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
 from blindfit.algorithms.sharing import field
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
@@ -32,31 +31,11 @@ from blindfit.parties.measurement.service import MeasurementService
 from tests.command import blindfit
 from tests.done_once import done_once
 from tests.reports import write_report
-from tests.walr_split.house import SERVERS, House, listen
+from tests.walr_split.overhearing import listen
+from tests.walr_split.released import released, without_noise
+from tests.world.split_labels import SERVERS, Split
 
-
-def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
-        return [0] * n
-
-    monkeypatch.setattr(gaussian, "sample_vector", zeros)
-
-
-def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
-    """What the active party fits to, job by job."""
-    found: list[NoisySum] = []
-    release = Servers.release
-
-    async def noted(self: Servers, rows: ConsumerRows, requests: Any) -> Any:
-        made = await release(self, rows, requests)
-        found.append(made.aggregate.answer)
-        return made
-
-    monkeypatch.setattr(Servers, "release", noted)
-    return found
-
-
-job_done, trained = done_once(House)
+job_done, trained = done_once(Split)
 
 
 # --- the sum ----------------------------------------------------------------------------------------------
@@ -66,7 +45,7 @@ job_done, trained = done_once(House)
 def test_both_servers_together_give_the_trusted_servers_integers(
     tmp_path: Path, persons: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(tmp_path, persons)
+    house = Split(tmp_path, persons=persons)
     without_noise(monkeypatch)
     sums = released(monkeypatch)
     house.run()
@@ -79,7 +58,7 @@ def test_both_servers_together_give_the_trusted_servers_integers(
     assert house.charges() == [1, 1]
 
 
-def test_what_is_promised_is_what_is_charged(trained: tuple[House, JobSession]) -> None:
+def test_what_is_promised_is_what_is_charged(trained: tuple[Split, JobSession]) -> None:
     house, session = trained
     own = house.report(session)
     privacy = own["privacy"]
@@ -93,7 +72,7 @@ def test_what_is_promised_is_what_is_charged(trained: tuple[House, JobSession]) 
     assert privacy["noise_std_of_sum"] == pytest.approx(math.sqrt(2) * one)
 
 
-def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[House, JobSession]) -> None:
+def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[Split, JobSession]) -> None:
     house, session = trained
     made = write_report(session, house.root / "report", [])
     sections = {section.topic: " ".join(section.sentences) for section in privacy_statement(made.content)}
@@ -109,7 +88,7 @@ def test_the_report_says_against_whom_and_names_both_servers(trained: tuple[Hous
 # --- charges ------------------------------------------------------------------------------------------------
 
 
-def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_again_gets_the_remembered_answers_for_nothing(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     sums = released(monkeypatch)
     house.run()
     house.run()
@@ -117,7 +96,7 @@ def test_a_job_again_gets_the_remembered_answers_for_nothing(house: House, monke
     assert house.charges() == [1, 1]
 
 
-def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_does_not_survive_a_new_split(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     answers, noises = listen(house, monkeypatch), []
     for _ in range(2):
         house.run()
@@ -126,7 +105,7 @@ def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.Mo
             {n: field.integers(field.subtract(answers[n].sums.astype(np.uint64), exact[n])).tolist() for n in SERVERS}
         )
         house.split()
-        house.publish()
+        house.publish_shares()
     reach = gaussian.NOISE_REACH * answers["east"].noise_std
     assert all(max(map(abs, noise)) < reach for each in noises for noise in each.values())
     assert all(noises[0][name] != noises[1][name] for name in SERVERS)
@@ -134,10 +113,10 @@ def test_noise_does_not_survive_a_new_split(house: House, monkeypatch: pytest.Mo
     assert house.charges() == [2, 2]
 
 
-def test_a_snapshot_published_again_is_charged_again(trained: tuple[House, JobSession]) -> None:
+def test_a_snapshot_published_again_is_charged_again(trained: tuple[Split, JobSession]) -> None:
     """With fresh noise on the same shares, as the owner chose to."""
     house, _ = trained
-    house.publish()
+    house.publish_shares()
     house.run()
     assert house.charges() == [2, 2]
 
@@ -145,7 +124,7 @@ def test_a_snapshot_published_again_is_charged_again(trained: tuple[House, JobSe
 # --- both or neither ------------------------------------------------------------------------------------------
 
 
-def refused(house: House, wanted: str, *overrides: str) -> BlindfitError:
+def refused(house: Split, wanted: str, *overrides: str) -> BlindfitError:
     before = house.charges()
     with pytest.raises(BlindfitError, match=wanted) as refusal:
         house.run(*overrides)
@@ -153,7 +132,7 @@ def refused(house: House, wanted: str, *overrides: str) -> BlindfitError:
     return refusal.value
 
 
-def refused_by_a_deadline(house: House, wanted: str) -> None:
+def refused_by_a_deadline(house: Split, wanted: str) -> None:
     """By the shortest one that leaves a busy machine enough time for the steps before."""
     for seconds in (1, 4, 16):
         error = refused(house, f"waited {seconds} s for", f"timeouts.step_s={seconds}")
@@ -162,21 +141,21 @@ def refused_by_a_deadline(house: House, wanted: str) -> None:
     raise error
 
 
-def test_servers_with_different_splits_both_refuse(trained: tuple[House, JobSession]) -> None:
+def test_servers_with_different_splits_both_refuse(trained: tuple[Split, JobSession]) -> None:
     house, _ = trained
     house.split()
     house.publish("west")
     refused(house, "different splits")
 
 
-def test_tables_of_different_ids_are_refused(house: House) -> None:
+def test_tables_of_different_ids_are_refused(house: Split) -> None:
     house.publish("east")
     table = pq.read_table(house.root / "west.parquet")
     pq.write_table(table.slice(0, len(table) - 1), house.root / "west.parquet")
     refused(house, "do not list the same ids")
 
 
-def test_a_partial_split_is_refused_by_row(house: House) -> None:
+def test_a_partial_split_is_refused_by_row(house: Split) -> None:
     old = pq.read_table(house.root / "west.parquet")
     house.split()
     new = pq.read_table(house.root / "west.parquet")
@@ -201,22 +180,22 @@ def another_id(rows: ConsumerRows) -> ConsumerRows:
 @pytest.mark.parametrize("change", [one_more, another_id])
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_consumer_that_sends_the_servers_different_rows_is_refused(
-    house: House, server: str, change: Callable[[ConsumerRows], ConsumerRows], monkeypatch: pytest.MonkeyPatch
+    house: Split, server: str, change: Callable[[ConsumerRows], ConsumerRows], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = listen(house, monkeypatch, {server: change})
-    house.publish()
+    house.publish_shares()
     refused(house, "asked for different things")
     assert not answers
 
 
 @pytest.mark.parametrize("poor", SERVERS)
-def test_a_budget_spent_at_one_server_costs_the_other_nothing(house: House, poor: str) -> None:
+def test_a_budget_spent_at_one_server_costs_the_other_nothing(house: Split, poor: str) -> None:
     house.write_party(poor, budget=0.5)
-    house.publish()
+    house.publish_shares()
     refused(house, "budget")
 
 
-def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_asked_alone_does_not_answer(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer that calls one of them only, within the very job: it waits for the other, and charges nothing."""
     ask = Servers._ask
 
@@ -226,37 +205,37 @@ def test_a_server_asked_alone_does_not_answer(house: House, monkeypatch: pytest.
         return await ask(self, server, request, rows)
 
     monkeypatch.setattr(Servers, "_ask", asked)
-    house.publish()
+    house.publish_shares()
     refused_by_a_deadline(house, "for east, which waits for west at step Agreement")
 
 
 def test_a_server_whose_rows_come_waits_for_the_other_whose_rows_do_not(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receive = roles.receive_rows
+    receive = walr.roles.receive_rows
 
     async def received(request: Any, consumer: str, channel: Any, desk: Any) -> Any:
         if desk.service.name == "west":
             await asyncio.sleep(60)
         return await receive(request, consumer, channel, desk)
 
-    monkeypatch.setattr(roles, "receive_rows", received)
-    house.publish()
+    monkeypatch.setattr(walr.roles, "receive_rows", received)
+    house.publish_shares()
     refused_by_a_deadline(house, "for (east, which waits for west at step Counted|west at step NoisySum)")
 
 
-def test_shares_are_released_within_a_job_of_two_servers_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_are_released_within_a_job_of_two_servers_alone(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Servers._ask
 
     async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
         return await ask(self, server, replace(request, session="of another name"), rows)
 
     monkeypatch.setattr(Servers, "_ask", asked)
-    house.publish()
+    house.publish_shares()
     refused(house, "only a job of two measurement servers")
 
 
-def test_a_second_question_in_one_job_is_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_question_in_one_job_is_refused(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Servers._ask
 
     async def asked(self: Servers, server: Any, request: Any, rows: Any) -> Any:
@@ -272,29 +251,29 @@ def test_a_second_question_in_one_job_is_refused(house: House, monkeypatch: pyte
 
 def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> None:
     """Other rows would count: neither says which, nor charges."""
-    house = House(tmp_path, persons=True)
+    house = Split(tmp_path, persons=True)
     table = pq.read_table(tmp_path / "west.parquet")
     persons = pa.array(["one person"] * len(table))
     pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
     for name in SERVERS:
         path = tmp_path / f"{name}.toml"
         path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 1"))
-    house.publish()
+    house.publish_shares()
     refused(house, "cannot answer this request")
 
 
 def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
-    house = House(tmp_path, persons=True)
+    house = Split(tmp_path, persons=True)
     path = tmp_path / "west.toml"
     path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 80"))
-    house.publish()
+    house.publish_shares()
     refused(house, "cannot answer this request")
 
 
 # --- servers that fail, or lie ----------------------------------------------------------------------------------
 
 
-def test_a_server_lost_between_charge_and_answer_is_charged_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_lost_between_charge_and_answer_is_charged_once(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own ledger says so; the job again is answered from both memories, with the noise that was charged."""
     release, lost = MeasurementService.release, []
 
@@ -316,7 +295,7 @@ def test_a_server_lost_between_charge_and_answer_is_charged_once(house: House, m
 
 
 def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one had answered, which stays charged there."""
     release, lost = MeasurementService.release, []
@@ -337,7 +316,7 @@ def test_a_server_lost_before_its_charge_is_charged_by_the_next_job(
 
 @pytest.mark.parametrize("wrong", ["too large", "negative", "of another split"])
 def test_an_answer_that_no_honest_server_gives_ends_the_job(
-    house: House, wrong: str, monkeypatch: pytest.MonkeyPatch
+    house: Split, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It signs what it says, so that the lie itself must be noticed."""
     release, draft, here = MeasurementService.release, walr.step_5_draft, threading.local()
@@ -391,7 +370,7 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
     ],
 )
 def test_a_job_names_as_many_servers_as_it_trusts(
-    house: House, trust: str, parties: tuple[str, ...], wanted: str
+    house: Split, trust: str, parties: tuple[str, ...], wanted: str
 ) -> None:
     house.write_job("job.toml", trust, parties)
     with pytest.raises(ConfigError, match=wanted):
@@ -406,7 +385,7 @@ def test_a_job_names_as_many_servers_as_it_trusts(
     ],
 )
 def test_shares_and_labels_are_not_taken_for_each_other(
-    house: House, trust: str, parties: tuple[str, ...], wanted: str
+    house: Split, trust: str, parties: tuple[str, ...], wanted: str
 ) -> None:
     house.write_job("job.toml", trust, parties)
     with pytest.raises(BlindfitError, match=wanted):
@@ -414,17 +393,17 @@ def test_shares_and_labels_are_not_taken_for_each_other(
 
 
 def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_sent(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = listen(house, monkeypatch)
-    house.publish()
+    house.publish_shares()
     monkeypatch.setattr(two_servers, "fits", lambda _request: False)
     refused(house, "shop cannot take part")
     assert not asked
     assert not house.asked
 
 
-def test_a_plan_counts_both_noises(house: House) -> None:
+def test_a_plan_counts_both_noises(house: Split) -> None:
     stds = {}
     for job in ("job.toml", "trusted.toml"):
         arguments = ("--draws", "2", "--epsilon", "1", "--out", "plan")
@@ -435,17 +414,11 @@ def test_a_plan_counts_both_noises(house: House) -> None:
     assert stds["job.toml"] == pytest.approx(stds["trusted.toml"] * 2**0.5)
 
 
-def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, JobSession]) -> None:
+def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, JobSession]) -> None:
     """Its figures are of both noises; either server alone, or a trusted job, is refused."""
     house, session = trained
-    for name in ("shop", *SERVERS):
-        path = house.root / f"{name}.toml"
-        path.write_text(path.read_text().replace('systems = ["walr"]', 'systems = ["walr", "evaluate"]'))
-    text = (house.root / "job.toml").read_text().replace('"walr"', '"evaluate"').replace("seed = 3\n", "")
-    text = text.replace("split = { test_fraction = 0.25 }\n", "").replace("walr = {", "evaluate = { EXTRA")
     for rows in ("held-out", "all"):
-        extra = f'session = "{session.id}", rows = "{rows}", figures = ["calibration"],'
-        (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra))
+        house.write_evaluation("job.toml", "two-servers", session.id, rows=rows, figures=["calibration"])
         evaluated = house.run(job="evaluate.toml")
         path = house.root / "state" / "shop" / "evaluations" / evaluated.id / "report.json"
         report = json.loads(path.read_text())
@@ -455,6 +428,6 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, Jo
         assert report["privacy"]["epsilon_of_both"] < 1
         assert len(report["servers"]) == 2
     assert house.charges() == [3, 3]
-    (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra).replace("two-servers", "trusted"))
+    house.edit("evaluate.toml", "two-servers", "trusted")
     with pytest.raises(ConfigError, match="needs exactly one measurement server"):
         house.run(job="evaluate.toml")

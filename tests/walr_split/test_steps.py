@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
+from blindfit.algorithms.fixed_point import MAX_NORM_BOUND
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
 from blindfit.algorithms.protocols.walr.two_servers import P, ShareTally
@@ -38,7 +38,7 @@ def test_each_share_alone_has_the_same_law_for_both_labels(draw: int, label: int
 @given(st.data())
 def test_a_sum_of_shares_is_exact(data: Any) -> None:
     n, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
-    most = fixed_point.MAX_NORM_BOUND
+    most = MAX_NORM_BOUND
     entry = st.integers(-most, most)
     matrix = [[data.draw(entry) for _ in range(k)] for _ in range(n)]
     shares = [data.draw(draws) for _ in range(n)]
@@ -97,7 +97,7 @@ def test_what_could_pass_half_the_modulus_is_refused() -> None:
     request = request_for(rows_of())
     two_servers.step_1_check(request)
     two_servers.step_2_check(request, consumer="shop")
-    far = replace(request, norm_bound=fixed_point.MAX_NORM_BOUND, max_rows_per_person=2**16, epsilon=1e-6)
+    far = replace(request, norm_bound=MAX_NORM_BOUND, max_rows_per_person=2**16, epsilon=1e-6)
     assert two_servers.reach_of(far) > P / 2
     with pytest.raises(RangeError, match="half of 2"):
         two_servers.step_1_check(far)

@@ -26,9 +26,9 @@ from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2_grpc, measurement_pb2, measurement_pb2_grpc
 from blindfit.protos import exchange_pb2 as pb
 from tests.certificates import make_identity
+from tests.wire.calls import WATCH, proposal
+from tests.wire.floods import idlers, swollen
 from tests.wire.meter import N_ROWS
-from tests.wire.test_limits import WATCH, proposal
-from tests.wire.test_overload import idlers, swollen
 
 MIB = 2**20
 ONE, COLUMNS = 2**16, 8

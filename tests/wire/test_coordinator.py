@@ -27,14 +27,8 @@ from blindfit.coordinator.running.driving import drive
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.session import CANCEL_TIMEOUT_S, JobSession
 from blindfit.protos import control_pb2 as pb
-from tests.wire.test_limits import proposal
+from tests.wire.jobs import JOB
 
-JOB = {
-    "protocol": "walr",
-    "privacy": {"epsilon": 0.5},
-    "timeouts": {"approval_s": 60},
-    "parties": {m.name: {"role": m.role, "dataset": m.dataset} for m in proposal("").members},
-}
 LATE = grpc.aio.AioRpcError(grpc.StatusCode.DEADLINE_EXCEEDED, grpc.aio.Metadata(), grpc.aio.Metadata())
 DONE = pb.Event(state=pb.DONE)
 

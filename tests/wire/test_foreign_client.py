@@ -20,9 +20,9 @@ from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import PartyNode
 from blindfit.protos import measurement_pb2 as pb
 from tests.certificates import make_identity
+from tests.wire.error_samples import SAMPLES
 from tests.wire.meter import connect, metering
-from tests.wire.test_error_codes import SAMPLES
-from tests.wire.test_malformed import OPEN
+from tests.wire.opened import OPEN
 
 OURS = (ErrorInfo, BadRequest, QuotaFailure, RetryInfo)
 PAGE = Path(__file__).parents[2] / "docs/measurement.md"

@@ -10,16 +10,15 @@ from pathlib import Path
 import grpc
 import pytest
 
-from blindfit.algorithms.errors import BlindfitError, LimitExceeded, PeerUnreachable, TransportError
-from blindfit.parties.job.tables import PrivacySettings
+from blindfit.algorithms.errors import LimitExceeded, PeerUnreachable, TransportError
 from blindfit.parties.measurement import server as measurement
 from blindfit.parties.node import PartyNode
-from blindfit.parties.walr.settings import WalrJob
-from blindfit.parties.wire import codec, error_codes, exchange
+from blindfit.parties.wire import exchange
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity
 from tests.statuses import reason_of_call
+from tests.wire.calls import DESCRIBE, hold, proposal, refusal, typed
 from tests.wire.meter import call, connect, metering
 
 LIMITS = Limits(
@@ -33,8 +32,6 @@ LIMITS = Limits(
     sessions=2,
     connect_timeout_s=5.0,
 )
-WATCH = "/grpc.health.v1.Health/Watch"
-DESCRIBE = "/blindfit.v1.Control/Describe"
 
 
 @contextlib.asynccontextmanager
@@ -47,37 +44,6 @@ async def coordinated(
             yield node, channel
         async with connect(node, make_identity(authority, "coordinator")) as channel:
             assert await call(channel, DESCRIBE, b"") == "OK"
-
-
-def typed(error: grpc.aio.AioRpcError) -> BlindfitError:
-    return error_codes.error_of_call(error, peer="meter", address="a:1", step="Call")
-
-
-async def refusal(calling: object) -> BlindfitError:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await calling
-    return typed(caught.value)
-
-
-def proposal(session: str) -> control_pb2.Proposal:
-    job = WalrJob(privacy=PrivacySettings(epsilon=0.5))
-    return control_pb2.Proposal(
-        session=session,
-        protocol="walr",
-        members=[
-            control_pb2.Member(name="shop", role="active", address="localhost:1", dataset="rows"),
-            control_pb2.Member(name="meter", role="measurement", address="localhost:2", dataset="labels"),
-        ],
-        parameters=codec.parameters_to_pb(job.to_parameters()),
-    )
-
-
-async def hold(channel: grpc.aio.Channel, count: int) -> list[grpc.aio.StreamStreamCall]:
-    held = [channel.stream_stream(WATCH)() for _ in range(count)]
-    for stream in held:
-        await stream.write(b"")
-        await stream.read()
-    return held
 
 
 async def test_a_message_too_large(authority: Path, tmp_path: Path) -> None:

@@ -25,28 +25,12 @@ from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2, measurement_pb2
 from blindfit.protos import payload_pb2 as pb
 from tests.wire.kinds import PLAIN, Encrypted, Everything, encrypted
+from tests.wire.opened import OPEN
 
 Reader = Callable[[bytes], object]
 Target = tuple[Reader, bytes]
 
 LIMITS = Limits(max_message_bytes=4096, chunk_bytes=1024, window_bytes=65536, max_typed_message_bytes=65536)
-OPEN = walr.AggregateOpen(
-    protocol_version="1",
-    request_id="r" * 32,
-    dataset="d",
-    snapshot="v",
-    n_rows=10,
-    n_columns=3,
-    frac_bits=16,
-    norm_bound=1 << 17,
-    max_rows_per_person=0,
-    epsilon=0.5,
-    delta=1e-5,
-    mechanism="analytic",
-    content_sha256=b"\x01" * 32,
-    receipt=b"{}",
-    receipt_signature=b"\x02" * 64,
-)
 ROWS = walr.WeightRows(("a", "b"), np.arange(6, dtype=np.int32).reshape(2, 3))
 ANSWER = walr.NoisySum(
     sums=np.array([1, -2, 3]),

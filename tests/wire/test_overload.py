@@ -7,9 +7,7 @@ import contextlib
 import difflib
 import os
 import resource
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,20 +28,15 @@ from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2_grpc, pa
 from blindfit.protos import exchange_pb2 as pb
 from tests.certificates import make_identity
 from tests.each_case import each_case
+from tests.wire.calls import DESCRIBE, WATCH, hold, proposal, refusal
+from tests.wire.floods import idlers, swollen
 from tests.wire.meter import call, connect, metering
 from tests.wire.site import Site, sites
-from tests.wire.test_limits import DESCRIBE, WATCH, hold, proposal, refusal
 
 MIB = 2**20
 
 
 # --- proposals --------------------------------------------------------------------------------------------
-
-
-def swollen(**parameters: object) -> payload_pb2.Parameters:
-    """Past our own codec, which would not send them."""
-    items = [payload_pb2.Parameter(name=name, **value) for name, value in parameters.items()]
-    return payload_pb2.Parameters(items=items)
 
 
 @pytest.mark.parametrize(
@@ -229,32 +222,6 @@ async def test_a_unary_call_without_a_request_is_malformed(authority: Path, tmp_
 
 
 # --- connections ------------------------------------------------------------------------------------------
-
-
-IDLERS = """
-import socket, sys
-held = []
-for _ in range(int(sys.argv[2])):
-    try:
-        held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5))
-    except OSError:
-        pass
-print(len(held), flush=True)
-sys.stdin.read()
-"""
-
-
-@contextlib.asynccontextmanager
-async def idlers(port: int, count: int) -> AsyncIterator[None]:
-    """Another process that connects and says nothing."""
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", IDLERS, str(port), str(count)]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
-        try:
-            await asyncio.to_thread(process.stdout.readline)
-            yield
-        finally:
-            process.stdin.close()
 
 
 @contextlib.contextmanager

@@ -18,8 +18,8 @@ import pytest
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.measurement.talking import ROOT
 from tests.wire import hostile
+from tests.wire.calls import proposal
 from tests.wire.overloaded import ROWS
-from tests.wire.test_limits import proposal
 
 PIPE = subprocess.PIPE
 ROUNDS, JOBS = 7, 5  # of honest jobs, before each attack and under it

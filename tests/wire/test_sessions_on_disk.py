@@ -15,8 +15,8 @@ from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc
+from tests.wire.calls import proposal
 from tests.wire.meter import connect, make_identity, metering, settings_of
-from tests.wire.test_limits import proposal
 
 
 async def told(stub: control_pb2_grpc.ControlStub, name: str) -> BlindfitError:

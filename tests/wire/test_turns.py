@@ -15,9 +15,9 @@ from blindfit.parties.wire.turns import Turns
 from blindfit.parties.work import memory
 from blindfit.protos import control_pb2, control_pb2_grpc
 from tests.certificates import make_identity
+from tests.wire.calls import proposal, refusal
+from tests.wire.floods import swollen
 from tests.wire.meter import connect, metering
-from tests.wire.test_limits import proposal, refusal
-from tests.wire.test_overload import swollen
 
 
 async def test_a_peer_with_much_to_say_has_one_message_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ComputeFailed
 from blindfit.coordinator.operator import calibrate
 from tests.command import Done, blindfit
 from tests.processes.reading import error_line
-from tests.work.test_cluster import cluster
+from tests.work.clusters import cluster
 
 PARTY = """
 name = "shop"

@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -27,39 +25,13 @@ from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles
 from blindfit.parties.work import compute
 from blindfit.parties.work.compute import ComputeSettings, open_workers, workers_of
-from tests import command
 from tests.certificates import demo_authority
 from tests.command import blindfit
 from tests.hints.following import refused
 from tests.ports import held_address
 from tests.work import tasks
-from tests.work.test_compute_settings import party
-
-# Else a worker that is between two lives 15 s after it was lost, by that test or one before, is started no more.
-WORKERS_STAY = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-
-
-@contextmanager
-def cluster(n_workers: int = 2, **options: Any) -> Iterator[LocalCluster]:
-    """Of processes, each with one thread; forked, as the parties of other tests, from one that has imported all."""
-    assert command.PRELOADED
-    forkserver.ensure_running()  # Dask would have it import something else
-    with (
-        dask_config.set({"distributed.worker.multiprocessing-method": "forkserver", **WORKERS_STAY}),
-        LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=60,
-            **options,
-        ) as running,
-    ):
-        yield running
-
-
-def dask(address: str, **options: Any) -> ComputeSettings:
-    return ComputeSettings(backend="dask", address=address, **{"task_timeout_s": 60, **options})
+from tests.work.clusters import cluster, dask, process_ids, wait_for_both, wait_until
+from tests.work.parties import party
 
 
 @pytest.fixture(scope="module")
@@ -84,27 +56,6 @@ def workers_that_come_back(running: LocalCluster, **options: Any) -> Iterator[Wo
         assert workers.count == 2
         yield workers
     wait_for_both(running)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-
-
-def wait_for_both(running: LocalCluster) -> None:
-    """Until the scheduler knows two workers, and each is the one that its nanny has started last."""
-
-    def both() -> bool:
-        started = {nanny.worker_address for nanny in running.workers.values()}
-        return len(started) == 2 and set(running.scheduler.workers) == started
-
-    wait_until(both)
-
-
-def process_ids(running: LocalCluster) -> list[int]:
-    return [nanny.pid for nanny in running.workers.values()]
 
 
 def test_products_are_those_of_one_process_bit_for_bit(shared: LocalCluster, tmp_path: Path) -> None:

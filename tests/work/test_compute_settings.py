@@ -7,21 +7,9 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.tables import validate
+from tests.work.parties import party
 
 TLS = {"certificate": "c/certificate.pem", "key": "c/key.pem", "authority": "c/authority.pem"}
-
-
-def party(**compute: Any) -> PartySettings:
-    values = {
-        "name": "shop",
-        "role": "active",
-        "identity": {"certificate": "ca/shop.pem", "key": "ca/shop.key", "authority": "ca/authority.pem"},
-        "peers": {"coordinator": {"role": "coordinator"}},
-        "compute": compute,
-    }
-    return validate(values, PartySettings, source="shop.toml")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from blindfit.coordinator.jobs.party_page import render_party
 from tests.report.falcon.conftest import MadeUpShares
+from tests.report.falcon.page_texts import text_of
 from tests.report.pages import (
     HOSTILE,
     Elements,
@@ -18,10 +19,6 @@ from tests.report.pages import (
     check_nothing_is_loaded_or_run,
     on_screen,
 )
-
-
-def text_of(page: str) -> str:
-    return " ".join(Elements(page).text.split())
 
 
 def test_the_page_shows_the_key_figures(page) -> None:

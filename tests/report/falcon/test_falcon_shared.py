@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from blindfit.coordinator.falcon.view import KIND
 from tests.report.falcon.conftest import MadeUpShares
-from tests.report.falcon.test_falcon_page import text_of as page_text
-from tests.report.falcon.test_falcon_statement import TOPICS, text_of
+from tests.report.falcon.page_texts import text_of as page_text
+from tests.report.falcon.statement_texts import TOPICS, text_of
 
 SHARED = {"weights": "shared"}
 

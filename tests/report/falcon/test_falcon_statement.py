@@ -7,33 +7,14 @@ from typing import Any
 import pytest
 
 from blindfit.coordinator.falcon import trust as trust_in_shares
-from blindfit.coordinator.falcon.statement import privacy_statement
 from blindfit.coordinator.falcon.view import KIND
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconJob
 from tests.report.falcon.conftest import MadeUpShares
+from tests.report.falcon.statement_texts import TOPICS, text_of
 
-TOPICS = [
-    "promise",
-    "defences",
-    "opened",
-    "weights",
-    "learnt-active",
-    "learnt-passive",
-    "learnt-key-node",
-    "learnt-coordinator",
-    "collusion",
-    "out-of-model",
-    "not-covered",
-]
 SEMI_HONEST = {"security": "semi-honest"}
 UNROUNDED = {"unsafe": ["weight-bits"]}
-
-
-def text_of(shares: MadeUpShares, topic: str, *, here: bool = False, **changes: Any) -> str:
-    content = (shares.written if here else shares.submitted)(**changes).content
-    (section,) = [s for s in privacy_statement(content) if s.topic == topic]
-    return " ".join(section.sentences)
 
 
 @pytest.mark.parametrize("settings", [{}, SEMI_HONEST, UNROUNDED])

@@ -1,0 +1,45 @@
+"""Wrong options of a job, and what the error tells to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.hints.following import Told, with_changes
+
+REMOVE: dict[str, Any] = {}
+
+
+def option_named_by(told: Told, values: dict[str, Any]) -> str:
+    """`the job: taylor: decay does nothing ...`: taylor.decay, which the job has."""
+    path, inner = "", values
+    for segment in told.text.removeprefix("the job: ").removeprefix("parties: ").split(": "):
+        for part in segment.split()[0].strip("[]").split("."):
+            if part not in inner:
+                return path
+            path, inner = f"{path}.{part}".strip("."), inner[part]
+            if not isinstance(inner, dict):
+                return path
+    return path
+
+
+def follow(values: dict[str, Any], told: Told, mend: dict[str, Any]) -> dict[str, Any]:
+    if mend is not REMOVE:
+        return with_changes(values, mend)
+    assert "remove" in told.text
+    return with_changes(values, {option_named_by(told, values): None})
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """
+    Attributes:
+        changes: what is wrong, by option.
+        says: the text of the code.
+        mend: what it says to change; without, it says to remove an option, and names it.
+    """
+
+    job: str
+    changes: dict[str, Any]
+    says: str
+    mend: dict[str, Any] = field(default_factory=lambda: REMOVE)

@@ -1,0 +1,23 @@
+"""Clients that ask for labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blindfit.parties.measurement.client import ReleasedLabels
+from tests.certificates import demo_authority
+from tests.release_labels.house import LAPLACE, NAMES
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo_authority(tmp_path_factory.mktemp("labels"))
+
+
+async def ask(
+    world: Any, ids: Any = NAMES, settings: Any = LAPLACE, consumer: str = "shop", **more: Any
+) -> ReleasedLabels:
+    return await world.client(consumer).release_labels("prices", ids, settings, **more)

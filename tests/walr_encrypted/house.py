@@ -1,0 +1,22 @@
+"""A world whose server sums encrypted rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.parties.files.vault import ROW_KEY
+from tests.world.split_labels import Split
+
+ALLOWED = {"unsafe": ["unchecked-rows"]}
+
+
+def house_in(root: Path, key: PrivateKey) -> Split:
+    """The shop's key is here already: to make one takes a second."""
+    house = Split(root)
+    house.write_party("whole", **ALLOWED)
+    shop = root / "state" / "shop"
+    shop.mkdir(parents=True, mode=0o700)
+    (shop / ROW_KEY).write_bytes(key.to_bytes())
+    (shop / ROW_KEY).chmod(0o600)
+    return house

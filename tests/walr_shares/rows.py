@@ -1,0 +1,23 @@
+"""Rows that are too long."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from blindfit.algorithms.sharing import field as f
+from blindfit.algorithms.sharing.short_rows import Plan
+
+
+def root(square: int) -> int | None:
+    """Modulo p, which is 3 mod 4."""
+    found = pow(square % f.P, (f.P + 1) // 4, f.P)
+    return found if found * found % f.P == square % f.P else None
+
+
+def huge_row(plan: Plan) -> list[int]:
+    """Two huge numbers whose squares are R^2 modulo p: a sum of squares and one comparison would let them pass."""
+    for first in count(f.P // 3):
+        second = root(plan.norm_bound**2 - first * first)
+        if second is not None:
+            return [first, second, *[0] * (plan.width - 2)]
+    raise AssertionError

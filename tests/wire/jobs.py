@@ -1,0 +1,12 @@
+"""A job that no party needs to be up for."""
+
+from __future__ import annotations
+
+from tests.wire.calls import proposal
+
+JOB = {
+    "protocol": "walr",
+    "privacy": {"epsilon": 0.5},
+    "timeouts": {"approval_s": 60},
+    "parties": {m.name: {"role": m.role, "dataset": m.dataset} for m in proposal("").members},
+}

@@ -39,7 +39,8 @@ from blindfit.parties.falcon.weight_bits import (
     weights_share,
 )
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import drawn_together, named

@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import PeerAborted, PeerTimeout
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.wire import waits
 from tests.blame import relay

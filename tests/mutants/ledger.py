@@ -329,7 +329,7 @@ MUTANTS = (
     Mutant(
         "receipts-of-a-proposal-not-looked-at",
         (21,),
-        "parties/sessions/sessions.py",
+        "parties/sessions/admission.py",
         "        self._take_receipts(proposal, proposed_by)\n",
         "",
         (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
@@ -337,7 +337,7 @@ MUTANTS = (
     Mutant(
         "no-receipt-to-the-coordinator-before-the-end",
         (21,),
-        "parties/sessions/sessions.py",
+        "parties/sessions/events.py",
         "error=error_codes.status_of(session.error), receipt=receipt)",
         "error=error_codes.status_of(session.error))",
         (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),

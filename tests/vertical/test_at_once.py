@@ -18,7 +18,7 @@ from blindfit.coordinator.job.job import Job, load_job
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.node import PartyNode
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from blindfit.parties.vertical.running import Running
 from tests.falcon.project import make

@@ -8,12 +8,12 @@ from typing import Literal
 
 from blindfit.parties.job.parameters import JobParameters, PrivateParameters
 
-Trust = Literal["trusted", "split-labels", "paillier", "shares"]
+Trust = Literal["trusted", "two-servers", "encrypted-rows", "shared-rows"]
 TRUSTED: Trust = "trusted"
-SPLIT_LABELS: Trust = "split-labels"
-PAILLIER: Trust = "paillier"  # rows go to the server encrypted
-SHARES: Trust = "shares"  # rows go to two servers in shares; a key node deals masks
-TWO_SERVERS = (SPLIT_LABELS, SHARES)  # that hold shares of labels
+TWO_SERVERS: Trust = "two-servers"
+ENCRYPTED_ROWS: Trust = "encrypted-rows"  # rows go to the server encrypted
+SHARED_ROWS: Trust = "shared-rows"  # rows go to two servers in shares; a key node deals masks
+ASK_TWO_SERVERS = (TWO_SERVERS, SHARED_ROWS)  # that hold shares of labels
 UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
 
 
@@ -27,17 +27,17 @@ class SumJob(PrivateParameters):
     @property
     def asks_shares(self) -> bool:
         """Whether its measurement servers hold shares of labels, and not labels."""
-        return self.trust in TWO_SERVERS
+        return self.trust in ASK_TWO_SERVERS
 
     @property
     def encrypts_rows(self) -> bool:
         """Whether its measurement server gets rows that it cannot read."""
-        return self.trust == PAILLIER
+        return self.trust == ENCRYPTED_ROWS
 
     @property
     def shares_rows(self) -> bool:
         """Whether its measurement servers get shares of rows."""
-        return self.trust == SHARES
+        return self.trust == SHARED_ROWS
 
     @property
     def hides_rows(self) -> bool:
@@ -67,6 +67,6 @@ def wrong_labels(job: JobParameters, dataset: str, *, shares: bool) -> str:
     if shares == (isinstance(job, SumJob) and job.asks_shares):
         return ""
     option, has = job.trust_option, "holds shares of labels" if shares else "holds labels, and no shares of them"
-    one, other = TWO_SERVERS if shares else (TRUSTED, PAILLIER)
+    one, other = ASK_TWO_SERVERS if shares else (TRUSTED, ENCRYPTED_ROWS)
     change = f'set {option} = "{one}" or "{other}", or name another dataset' if option else "name another dataset"
     return f"its dataset {dataset} {has}: {change}"

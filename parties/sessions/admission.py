@@ -142,7 +142,7 @@ class Admission:
 
     def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
         policy, job = self.settings.policy, session.job
-        if protocol != job.protocol or protocol not in policy.protocols or protocol not in self.parts:
+        if protocol != job.protocol or protocol not in policy.systems or protocol not in self.parts:
             self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
         if session.me.role != self.settings.role:
             self._refuse("role", f"it is {self.settings.role}, not {session.me.role}")

@@ -98,11 +98,11 @@ class Session(Generic[J_co]):
         if self.error is not None:
             forget_frames(self.error)
 
-    async def wait_for_change(self, most_s: float) -> None:
+    async def wait_for_change(self, max_s: float) -> None:
         """Returns after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
         state = self.state
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(most_s):
+            async with asyncio.timeout(max_s):
                 await self.changed.until(lambda: self.state != state)
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:

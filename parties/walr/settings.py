@@ -103,18 +103,18 @@ class WalrJob(SumJob, TrainingParameters):
 
     trust_option: ClassVar[str] = "walr.trust"
 
-    def grid(self, norm_bound: float, most_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
+    def grid(self, norm_bound: float, max_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
         """Of rows of at most this norm; public, as it follows from the norm and the job alone.
 
         Args:
-            most_steps: of the bound, where "auto" chooses the grid.
+            max_steps: of the bound, where "auto" chooses the grid.
 
         Raises:
             RangeError: no grid holds such a norm, or is fine enough for the noise.
         """
         if self.walr.frac_bits != "auto":
             return Grid.of(norm_bound, self.walr.frac_bits)
-        return auto_grid(norm_bound, *self._noise, most_steps)
+        return auto_grid(norm_bound, *self._noise, max_steps)
 
     def grid_of_rows(self, norm_bound: float, n_columns: int) -> Grid:
         """As `grid`; a bound that hangs on the rows is cut to what a grid holds.
@@ -130,10 +130,10 @@ class WalrJob(SumJob, TrainingParameters):
             return self.grid(norm_bound, room.most)
         return room.grid(norm_bound, self.walr.fixed_bits)
 
-    def room(self, most_steps: int) -> Room:
+    def room(self, max_steps: int) -> Room:
         """
         Args:
-            most_steps: the largest norm bound of a row, in grid steps.
+            max_steps: the largest norm bound of a row, in grid steps.
 
         Raises:
             RangeError: no norm bound has a grid.
@@ -145,7 +145,7 @@ class WalrJob(SumJob, TrainingParameters):
             (rows_of_unit, known or MOST_ROWS_OF_UNIT),
             largest_sum=LARGEST_SHARED_SUM if self.asks_shares else LARGEST_SUM,
             servers=2 if self.asks_shares else 1,
-            largest=most_steps,
+            largest=max_steps,
         )
 
     def _longest_row(self, n_columns: int) -> int:

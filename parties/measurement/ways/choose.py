@@ -7,7 +7,7 @@ from typing import Any
 
 from blindfit.algorithms.protocols.walr.several_parties import Block
 from blindfit.parties.measurement.call import Call
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS, TRUSTED, SumJob, Trust
+from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED, TWO_SERVERS, SumJob, Trust
 from blindfit.parties.measurement.ways import encrypted_rows, several_parties, shared_rows, trusted, two_servers
 from blindfit.parties.measurement.ways.way import AtActiveParty, AtServer
 from blindfit.parties.sessions.party import Party
@@ -15,9 +15,9 @@ from blindfit.parties.sessions.session import Session
 
 AT_ACTIVE_PARTY: Mapping[Trust, type[AtActiveParty]] = {
     TRUSTED: trusted.AtActiveParty,
-    SPLIT_LABELS: two_servers.AtActiveParty,
-    PAILLIER: encrypted_rows.AtActiveParty,
-    SHARES: shared_rows.AtActiveParty,
+    TWO_SERVERS: two_servers.AtActiveParty,
+    ENCRYPTED_ROWS: encrypted_rows.AtActiveParty,
+    SHARED_ROWS: shared_rows.AtActiveParty,
 }
 
 

@@ -21,7 +21,7 @@ from blindfit.parties.files.private_files import check_private, write_new
 from blindfit.parties.files.vault import ROW_KEY, Vault
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.measurement.service import MeasurementService
-from blindfit.parties.measurement.trust import PAILLIER, UNCHECKED_ROWS
+from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, UNCHECKED_ROWS
 from blindfit.parties.measurement.ways import trusted, way
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
@@ -72,7 +72,7 @@ class AtActiveParty(way.AtActiveParty):
         return replace(aggregate, answer=answer, opening=opening)
 
     def report(self, request: AggregateOpen) -> dict[str, Any]:  # noqa: ARG002
-        return {"trust": PAILLIER}
+        return {"trust": ENCRYPTED_ROWS}
 
 
 def load_or_create_key(data_dir: Path, vault: Vault) -> PrivateKey:

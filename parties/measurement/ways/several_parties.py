@@ -147,7 +147,7 @@ class AtServer(way.AtServer):
 
     def check(self) -> None:
         self.blocks, dataset = check_blocks(self.call), self.call.dataset
-        if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.holders]:
+        if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.passive_parties]:
             self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
         self.call.check_snapshot()
 
@@ -192,7 +192,7 @@ class AtServer(way.AtServer):
         columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
         told = several_parties.bits_told_of(columns, tally.rows_kept)
         bits = dict(zip(self._held().snapshots(call.consumer), told, strict=True))
-        self._count_told_bits(bits, several_parties.most_bits(tally.rows_kept))
+        self._count_told_bits(bits, several_parties.max_bits(tally.rows_kept))
 
     def _count_told_bits(self, bits: Mapping[str, int], most: int) -> None:
         """Before they are told: of weights that hang on the rows of these snapshots.

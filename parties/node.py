@@ -26,9 +26,12 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
 from blindfit.algorithms.texts import cut, printable
 from blindfit.parties.identity import connections as tls
+from blindfit.parties.sessions.admission import Admission
+from blindfit.parties.sessions.events import state_to_pb
 from blindfit.parties.sessions.party import Party
+from blindfit.parties.sessions.session import Part, Run, Session
 from blindfit.parties.sessions.session_log import keeper
-from blindfit.parties.sessions.sessions import Part, Run, Session, Sessions, state_to_pb
+from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.sessions.system import Seat
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
@@ -114,7 +117,7 @@ class PartyNode:
 
     async def start(self) -> None:
         party = self.party
-        party.sessions = Sessions(
+        admission = Admission(
             self.settings,
             party.store,
             party.limits,
@@ -123,9 +126,9 @@ class PartyNode:
             {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
             party.snapshots,
             lambda: party.receipts,
-            party.identity.first_revoked,
             party.pulse,
         )
+        party.sessions = Sessions(admission, party.identity.first_revoked)
         party.pulse.start()
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
         self.guard = Guard(

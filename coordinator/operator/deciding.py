@@ -13,7 +13,7 @@ from blindfit.coordinator.terminal.json_output import answer
 from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.files.vault import change_passphrase
 from blindfit.parties.sessions.party import vault_of
-from blindfit.parties.sessions.sessions import next_state
+from blindfit.parties.sessions.state import State, next_state
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store, path_of, stamp
 
@@ -75,10 +75,10 @@ def decide(
     Raises:
         ConfigError: no such job waits, or another one.
     """
-    state = next_state("HELD", "refuse" if refuse else "approve", session)
+    state = next_state(State.HELD, "refuse" if refuse else "approve", session)
     with open_store(settings, file.parent).transaction() as transaction:
         row = transaction.session(session)
-        if row is None or row.state != "HELD":
+        if row is None or row.state != State.HELD:
             raise _waits_not(session, file)
         if row.digest != digest and not (refuse and digest is None):
             raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=_list(file))

@@ -22,7 +22,7 @@ from blindfit.coordinator.terminal.terminal import lines_of
 from blindfit.coordinator.terminal.whole_table import print_whole
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.session_log import read_log
-from blindfit.parties.sessions.sessions import ENDS
+from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.protos import control_pb2 as pb

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files.private_files import make_private
-from blindfit.parties.sessions.sessions import MOST_RECEIPTS
+from blindfit.parties.sessions.admission import MOST_RECEIPTS
 from blindfit.parties.store.receipts import SignedReceipt, check_given, proves_more
 
 BUSY_TIMEOUT_S = 30.0

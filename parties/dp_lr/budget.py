@@ -11,7 +11,7 @@ from typing import Any
 
 from blindfit.algorithms.messages import canonical_json
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer

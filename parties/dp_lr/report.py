@@ -13,7 +13,7 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes
 from blindfit.parties.dp_lr.rows import PrivateRows, Start
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
 

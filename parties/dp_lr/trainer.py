@@ -22,7 +22,8 @@ from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of

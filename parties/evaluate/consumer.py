@@ -26,7 +26,8 @@ from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.rows import require_offered, tell_of_unseen
 from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
 from blindfit.parties.training.summary import told

@@ -19,7 +19,7 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import has_model
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import SESSION
 
 

@@ -28,7 +28,7 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.randomness import named

@@ -24,7 +24,7 @@ from blindfit.algorithms.protocols import receipts
 from blindfit.parties.falcon.privacy import UNIT, event_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.database import Reads, Writes

@@ -17,7 +17,8 @@ from blindfit.parties.falcon.kept import drop_when_somebody_deviates
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown

@@ -12,7 +12,7 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.vertical.scored_rows import ScoreQuota

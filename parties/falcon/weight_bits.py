@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.falcon import FalconParameters, opened_bits
 from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store
 
 log = structlog.get_logger(__name__)

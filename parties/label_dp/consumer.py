@@ -30,7 +30,8 @@ from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features, require_offered, tell_of_unseen

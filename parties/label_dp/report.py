@@ -11,7 +11,7 @@ from blindfit.algorithms.estimators.label_noise import law_points
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.measurement.client import ReleasedLabels
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.summary import told
 from blindfit.protos import measurement_pb2
 

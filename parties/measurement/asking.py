@@ -7,7 +7,7 @@ from collections.abc import Callable
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 
 def client_of(party: Party, session: Session[JobParameters], server: str) -> MeasurementClient:

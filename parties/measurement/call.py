@@ -19,7 +19,7 @@ from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.uploads import Upload
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 SPOOL_BYTES = 2**20
 

@@ -17,7 +17,7 @@ from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.identity.key_proof import NO_PROOF, KeyProof
 from blindfit.parties.measurement.background import Threads
 from blindfit.parties.measurement.label_index import LabelIndex
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer

@@ -22,7 +22,6 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.label_mechanisms import LabelMechanism, MechanismSettings
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.parties.identity import connections as identity
@@ -127,18 +126,17 @@ class MeasurementClient:
         self._step_timeout_s, self._reconnect_s = step_timeout_s, reconnect_s
 
     async def describe(self, dataset: str) -> pb.DatasetDescription:
-        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.DatasetDescription:
-            with self._waits.on(self._server, "Describe"):
-                return await stub.Describe(pb.DescribeDatasetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
-
-        return await self._with_stub("Describe", call)
+        return await self._ask("Describe", pb.DescribeDatasetRequest(dataset=dataset))  # type: ignore[no-any-return]
 
     async def budget(self, dataset: str) -> pb.BudgetDescription:
-        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> pb.BudgetDescription:
-            with self._waits.on(self._server, "Budget"):
-                return await stub.Budget(pb.BudgetRequest(dataset=dataset), timeout=self._step_timeout_s)  # type: ignore[no-any-return]
+        return await self._ask("Budget", pb.BudgetRequest(dataset=dataset))  # type: ignore[no-any-return]
 
-        return await self._with_stub("Budget", call)
+    async def _ask(self, method: str, request: object) -> Any:
+        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
+            with self._waits.on(self._server, method):
+                return await getattr(stub, method)(request, timeout=self._step_timeout_s)
+
+        return await self._with_stub(method, call)
 
     async def aggregate(
         self, rows: SentRows, request: AggregateOpen, on_rows: Callable[[int], None] = lambda _: None
@@ -149,17 +147,12 @@ class MeasurementClient:
         TransportError: names the server and the step.
         """
 
-        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> Aggregate:
+        async def ask(channel: measurement_codec.ClientSide) -> Aggregate:
             on_rows(-1)  # from the start again
-            channel = self._open(stub.Aggregate())
-            try:
-                answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
-                await channel.finish()
-            finally:
-                channel.close()
+            answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
             return Aggregate(answer, kept, channel.bytes_sent)
 
-        return await self._with_stub("Aggregate", call)
+        return await self._converse("Aggregate", measurement_codec.AGGREGATE, ask)
 
     async def release_labels(
         self,
@@ -202,23 +195,38 @@ class MeasurementClient:
             receipt=receipt or (b"", b""),
             session=session,
         )
-        return await self._with_stub("ReleaseLabels", lambda stub: self._release_once(stub, ids, request, on_rows))
 
-    async def _release_once(
-        self,
-        stub: measurement_pb2_grpc.MeasurementStub,
-        ids: Sequence[str],
-        request: LabelsOpen,
-        on_rows: Callable[[int], None],
-    ) -> ReleasedLabels:
-        on_rows(-1)  # from the start again
-        channel = self._open(stub.ReleaseLabels(), measurement_labels_codec.MESSAGES)
-        try:
+        async def ask(channel: measurement_codec.ClientSide) -> ReleasedLabels:
+            on_rows(-1)  # from the start again
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
-            await channel.finish()
-        finally:
-            channel.close()
-        return _released(received, channel.bytes_sent)
+            return _released(received, channel.bytes_sent)
+
+        return await self._converse("ReleaseLabels", measurement_labels_codec.MESSAGES, ask)
+
+    async def _converse(
+        self,
+        method: str,
+        messages: measurement_codec.Messages,
+        ask: Callable[[measurement_codec.ClientSide], Awaitable[R]],
+    ) -> R:
+        async def call(stub: measurement_pb2_grpc.MeasurementStub) -> R:
+            channel = measurement_codec.ClientSide(
+                self._server,
+                self._address,
+                getattr(stub, method)(),
+                self._step_timeout_s,
+                self._limits.max_message_bytes,
+                messages,
+                self._waits,
+            )
+            try:
+                answer = await ask(channel)
+                await channel.finish()
+                return answer
+            finally:
+                channel.close()
+
+        return await self._with_stub(method, call)
 
     def _open(
         self, call: Any, messages: measurement_codec.Messages = measurement_codec.AGGREGATE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -99,9 +99,7 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
         values = np.ascontiguousarray(message.values, "<u8").tobytes()
         return pb.AggregateRequest(masked=pb.MaskedRows(ids=message.ids, values=values))
     if isinstance(message, AggregateOpen):
-        fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
-        receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
-        return pb.AggregateRequest(open=pb.AggregateOpen(**fields, receipt=receipt))
+        return pb.AggregateRequest(open=pb.AggregateOpen(**with_receipt(message, _OPEN_FIELDS)))
     if isinstance(message, RowsEnd):
         return pb.AggregateRequest(end=pb.RowsEnd())
     raise LocalProtocolError(f"{type(message).__name__} does not go to a measurement server")
@@ -126,9 +124,19 @@ def response_to_pb(message: object) -> pb.AggregateResponse:
 
 
 def answer_to_pb(message: NoisySum) -> pb.NoisySum:
-    fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
+    return pb.NoisySum(sums=[int(s) for s in message.sums], **with_receipt(message, _ANSWER_FIELDS))
+
+
+def with_receipt(message: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named fields of a message and its signed receipt, as protobuf takes them."""
     receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
-    return pb.NoisySum(sums=[int(s) for s in message.sums], **fields, receipt=receipt)
+    return {**{name: getattr(message, name) for name in names}, "receipt": receipt}
+
+
+def read_with_receipt(message: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named fields of a protobuf message and its signed receipt, as our messages take them."""
+    receipt = {"receipt": message.receipt.statement, "receipt_signature": message.receipt.signature}
+    return {**{name: getattr(message, name) for name in names}, **receipt}
 
 
 @dataclass(frozen=True)
@@ -171,8 +179,7 @@ def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
 
 def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
     require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
-    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
-    return AggregateOpen(**fields, receipt=message.receipt.statement, receipt_signature=message.receipt.signature)
+    return AggregateOpen(**read_with_receipt(message, _OPEN_FIELDS))
 
 
 def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
@@ -200,13 +207,7 @@ def _masked_from_pb(message: pb.MaskedRows, culprit: str) -> MaskedRows:
 
 def answer_from_pb(message: pb.NoisySum, culprit: str) -> NoisySum:
     require_finite(message, ("noise_std", "sensitivity", *_TERMS[1:]), "NoisySum", culprit)
-    fields = {name: getattr(message, name) for name in _ANSWER_FIELDS}
-    return NoisySum(
-        sums=np.array(message.sums, np.int64),
-        **fields,
-        receipt=message.receipt.statement,
-        receipt_signature=message.receipt.signature,
-    )
+    return NoisySum(sums=np.array(message.sums, np.int64), **read_with_receipt(message, _ANSWER_FIELDS))
 
 
 def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str) -> None:

@@ -18,7 +18,7 @@ from blindfit.algorithms.protocols.label_dp.messages import (
     LabelsOpened,
     NoisyLabels,
 )
-from blindfit.parties.measurement.codec import Messages, require_finite
+from blindfit.parties.measurement.codec import Messages, read_with_receipt, require_finite, with_receipt
 from blindfit.protos import measurement_pb2 as pb
 
 _OPEN_FIELDS = (
@@ -62,9 +62,7 @@ def request_to_pb(message: object) -> pb.ReleaseLabelsRequest:
 
 
 def _open_to_pb(message: LabelsOpen) -> pb.LabelsOpen:
-    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
-    receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
-    return pb.LabelsOpen(**fields, mechanism=settings_to_pb(message.settings), receipt=receipt)
+    return pb.LabelsOpen(**with_receipt(message, _OPEN_FIELDS), mechanism=settings_to_pb(message.settings))
 
 
 def settings_to_pb(settings: MechanismSettings) -> pb.LabelMechanismSettings:
@@ -89,13 +87,8 @@ def settings_to_pb(settings: MechanismSettings) -> pb.LabelMechanismSettings:
 
 
 def _open_from_pb(message: pb.LabelsOpen, culprit: str) -> LabelsOpen:
-    fields = {name: getattr(message, name) for name in _OPEN_FIELDS}
-    return LabelsOpen(
-        **fields,
-        settings=_settings_from_pb(message.mechanism, culprit),
-        receipt=message.receipt.statement,
-        receipt_signature=message.receipt.signature,
-    )
+    settings = _settings_from_pb(message.mechanism, culprit)
+    return LabelsOpen(**read_with_receipt(message, _OPEN_FIELDS), settings=settings)
 
 
 def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> MechanismSettings:
@@ -145,19 +138,13 @@ def response_to_pb(message: object) -> pb.ReleaseLabelsResponse:
 
 
 def release_to_pb(message: FittedRelease) -> pb.FittedRelease:
-    fields = {name: getattr(message, name) for name in _RELEASE_FIELDS}
-    receipt = pb.SignedReceipt(statement=message.receipt, signature=message.receipt_signature)
-    return pb.FittedRelease(**fields, share_outside=message.share_outside, receipt=receipt)
+    return pb.FittedRelease(**with_receipt(message, _RELEASE_FIELDS), share_outside=message.share_outside)
 
 
 def release_from_pb(message: pb.FittedRelease, culprit: str) -> FittedRelease:
     require_finite(message, ("epsilon", "delta", "epsilon_prior", "share_outside"), "FittedRelease", culprit)
-    return FittedRelease(
-        **{name: getattr(message, name) for name in _RELEASE_FIELDS},
-        share_outside=message.share_outside if message.HasField("share_outside") else None,
-        receipt=message.receipt.statement,
-        receipt_signature=message.receipt.signature,
-    )
+    outside = message.share_outside if message.HasField("share_outside") else None
+    return FittedRelease(**read_with_receipt(message, _RELEASE_FIELDS), share_outside=outside)
 
 
 _DECODERS: dict[type, Any] = {

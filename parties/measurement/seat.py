@@ -22,7 +22,9 @@ from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.measurement.ways.choose import meet
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.sessions.state import State
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.wire.guard import current_caller
 from blindfit.protos import measurement_pb2_grpc
@@ -68,7 +70,7 @@ def open_service(party: Party) -> MeasurementService:
 
 def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
     session = _find_session(party, session_id, consumer)
-    if session is None or session.state not in ("RUNNING", "DONE"):
+    if session is None or session.state not in (State.RUNNING, State.DONE):
         return None
     privacy = session.job.required_privacy
     return ApprovedJob(session.me.dataset, privacy.epsilon, privacy.delta, session.job.unsafe)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
 
 import grpc
 
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.parties.measurement import codec as measurement_codec
-from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.measurement.charging import Asked
+from blindfit.parties.measurement.codec import AGGREGATE, Messages, ServerSide
 from blindfit.parties.measurement.desk import AggregateDesk
+from blindfit.parties.measurement.labels_codec import MESSAGES as RELEASE_LABELS
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.wire.pulse import Pulse
@@ -22,6 +22,7 @@ from blindfit.protos import measurement_pb2 as pb
 from blindfit.protos import measurement_pb2_grpc
 
 STEP_TIMEOUT_S = 120.0
+D = TypeVar("D", AggregateDesk, LabelsDesk)
 
 
 class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
@@ -52,31 +53,30 @@ class MeasurementServicer(measurement_pb2_grpc.MeasurementServicer):
         request_iterator: AsyncIterator[pb.AggregateRequest],
         context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
     ) -> None:
-        consumer = self._caller_of()
-        desk = AggregateDesk(self._service, consumer)
-        waits = Waits(self._pulse)
-        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, waits=waits)
-        try:
-            await walr.run_measurement_server(consumer, channel, desk)
-        finally:
-            channel.close()
-            desk.close()
-            if channel.answered:  # even if the consumer hung up after it
-                self._on_answered(consumer, desk.request)
+        desk = AggregateDesk(self._service, self._caller_of())
+        await self._serve(desk, walr.run_measurement_server, AGGREGATE, request_iterator, context)
 
     async def ReleaseLabels(  # noqa: N802
         self,
         request_iterator: AsyncIterator[pb.ReleaseLabelsRequest],
         context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
     ) -> None:
-        consumer = self._caller_of()
-        desk = LabelsDesk(self._service, self._labels, consumer)
-        messages, waits = measurement_labels_codec.MESSAGES, Waits(self._pulse)
-        channel = measurement_codec.ServerSide(consumer, request_iterator, context, STEP_TIMEOUT_S, messages, waits)
+        desk = LabelsDesk(self._service, self._labels, self._caller_of())
+        await self._serve(desk, release_labels.run_measurement_server, RELEASE_LABELS, request_iterator, context)
+
+    async def _serve(
+        self,
+        desk: D,
+        run: Callable[[str, ServerSide, D], Awaitable[object]],
+        messages: Messages,
+        requests: AsyncIterator[Any],
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> None:
+        channel = ServerSide(desk.consumer, requests, context, STEP_TIMEOUT_S, messages, Waits(self._pulse))
         try:
-            await release_labels.run_measurement_server(consumer, channel, desk)
+            await run(desk.consumer, channel, desk)
         finally:
             channel.close()
             desk.close()
-            if channel.answered:
-                self._on_answered(consumer, desk.request)
+            if channel.answered:  # even if the consumer hung up after it
+                self._on_answered(desk.consumer, desk.request)

@@ -26,7 +26,8 @@ from blindfit.parties.measurement.client import Aggregate, MeasurementClient, ch
 from blindfit.parties.measurement.ways.choose import way_at_active_party
 from blindfit.parties.measurement.ways.way import AtActiveParty
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.protos import measurement_pb2
 

@@ -18,7 +18,7 @@ from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.protocols.shared_scores.parameters import dropped_bits, part_bits
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, SCORE_BITS, VerticalModelPart
 from blindfit.parties.predict.settings import PredictJob
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.vertical.scored_rows import Positions, ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.own_thread import in_own_thread

@@ -10,7 +10,8 @@ from blindfit.algorithms.protocols import shared_scores
 from blindfit.parties.predict.in_shares import parameters_of
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.seats import Seats, refuse_dataset

@@ -28,7 +28,8 @@ from blindfit.parties.files.written import encoded_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.sessions import Prediction
 from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
 from blindfit.parties.training.summary import told

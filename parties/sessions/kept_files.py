@@ -18,7 +18,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import LedgerUnavailable
 from blindfit.parties.files import written
-from blindfit.parties.sessions.sessions import ENDS
+from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.sessions import BegunFile
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions import kept_files
-from blindfit.parties.sessions.sessions import ENDS
+from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.settings import SESSION
 from blindfit.parties.store.database import Reads, Store
 

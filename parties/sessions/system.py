@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.sessions.party import Party
-    from blindfit.parties.sessions.sessions import Member, Session
+    from blindfit.parties.sessions.proposal import Member
+    from blindfit.parties.sessions.session import Session
 
 J = TypeVar("J", bound=JobParameters)
 J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)

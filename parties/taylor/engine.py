@@ -8,7 +8,7 @@ from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PublicKey
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical.seats import Seats
 

@@ -22,7 +22,8 @@ from blindfit.algorithms.protocols.taylor import KeySeat, Progress
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.engine import check_engine
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob

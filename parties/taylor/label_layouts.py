@@ -18,7 +18,7 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of

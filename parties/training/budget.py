@@ -17,7 +17,7 @@ from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartyDatasetSettings, PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.database import Store

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols import draw
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 MOST_DRAWS = 16  # for the same snapshots and parties: who ends draws early could choose among so many
 

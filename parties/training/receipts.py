@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from blindfit.algorithms.protocols import receipts
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.receipts import SignedReceipt, hold_receipt
 from blindfit.parties.training.budget import Charged, SameNoise, charge, population_of
 

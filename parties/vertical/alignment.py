@@ -24,7 +24,7 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import damaged

@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, 
 from blindfit.algorithms.statistics.quality.ranking import ranking_curve
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.vertical.prepared import Floats, Positions, Prepared
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.parties.job.parameters import AlignedParameters
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.counts import Linkage
 from blindfit.parties.store.database import Reads, Store
 

@@ -8,7 +8,7 @@ from typing import Any
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.prepared import Prepared

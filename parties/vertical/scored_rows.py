@@ -28,7 +28,7 @@ from blindfit.algorithms.statistics.vertical.score_leaks import (
 )
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.counts import ScoredRows
 from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows

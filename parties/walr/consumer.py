@@ -16,7 +16,8 @@ from blindfit.algorithms.statistics.walr.defaults import Bounds
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES

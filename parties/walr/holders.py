@@ -26,7 +26,7 @@ from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import named
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts

@@ -12,7 +12,7 @@ from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.written import encoded_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part

@@ -9,7 +9,8 @@ from typing import Any
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.summary import told

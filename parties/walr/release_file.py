@@ -34,7 +34,7 @@ from blindfit.parties.identity import connections, key_proof
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import stamp
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import (

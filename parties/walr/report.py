@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.measurement.servers import Released
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.summary import told
 from blindfit.parties.walr.fit import FittedModel
 from blindfit.parties.walr.rows import PreparedRows

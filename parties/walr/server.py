@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.measurement.ways.several_parties import Blocks, ToFit, open_blocks
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report

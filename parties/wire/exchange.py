@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -21,7 +20,6 @@ from blindfit.algorithms.errors import (
     MalformedMessage,
     PeerAborted,
     PeerTimeout,
-    PeerUnreachable,
     SessionUnknown,
     TransportError,
     UnexpectedStep,
@@ -30,11 +28,11 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
-from blindfit.parties.wire.acknowledgements import Acknowledgements
+from blindfit.parties.wire.arrivals import Arrivals
 from blindfit.parties.wire.channel import aborted_by
 from blindfit.parties.wire.frames import Account, Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
-from blindfit.parties.wire.link import Link, OpenPeer, Signal, Timeouts
+from blindfit.parties.wire.link import Link, OpenPeer, Timeouts
 from blindfit.parties.wire.waits import Waits
 from blindfit.protos import errors_pb2, exchange_pb2_grpc
 from blindfit.protos import exchange_pb2 as pb
@@ -47,38 +45,6 @@ ABORT_S = 2.0  # how long a failed session tries to tell its peers
 END_S = 2.0  # and one that is through
 LOST_ANOTHER = frozenset({"PEER_UNREACHABLE", "PEER_TIMEOUT", "PEER_ABORTED", "CUT_OFF"})  # why a peer ends a session
 HELLO_S = 10.0  # how long a new stream may take for its Hello
-
-
-@dataclass(repr=False)
-class _Arrivals:
-    inbox: Inbox
-    changed: Signal = field(default_factory=Signal)
-    failure: BlindfitError | None = None
-    stream: asyncio.Task[None] | None = None  # which reads the newest; ends when another one takes its place
-    acks: Acknowledgements = field(default_factory=Acknowledgements)  # of the newest
-    clock: asyncio.TimerHandle | None = None  # runs while there is no stream
-    step: str = "exchange"  # what is waited for
-
-    def fail(self, error: BlindfitError) -> None:
-        """The first failure counts. What arrived before it can still be received."""
-        self.failure = self.failure or error
-        self.changed.notify()
-
-    def begin(self, stream: asyncio.Task[None]) -> Acknowledgements:
-        """A new stream; the older one, which may hang on a dead connection, ends."""
-        if self.stream is not None:
-            self.stream.cancel()
-            self.inbox.drop_part()
-        self.stream, self.acks = stream, Acknowledgements()
-        stream.add_done_callback(self.acks.end)
-        self.stop_clock()
-        self.changed.notify()
-        return self.acks
-
-    def stop_clock(self) -> None:
-        if self.clock is not None:
-            self.clock.cancel()
-            self.clock = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,21 +97,26 @@ class ExchangeChannel:
         self._open_peer, self._limits, self._timeouts = open_peer, limits, timeouts
         self._links: dict[str, Link] = {}
         account_of = account_of or Accounts(limits).of
-        self._arrivals = {
-            peer: _Arrivals(Inbox(session, peer, limits, account_of(peer), self._gate.arrivals_from(peer)))
-            for peer in peers
-        }
-        self._is_started = self._is_closed = False
         self.waits = waits or Waits()
+        self._arrivals = {
+            peer: Arrivals(
+                Inbox(session, peer, limits, account_of(peer), self._gate.arrivals_from(peer)),
+                address,
+                limits,
+                timeouts,
+                self.waits,
+            )
+            for peer, address in peers.items()
+        }
+        self._is_closed = False
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
         self.bytes_sent = 0  # of messages, without what frames and TLS add
 
     def start(self) -> None:
         """From now on somebody reads; what comes before waits on its way."""
-        self._is_started = True
         for arrivals in self._arrivals.values():
-            arrivals.changed.notify()
+            arrivals.start()
 
     async def send(self, to: str, message: object) -> None:
         """Returns when the message is on its way; a failure to bring it is raised by a later call.
@@ -171,29 +142,22 @@ class ExchangeChannel:
         PeerAborted, PeerTimeout, PeerUnreachable: nothing more comes, or not in time.
         MalformedMessage, UnexpectedStep, LimitExceeded: something else came.
         """
-        arrivals = self._arrivals_of(sender)
+        arrivals, step = self._arrivals_of(sender), kind.__name__
         self._gate.check_asked(kind, sender)
-        step = arrivals.step = kind.__name__
-        await self._wait(arrivals, step)
+        self.on_waiting(sender, step)  # also for what is there: whether it is, is no matter of those who are told
+        try:
+            await arrivals.wait(step)
+        finally:
+            self.on_waiting("", step)
         arrived = arrivals.inbox.pop()
         arrivals.changed.notify()  # a reader that waits for room may go on
         if arrived is None or arrived.abort_code is not None:
-            raise self._end_of(arrivals)
+            raise self._end_of(sender)
         if arrived.step != step:
             raise UnexpectedStep(culprit=sender, expected=step, got=arrived.step, session=self.session, step=step)
         message = codec.decode(arrived.data, kind, culprit=sender, session=self.session)
         self.on_received(sender, step, arrived.data)
         return message
-
-    async def _wait(self, arrivals: _Arrivals, step: str) -> None:
-        sender, timeout_s = arrivals.inbox.sender, self._timeouts.step_s
-        self.on_waiting(sender, step)  # also for what is there: whether it is, is no matter of those who are told
-        try:
-            if not _may_go_on(arrivals):
-                came = arrivals.changed.until
-                await self.waits.until(lambda: came(lambda: _may_go_on(arrivals)), sender, step, timeout_s)
-        finally:
-            self.on_waiting("", step)
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
         """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
@@ -203,7 +167,7 @@ class ExchangeChannel:
         task.add_done_callback(lambda _: arrivals.changed.notify())
 
         def is_over() -> bool:
-            return task.done() or _has_ended(arrivals)
+            return task.done() or arrivals.has_ended
 
         try:
             await self.waits.until(lambda: arrivals.changed.until(is_over), peer, step, timeout_s)
@@ -211,15 +175,16 @@ class ExchangeChannel:
             was_done = task.done()
             task.cancel()
         if not was_done:
-            raise self._end_of(arrivals)
+            raise self._end_of(peer)
         task.result()
 
-    def _end_of(self, arrivals: _Arrivals) -> BlindfitError:
+    def _end_of(self, peer: str) -> BlindfitError:
         """Why nothing more comes: said again to whoever asks again."""
+        arrivals = self._arrivals[peer]
         abort: Arrived | None = arrivals.inbox.abort
         if abort is not None and abort.abort_code is not None:
             lost = abort.abort_lost if abort.abort_lost in (*self.peers, self.name) else ""
-            said = aborted_by(arrivals.inbox.sender, abort.abort_code, abort.abort_step, self.session, lost)
+            said = aborted_by(peer, abort.abort_code, abort.abort_step, self.session, lost)
             arrivals.fail(self._lost_behind(said) or said)
         return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
 
@@ -234,7 +199,7 @@ class ExchangeChannel:
                 if isinstance(arrivals.failure, TransportError):
                     return arrivals.failure
                 if arrivals.clock is not None:
-                    return self._cut(peer)
+                    return arrivals.cut()
         return None
 
     async def close(self, error: BaseException | None = None) -> None:
@@ -251,7 +216,7 @@ class ExchangeChannel:
         if error is None:
             await self._flush(self._timeouts.step_s)
             self.require_all_read()
-        self._is_closed = True
+        self._read_no_more()
         try:
             if error is None:
                 await self._end()
@@ -270,8 +235,13 @@ class ExchangeChannel:
 
     async def discard(self) -> None:
         """Ends a channel that was never used: nobody is told, nothing is kept."""
-        self._is_closed = True
+        self._read_no_more()
         await self._let_go()
+
+    def _read_no_more(self) -> None:
+        self._is_closed = True
+        for arrivals in self._arrivals.values():
+            arrivals.is_closed = True
 
     async def _flush(self, timeout_s: float) -> None:
         flushes = [link.flush(timeout_s) for link in self._links.values()]
@@ -300,10 +270,7 @@ class ExchangeChannel:
 
     async def _let_go(self) -> None:
         for arrivals in self._arrivals.values():
-            arrivals.stop_clock()
-            arrivals.acks.now()
-            arrivals.inbox.clear()
-            arrivals.fail(LocalProtocolError("the session is closed", session=self.session))
+            arrivals.let_go(LocalProtocolError("the session is closed", session=self.session))
         if self._links:
             await asyncio.wait([asyncio.create_task(link.close()) for link in self._links.values()])
             self._links.clear()  # and what they could not bring
@@ -336,7 +303,7 @@ class ExchangeChannel:
             self._links[to] = Link(outbox, self.peers[to], self._open_peer, self._timeouts, fail, self.waits)
         return self._links[to]
 
-    def _arrivals_of(self, sender: str) -> _Arrivals:
+    def _arrivals_of(self, sender: str) -> Arrivals:
         self._require_open(sender)
         return self._arrivals[sender]
 
@@ -346,85 +313,15 @@ class ExchangeChannel:
         if self._is_closed:
             raise LocalProtocolError("the session is closed", session=self.session)
 
-    # what the servicer calls
-
-    async def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
-        """One stream of a sender. It takes the place of an older one."""
-        arrivals = self._arrivals[sender]
-        # A task of its own: a handler that is cancelled would leave its caller without an answer.
-        reading = asyncio.create_task(self._read(arrivals, frames, hello))
-        acks = arrivals.begin(reading)
-        try:
-            said: int | None = None
-            async for _ in acks:
-                if said != arrivals.inbox.acknowledged:
-                    said = arrivals.inbox.acknowledged
-                    yield pb.Ack(received=said)
-            if not reading.cancelled():
-                reading.result()
-        except BlindfitError as error:
-            # A copy: the error on its way holds on to every frame of the stack, and what these received.
-            arrivals.fail(copy.copy(error))
-            raise
-        finally:
-            reading.cancel()
-            if arrivals.stream is reading:
-                arrivals.stream = None
-                arrivals.inbox.drop_part()
-                self._start_clock(arrivals)
-
-    async def _read(self, arrivals: _Arrivals, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> None:
-        self._accept_frame(arrivals, hello)
-        arrivals.acks.now()
-        async for frame in frames:
-            self._accept_frame(arrivals, frame)
-            if arrivals.inbox.has_ended:  # who closes waits for it
-                arrivals.acks.now()
-            else:
-                arrivals.acks.soon()
-            await arrivals.changed.until(lambda: not self._is_full(arrivals.inbox))
-
-    def _is_full(self, inbox: Inbox) -> bool:
-        return inbox.is_full if self._is_started else inbox.held_bytes > self._limits.unstarted_bytes
-
-    def _accept_frame(self, arrivals: _Arrivals, frame: pb.Frame) -> None:
-        if self._is_closed and frame.WhichOneof("body") == "chunk":
-            raise SessionUnknown("the session is over")  # nobody will read it, so it is not acknowledged
-        arrivals.inbox.accept(frame)
-        if self._is_closed:
-            arrivals.inbox.clear()
-        arrivals.changed.notify()
-
-    def _start_clock(self, arrivals: _Arrivals, after_s: float | None = None) -> None:
-        if not self._is_closed:
-            loop = asyncio.get_running_loop()
-            after_s = self._timeouts.reconnect_s if after_s is None else after_s
-            arrivals.clock = loop.call_later(after_s, self._give_up, arrivals, loop.time())
-
-    def _give_up(self, arrivals: _Arrivals, began: float) -> None:
-        """The sender's stream was cut and no newer one came: whoever waits need not wait for the deadline."""
-        if stood_s := self.waits.pulse.stood_s(began):
-            self._start_clock(arrivals, min(stood_s, self._timeouts.reconnect_s))
-        elif arrivals.inbox.abort is None:
-            arrivals.fail(self._cut(arrivals.inbox.sender))
-
-    def _cut(self, peer: str) -> PeerUnreachable:
-        step = self._arrivals[peer].step
-        return PeerUnreachable(peer=peer, address=self.peers[peer], step=step, reason="its stream was cut")
+    def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
+        """One stream of a sender. It takes the place of an older one. Called by the servicer."""
+        return self._arrivals[sender].accept(frames, hello)
 
 
 def _hears_no_more(_sender: str, _kind: str, _data: bytes) -> None: ...
 
 
 def _waits_no_more(_peer: str, _step: str) -> None: ...
-
-
-def _may_go_on(arrivals: _Arrivals) -> bool:
-    return not arrivals.inbox.is_empty or arrivals.failure is not None
-
-
-def _has_ended(arrivals: _Arrivals) -> bool:
-    return arrivals.inbox.abort is not None or arrivals.failure is not None
 
 
 def _abort_code(error: BaseException) -> int:

@@ -271,9 +271,11 @@ async def test_who_watches_hears_how_a_run_ended_that_cannot_be_written(
     sessions = asking.node.sessions
     asking.decide("monday", await asking.propose("monday"))
     await asking.decided("monday")
-    monkeypatch.setattr(sessions, "_snapshot_of", lambda _session: None)
+    monkeypatch.setattr(sessions, "_take_snapshot", lambda _session: None)
     monkeypatch.setattr(sessions, "_handshake", shakes_hands)
-    monkeypatch.setitem(sessions._parts, "walr", dataclasses.replace(sessions._parts["walr"], run=run))
+    monkeypatch.setitem(
+        sessions.admission.parts, "walr", dataclasses.replace(sessions.admission.parts["walr"], run=run)
+    )
     failed = asyncio.Event()
     session = await sessions.start("monday")
     with full_disk() as tried, capture_logs() as logs:

@@ -10,7 +10,7 @@ import pytest
 
 from blindfit.algorithms.errors import HandshakeMismatch
 from blindfit.parties.node import PartyNode
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import validate
 from blindfit.protos import control_pb2 as pb

@@ -10,7 +10,8 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, LocalProtocolError, MalformedMessage, PolicyRefused
 from blindfit.parties.node import PartyNode
-from blindfit.parties.sessions.sessions import MOST_RECEIPTS, next_state
+from blindfit.parties.sessions.admission import MOST_RECEIPTS
+from blindfit.parties.sessions.state import State, next_state
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.wire import codec
@@ -109,6 +110,6 @@ def test_a_party_whose_certificate_is_anothers_does_not_start(authority: Path, t
 
 def test_a_step_that_no_table_of_states_has() -> None:
     with pytest.raises(LocalProtocolError, match="a session that is DONE cannot start"):
-        next_state("DONE", "start", "monday")
+        next_state(State.DONE, "start", "monday")
     with pytest.raises(LocalProtocolError, match="a session that is new cannot finish"):
-        next_state("", "finish", "monday")
+        next_state(State.NEW, "finish", "monday")

@@ -16,7 +16,8 @@ from blindfit.algorithms.protocols.table import KEY, ROUNDS, Arrow, Table
 from blindfit.coordinator.cli.main import main
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Role, Summary, System
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.tables import Settings

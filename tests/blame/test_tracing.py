@@ -11,7 +11,7 @@ import tomli_w
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
 from blindfit.coordinator.job.job import load_job
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.wire import waits
 from tests.blame import relay

@@ -10,7 +10,7 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.parties.predict.settings import PredictJob
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.tables import validate

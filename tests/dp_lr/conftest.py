@@ -18,7 +18,8 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import Trainer
 from blindfit.parties.identity import authority
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

@@ -23,7 +23,7 @@ from blindfit.algorithms.privacy.ledger import Receipt, verify_chain
 from blindfit.coordinator.operator import ledger as ledger_view
 from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
 from blindfit.parties.files.signing import SigningKey
-from blindfit.parties.sessions.sessions import MOST_RECEIPTS
+from blindfit.parties.sessions.admission import MOST_RECEIPTS
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import acknowledge_rollbacks
 from tests.backups import back_up, restore

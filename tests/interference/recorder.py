@@ -18,7 +18,7 @@ from google.rpc.status_pb2 import Status
 
 from blindfit.coordinator.running.progress import EPOCH
 from blindfit.parties.identity import connections
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store, Writes
 from blindfit.protos import control_pb2, exchange_pb2, payload_pb2
 from tests.interference.kinds import RELEASED, treatment_of

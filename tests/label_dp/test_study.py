@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.label_dp.fit import fit_regression
 from blindfit.coordinator.job.job import load_job
 from blindfit.parties.label_dp.consumer import LabelRegression, Study
 from blindfit.parties.label_dp.fit import Rows
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from tests.label_dp.conftest import COLUMNS, rows_and_labels, write_project

@@ -329,18 +329,18 @@ MUTANTS = (
     Mutant(
         "receipts-of-a-proposal-not-looked-at",
         (21,),
-        "blindfit.parties.sessions.sessions:Sessions.propose",
+        "blindfit.parties.sessions.admission:Admission.open_session",
         "        self._take_receipts(proposal, proposed_by)\n",
         "",
-        (f"{DP_LR_TRAININGS}::test_a_job_after_a_restored_backup",),
+        ("tests/dp_lr/test_rollbacks.py::test_a_job_after_a_restored_backup",),
     ),
     Mutant(
         "no-receipt-to-the-coordinator-before-the-end",
         (21,),
-        "blindfit.parties.sessions.sessions:_last_event",
+        "blindfit.parties.sessions.events:_last_event",
         "error=error_codes.status_of(session.error), receipt=receipt)",
         "error=error_codes.status_of(session.error))",
-        (f"{DP_LR_TRAININGS}::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
+        ("tests/dp_lr/test_rollbacks.py::test_a_job_that_fails_after_its_charge_leaves_its_receipt",),
     ),
     Mutant(
         "acknowledged-without-charging",

@@ -156,18 +156,18 @@ MUTANTS = (
     Mutant(
         "one-jitter-in-all-sizes",
         (12,),
-        "blindfit.parties.taylor.data_party:DataParty._jitter",
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
         'bytes.fromhex(session.published.id), struct.pack("<d", size)',
         'bytes.fromhex(session.published.id), struct.pack("<d", 0.0)',
-        (f"{SEATS}::test_another_size_of_jitter_is_another_draw",),
+        ("tests/vertical/test_seats.py::test_another_size_of_jitter_is_another_draw",),
     ),
     Mutant(
         "a-jitter-for-each-place-and-not-for-each-row",
         (12,),
-        "blindfit.parties.taylor.data_party:DataParty._jitter",
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
         "drawn[np.maximum(positions, 0)]",
         "drawn[: len(positions)]",
-        (f"{SEATS}::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
+        ("tests/vertical/test_seats.py::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
     ),
     Mutant(
         "held-out-by-place",

@@ -560,7 +560,7 @@ MUTANTS = (
     Mutant(
         "ended-session-keeps-what-it-computed-with",
         (24,),
-        "blindfit.parties.sessions.sessions:Session.forget_work",
+        "blindfit.parties.sessions.session:Session.forget_work",
         "            forget_frames(self.error)\n",
         "            str(self.error)\n",
         ("tests/vertical/test_memory.py::test_an_ended_session_lets_go_of_its_work",),

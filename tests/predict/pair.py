@@ -17,7 +17,8 @@ from blindfit.parties.predict import prediction
 from blindfit.parties.predict.prediction import JointPrediction
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.systems import system
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.alignment import Alignment

@@ -24,7 +24,7 @@ from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, scores_in_short, table_of
 from blindfit.parties.predict.settings import PredictJob
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.settings import SESSION, PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_proposed

@@ -22,7 +22,8 @@ from blindfit.algorithms.privacy.ledger import verify_chain
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

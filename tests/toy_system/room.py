@@ -19,7 +19,8 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import encoded_json, write_json
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.tables import Settings
 from blindfit.parties.training.rows import check_features, read_rows

@@ -18,7 +18,8 @@ from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import load_job
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.taylor import data_party, key_node

@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.protocols import falcon, taylor
 from blindfit.coordinator.job.job import Job, load_job
 from blindfit.parties.node import PartyNode
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from blindfit.parties.vertical.running import Running
 from tests.hints.following import refused

@@ -14,7 +14,8 @@ from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party

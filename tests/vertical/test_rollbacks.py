@@ -20,7 +20,8 @@ from blindfit.algorithms.protocols.receipts import ReceiptGiven, ReceiptHeld
 from blindfit.coordinator.running.receipts import HeldReceipts
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import acknowledge_rollbacks

@@ -12,7 +12,7 @@ from scipy import stats
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
-from blindfit.parties.sessions.sessions import Member
+from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.taylor.parameters import row_bound

@@ -11,7 +11,8 @@ import pytest
 from blindfit.algorithms.errors import CannotAnswer, PeerTimeout, PolicyRefused
 from blindfit.algorithms.protocols.walr.two_servers import Agreement, Counted
 from blindfit.parties.measurement.ways.two_servers import Meeting, meet
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.sessions.state import State
 
 MINE = Agreement("split", b"ids", b"request", "")
 
@@ -44,7 +45,7 @@ def meeting(wire: Wire, session_s: float = 60.0) -> Meeting:
         job=SimpleNamespace(timeouts=timeouts),
         members=members,
         me=members["east"],
-        state="RUNNING",
+        state=State.RUNNING,
         _shared={},
     )
     made = Session.shared(session, meet)
@@ -128,15 +129,15 @@ def test_nothing_is_sent_before_the_session_has_begun() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"state": "ACCEPTED"}, {"members": {"east": SimpleNamespace(name="east", role="measurement")}}]
+    "changes", [{"state": State.ACCEPTED}, {"members": {"east": SimpleNamespace(name="east", role="measurement")}}]
 )
 def test_a_session_that_does_not_run_or_has_one_server_has_no_meeting_yet(changes: dict[str, Any]) -> None:
     members = {name: SimpleNamespace(name=name, role="measurement") for name in ("east", "west")}
-    about: dict[str, Any] = {"members": members, "me": members["east"], "state": "RUNNING", "_shared": {}}
+    about: dict[str, Any] = {"members": members, "me": members["east"], "state": State.RUNNING, "_shared": {}}
     session: Any = SimpleNamespace(**about | changes | {"me": (changes.get("members") or members)["east"]})
     assert Session.shared(session, meet) is None
     session.__dict__.update(about)
     made = Session.shared(session, meet)
     assert isinstance(made, Meeting)
-    session.state = "DONE"
+    session.state = State.DONE
     assert Session.shared(session, meet) is made

@@ -54,7 +54,7 @@ async def test_parameters_that_no_job_has_are_refused_before_anything_reads_them
 ) -> None:
     read: list[object] = []
     async with metering(authority, tmp_path) as node, connect(node, make_identity(authority, "coordinator")) as channel:
-        monkeypatch.setattr(node.sessions, "_read_job", lambda values: read.append(values))
+        monkeypatch.setattr(node.sessions.admission, "read_job", lambda values: read.append(values))
         stub = control_pb2_grpc.ControlStub(channel)
         swelled = proposal("s")
         swelled.parameters.CopyFrom(parameters)
@@ -359,9 +359,9 @@ async def test_a_session_that_is_called_off_holds_nothing(authority: Path, tmp_p
         inbox = session.channel._arrivals["shop"].inbox
         inbox.accept(pb.Frame(session="s", sender="shop", hello=pb.Hello(outbox="x")))
         inbox.accept(pb.Frame(session="s", sender="shop", sequence=1, step="Hello", chunk=pb.Chunk(data=b"x" * 1000)))
-        assert node.sessions._accounts.of("shop").held == 1000
+        assert node.sessions.admission.accounts.of("shop").held == 1000
         await node.sessions.cancel("s")
-        assert node.sessions._accounts.of("shop").held == 0
+        assert node.sessions.admission.accounts.of("shop").held == 0
 
 
 def test_what_one_peer_has_sent_counts_over_all_sessions() -> None:

@@ -11,7 +11,7 @@ from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, SHARED_ROWS, TRUS
 from blindfit.parties.measurement.ways import encrypted_rows, several_parties, shared_rows, trusted, two_servers
 from blindfit.parties.measurement.ways.way import AtActiveParty, AtServer
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 AT_ACTIVE_PARTY: Mapping[Trust, type[AtActiveParty]] = {
     TRUSTED: trusted.AtActiveParty,

@@ -24,7 +24,7 @@ from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, UNCHECKED_ROWS
 from blindfit.parties.measurement.ways import trusted, way
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 
 class AtServer(trusted.AtServer):

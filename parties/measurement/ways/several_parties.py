@@ -29,7 +29,8 @@ from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.patience import begin_quietly
 from blindfit.parties.measurement.uploads import log_unanswered
 from blindfit.parties.measurement.ways import way
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.sessions.state import State
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +122,7 @@ def open_blocks(session: Session[Any]) -> Blocks | None:
     Called by `session.shared`.
     """
     holders = sorted(m.name for m in session.members.values() if m.role == "passive")
-    return Blocks(session, holders) if session.state == "RUNNING" and holders else None
+    return Blocks(session, holders) if session.state is State.RUNNING and holders else None
 
 
 def check_blocks(call: Call) -> tuple[Block, ...]:

@@ -19,7 +19,8 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.patience import begin_quietly, patient
 from blindfit.parties.measurement.ways import two_servers
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Member, Session
+from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.work.own_thread import in_own_thread
 

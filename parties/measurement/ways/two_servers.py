@@ -21,7 +21,8 @@ from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.measurement.patience import begin_quietly, patient
 from blindfit.parties.measurement.trust import SumJob
 from blindfit.parties.measurement.ways import several_parties, way
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.sessions.state import State
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +101,7 @@ M = TypeVar("M", bound=Meeting)
 def open_meeting(session: Session[Any], kind: Callable[[Session[Any], str], M]) -> M | None:
     """Return a new meeting; None where the session has no other server, or does not run."""
     servers = [m.name for m in session.members.values() if m.role == "measurement" and m != session.me]
-    return kind(session, servers[0]) if session.state == "RUNNING" and len(servers) == 1 else None
+    return kind(session, servers[0]) if session.state is State.RUNNING and len(servers) == 1 else None
 
 
 def meet(session: Session[Any]) -> Meeting | None:

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Nois
 from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.sessions import Session
+from blindfit.parties.sessions.session import Session
 
 
 class AtServer:

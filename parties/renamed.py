@@ -8,7 +8,11 @@ from typing import Any
 NAME = "NAME"  # stands for the name of a table that the user chose: datasets.NAME.url
 
 #: The path that an option had -> its path today, in party files and in job files.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "policy.least_epochs": "policy.falcon.least_epochs",
+    "policy.least_linked": "policy.taylor.least_linked",
+    "policy.mechanisms": "policy.label-dp.mechanisms",
+}
 #: The path of an option today -> each value that it had -> the value today; applies to the entries of a list, too.
 VALUES: dict[str, dict[str, str]] = {}
 #: The first word of a command -> the word today.

@@ -15,7 +15,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings, PeerSettings, PolicySettings
-from blindfit.parties.systems import load_party, system
+from blindfit.parties.systems import SYSTEMS, load_party, party_class, policy_class, system
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
@@ -43,7 +43,7 @@ def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, A
         values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}
     if name == "shop":
         values["populations"] = {"people": {"epsilon": 2.0, "delta": 1e-3}}
-    return validate(values, PartySettings, source="the test")
+    return validate(values, party_class(tuple(SYSTEMS)), source="the test")
 
 
 @contextlib.asynccontextmanager
@@ -165,24 +165,29 @@ LINKED = {"method": "linkage", "fields": ["last_name", "birth_date:date"]}
             "taylor",
             {**LINKED, "least_common": 99},
             {},
-            "99 is less than its policy.least_linked = 100: set align.least_common = 100",
+            "99 is less than its policy.taylor.least_linked = 100: set align.least_common = 100",
         ),
-        ("taylor", {**LINKED, "least_common": 99}, {"least_common": 1}, "99 is less than its policy.least_linked"),
+        (
+            "taylor",
+            {**LINKED, "least_common": 99},
+            {"least_common": 1},
+            "99 is less than its policy.taylor.least_linked",
+        ),
         ("taylor", {"least_common": 20}, {}, ""),
         ("taylor", {"least_common": 1}, {"least_common": 1}, ""),
         ("taylor", LINKED, {}, ""),
-        ("taylor", {**LINKED, "least_common": 2}, {"least_linked": 2}, ""),
-        ("predict", {}, {"least_linked": 1000}, ""),
+        ("taylor", {**LINKED, "least_common": 2}, {"taylor": {"least_linked": 2}}, ""),
+        ("predict", {}, {"taylor": {"least_linked": 1000}}, ""),
     ],
 )
 def test_so_few_common_rows(protocol: str, align: dict[str, Any], policy: dict[str, Any], refused: str) -> None:
     more = {"predict": {"session": "s"}} if protocol == "predict" else {}
     job = validate({"protocol": protocol, "align": align, **more}, system(protocol).job, source="the test")
     for role in ("active", "passive"):
-        found = list(job.refusals(PolicySettings(**policy), role))
+        found = list(job.refusals(policy_class(("taylor",)).model_validate(policy), role))
         assert [field for field, _ in found] == ["align.least_common"] * bool(refused)
         assert not found or found[0][1].startswith(refused)
-    assert not list(job.refusals(PolicySettings(**policy), "key-node"))
+    assert not list(job.refusals(policy_class(("taylor",)).model_validate(policy), "key-node"))
 
 
 @pytest.mark.parametrize(("name", "accepted"), [("shop", False), ("helper", False), ("keys", True)])
@@ -221,8 +226,12 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
     ("policy", "said"),
     [
         (
+            {"protocols": ["taylor", "dp_lr"]},
+            "policy.protocols: 'dp_lr' is not one of walr, label-dp, dp-lr, taylor, falcon, predict, evaluate",
+        ),
+        (
             {"protocols": ["label-dp"], "unsafe": ["leverage"]},
-            "without the protocol walr or taylor or falcon or evaluate, policy.unsafe does nothing",
+            "without the protocol taylor or falcon, policy.unsafe does nothing, remove it",
         ),
         (
             {"protocols": ["taylor"], "unsafe": ["jitter"]},
@@ -234,9 +243,9 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
         ),
         (
             {"protocols": ["taylor"], "least_common": 5},
-            "policy.least_common: data parties alone have rows to align, remo",
+            "policy.least_common is an option of an active party or a passive party, remove it",
         ),
-        ({"protocols": ["taylor"], "least_linked": 0}, "policy.least_linked: must be at least 1"),
+        ({"protocols": ["taylor"], "taylor": {"least_linked": 0}}, "policy.taylor.least_linked: must be at least 1"),
         ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: must be below 0.5"),
         (
             {"protocols": ["taylor"], "most_delta": -1e-9},
@@ -260,18 +269,26 @@ def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("protocol", "option", "said"),
+    ("protocol", "policy", "said"),
     [
-        ("falcon", "least_linked", "without the protocol taylor, policy.least_linked does nothing"),
-        ("walr", "least_common", "without the protocol taylor or falcon or predict, policy.least_common does nothing"),
-        ("taylor", "least_linked", ""),
-        ("predict", "least_common", ""),
+        (
+            "falcon",
+            {"taylor": {"least_linked": 5}},
+            "without the protocol taylor, policy.taylor.least_linked does nothing",
+        ),
+        (
+            "walr",
+            {"least_common": 5},
+            "without the protocol taylor or falcon or predict, policy.least_common does nothing",
+        ),
+        ("taylor", {"taylor": {"least_linked": 5}}, ""),
+        ("predict", {"least_common": 5}, ""),
     ],
 )
 def test_how_few_rows_may_be_common_where_none_are_aligned(
-    authority: Path, tmp_path: Path, protocol: str, option: str, said: str
+    authority: Path, tmp_path: Path, protocol: str, policy: dict[str, Any], said: str
 ) -> None:
-    settings = settings_of(authority, tmp_path, "helper", {"protocols": [protocol], option: 5})
+    settings = settings_of(authority, tmp_path, "helper", {"protocols": [protocol], **policy})
     (tmp_path / "party.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_unset=True)))
     if not said:
         assert load_party(tmp_path / "party.toml")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from blindfit.parties.store.counts import Linkage
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages
@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
     write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
     for name in DATA_PARTIES:
-        change(project, name, "least_linked = 30", "least_linked = 1\nleast_common = 1")
+        change(project, name, "taylor.least_linked = 30", "taylor.least_linked = 1\nleast_common = 1")
     with quick_keys():
         yield project
 
@@ -236,7 +236,7 @@ def invented(project: Project, person: str) -> None:
 
 
 def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(project, "shop-b", "least_linked = 30", "least_common = 1")
+    change(project, "shop-b", "taylor.least_linked = 30", "least_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
     async def told(*asked: Any) -> Aligned:
@@ -257,9 +257,9 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, mo
 def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> None:
     """One party that is careful is enough."""
     if careful in DATA_PARTIES:
-        change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
+        change(project, careful, "taylor.least_linked = 1\nleast_common = 1\n", "")
     if careful != "shop-b":
-        change(project, "shop-b", "least_linked = 30", "least_common = 1")
+        change(project, "shop-b", "taylor.least_linked = 30", "least_common = 1")
     for person in ("p3", "p300"):
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
@@ -272,7 +272,7 @@ def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> 
 
 @pytest.mark.parametrize("careful", DATA_PARTIES)
 def test_by_default_no_linkage_asks_about_so_few(project: Project, careful: str) -> None:
-    change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
+    change(project, careful, "taylor.least_linked = 1\nleast_common = 1\n", "")
     with pytest.raises(
         PolicyRefused, match=f"{careful} refuses the job: align.least_common: 99 is less than its polic"
     ):

@@ -46,7 +46,7 @@ def make(root: Path, *, rows: int = 300, epochs: int = 3, options: str = "") -> 
         lines = [
             line
             for line in path.read_text().splitlines()
-            if not line.startswith(("most_epsilon", "unsafe", "least_linked"))
+            if not line.startswith(("most_epsilon", "unsafe", "taylor.least_linked"))
         ]
         text = "\n".join(lines).replace('["taylor", "predict"]', '["falcon", "predict"]\nunsafe = ["weight-bits"]')
         path.write_text(text + "\n")

@@ -233,11 +233,13 @@ def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path
 
 
 def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
-    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.least_epochs = 2"):
+    with pytest.raises(
+        PolicyRefused, match=r"training may end after 1: fewer than its policy\.falcon\.least_epochs = 2"
+    ):
         Nodes(project.root).run("falcon.epochs=1")
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 4\n"))
-    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
+    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nfalcon.least_epochs = 4\n"))
+    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.falcon\.least_epochs = 4") as refused:
         Nodes(project.root).run()
     assert refused.value.party == "shop-a"
     with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:

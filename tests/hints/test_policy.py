@@ -60,7 +60,7 @@ CASES: list[tuple[JobParameters, str, str, dict[str, Any], JobParameters | None]
     ),
     (
         job(align={"least_common": 10}),
-        says("{} is less than its policy.{} = {}: set align.least_common = {}, or more"),
+        says("{} is less than its {} = {}: set align.least_common = {}, or more"),
         "set align.least_common = 20, or more",
         {},
         job(align={"least_common": 20}),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
-from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.indexes import built
 from tests.measurement.talking import said_by
 

@@ -197,9 +197,9 @@ MUTANTS = (
     Mutant(
         "as-few-by-linkage-as-by-ids",
         (28,),
-        "parties/job/parameters.py",
-        'option = "least_linked" if',
-        'option = "least_common" if',
+        "parties/taylor/settings.py",
+        'if self.align.method != "linkage":\n            return super().least_common_of(policy)',
+        "if True:\n            return super().least_common_of(policy)",
         (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_linkage_asks_about_so_few"),
     ),
     # --- labels, by layouts of batches

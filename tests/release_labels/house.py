@@ -15,10 +15,10 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.label_dp.release import LabelsOpen, Received
 from blindfit.algorithms.protocols.table import Gate
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.labels_codec import MESSAGES
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement.house import House, published, write_labels
 from tests.walr.seats import first_failure

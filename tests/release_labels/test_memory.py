@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.house import House
 from tests.measurement.indexes import built
 from tests.measurement.talking import said_by

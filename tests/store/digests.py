@@ -20,10 +20,10 @@ from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.blocks import Blocks
 from blindfit.parties.sessions.sessions import Member, Session
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.snapshots import snapshots
 from blindfit.parties.systems import system
 from blindfit.parties.taylor import label_layouts

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.label_dp import release as release_labels
-from blindfit.algorithms.protocols.walr import AggregateOpen, statement
+from blindfit.algorithms.protocols.walr import AggregateOpen, request, statement
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import pretraining
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job import parameters
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.snapshots import snapshots
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.taylor.settings import TaylorJob
@@ -144,7 +144,8 @@ class AggregateOpenTomorrow(AggregateOpen):
 
 @pytest.mark.parametrize("name", digests.REQUESTS)
 def test_a_request_has_the_same_digest_after_a_field_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walr, "DIGEST", DigestFormat(added={"weighted": 0}))
+    for module in (request, statement):
+        monkeypatch.setattr(module, "DIGEST", DigestFormat(added={"weighted": 0}))
     monkeypatch.setattr(statement, "ASKED", (*statement.ASKED, "weighted"))
     monkeypatch.setattr(statement, "_TYPE_OF", {**statement._TYPE_OF, "weighted": int})
     about = Between("meter", "bank", "people")

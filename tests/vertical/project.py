@@ -102,7 +102,7 @@ def _party(name: str) -> str:
     text += 'unsafe = ["no-jitter", "no-gradient-noise", "leverage", "label-bits", "class-weights"]\n'
     if role == "key-node":
         return text
-    text += 'least_linked = 30\n[compute]\nbackend = "serial"\n'
+    text += 'taylor.least_linked = 30\n[compute]\nbackend = "serial"\n'
     label = 'label = "bought"\npopulation = "people"\nrow_is = "a client"\n' if role == "active" else ""
     text += f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
     text += "scores_may_be_solved_for = true\n" if role == "passive" else ""  # three columns

@@ -66,21 +66,21 @@ P = TypeVar("P", bound=SystemPolicy)
 class PolicySettings(Settings):
     """What this party takes part in, and what it refuses. A party file's class also has a table for each system."""
 
-    protocols: list[str] = ["walr"]
+    systems: list[str] = ["walr"]
     """Systems in which this party takes part: walr, label-dp, dp-lr, taylor, falcon, predict, evaluate. The party
     refuses a job of any other system."""
-    least_rows: int = Field(100, ge=1)
+    min_rows: int = Field(100, ge=1)
     """Smallest number of rows in an aggregate, a label release or a dp-lr training. Raise it for sensitive data: a
     result over few rows reveals more about each person."""
-    least_common: int = Field(20, ge=1)
-    """Smallest `align.least_common` that this party accepts of a job that aligns rows by ids. A low value lets a
+    min_common: int = Field(20, ge=1)
+    """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
     models_per_row: int = Field(1, ge=1)
     """Largest number of models that may score a row of one snapshot, (columns - 1) / 2 at most. Raise it to train again
     on the same snapshot; scores are then rounded more."""
-    most_epsilon: float = Field(1.0, gt=0)
+    max_epsilon: float = Field(1.0, gt=0)
     """Largest `privacy.epsilon` of one job. A larger value accepts jobs that reveal more."""
-    most_delta: float = Field(1e-5, ge=0, lt=0.5)
+    max_delta: float = Field(1e-5, ge=0, lt=0.5)
     """Largest `privacy.delta` of one job. Keep it well below 1 / the number of people; 0 accepts only pure differential
     privacy."""
     unsafe: list[str] = []
@@ -92,10 +92,10 @@ class PolicySettings(Settings):
     accept_seed: bool = False
     """Permission for jobs that set `seed`, which fixes the split and the batches. Set it only if one person runs all
     parties."""
-    most_failed_uploads: int = Field(20, ge=1)
+    max_failed_uploads: int = Field(20, ge=1)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    most_failed_uploads_in_all: int = Field(1000, ge=1)
+    max_failed_uploads_in_all: int = Field(1000, ge=1)
     """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
     party's database exists. Raise it when honest failures have used it up."""
 
@@ -127,10 +127,10 @@ class PolicySettings(Settings):
         """The field and the reason of what this policy does not allow. A flag that it does not list is let pass only
         where an operator sees it before he says yes.
         """
-        if epsilon > self.most_epsilon:
-            yield "privacy.epsilon", f"{epsilon:g} is more than its most_epsilon = {self.most_epsilon:g}"
-        if delta > self.most_delta:
-            yield "privacy.delta", f"{delta:g} is more than its most_delta = {self.most_delta:g}"
+        if epsilon > self.max_epsilon:
+            yield "privacy.epsilon", f"{epsilon:g} is more than its max_epsilon = {self.max_epsilon:g}"
+        if delta > self.max_delta:
+            yield "privacy.delta", f"{delta:g} is more than its max_delta = {self.max_delta:g}"
         if self.approve == "auto":
             for flag in unsafe:
                 if flag not in self.unsafe:
@@ -231,15 +231,15 @@ class PopulationSettings(Settings):
 
 #: Options that each role uses in each system; `System.options` names the other options of [policy].
 POLICY_OF_ALL = frozenset(
-    f"policy.{option}" for option in ("protocols", "most_epsilon", "most_delta", "approve", "accept_seed")
+    f"policy.{option}" for option in ("protocols", "max_epsilon", "max_delta", "approve", "accept_seed")
 )
 SERVER_OPTIONS = {
     "population",
     "unknown_rows",
     "rows_are_public",
     "max_rows_per_person",
-    "consumers",
-    "holders",
+    "active_parties",
+    "passive_parties",
     "row_is",
     "label_range",
 }
@@ -388,22 +388,22 @@ class PartySettings(Settings):
                 f'datasets.{name}.unknown_rows = "zero" cannot go with a person column, remove one of them: rows that '
                 "the table does not have belong to no person, so which rows of a person are kept could depend on labels"
             )
-        strangers = [c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"]
-        if not dataset.consumers:
-            raise ValueError(f"datasets.{name}.consumers is empty: name the active parties that may ask")
+        strangers = [c for c in dataset.active_parties if self.peers.get(c) is None or self.peers[c].role != "active"]
+        if not dataset.active_parties:
+            raise ValueError(f"datasets.{name}.active_parties is empty: name the active parties that may ask")
         if strangers:
             raise ValueError(
-                f"datasets.{name}.consumers: {strangers[0]} is not an active party of [peers]: correct it, or add "
+                f"datasets.{name}.active_parties: {strangers[0]} is not an active party of [peers]: correct it, or add "
                 f'[peers.{strangers[0]}] with role = "active"'
             )
-        others = [h for h in dataset.holders if self.peers.get(h) is None or self.peers[h].role != "passive"]
+        others = [h for h in dataset.passive_parties if self.peers.get(h) is None or self.peers[h].role != "passive"]
         if others:
             raise ValueError(
-                f"datasets.{name}.holders: {others[0]} is not a passive party of [peers]: correct it, or add "
+                f"datasets.{name}.passive_parties: {others[0]} is not a passive party of [peers]: correct it, or add "
                 f'[peers.{others[0]}] with role = "passive"'
             )
-        if dataset.holders and dataset.label_kind != "binary":
-            raise ValueError(f"datasets.{name}.holders: does nothing without binary labels, remove it")
+        if dataset.passive_parties and dataset.label_kind != "binary":
+            raise ValueError(f"datasets.{name}.passive_parties: does nothing without binary labels, remove it")
 
     def _check_label_kind(self, name: str, dataset: PartyDatasetSettings) -> None:
         is_number = dataset.label_kind == "number"

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
 #: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
-ANSWERS = frozenset({"policy.least_rows", "policy.most_failed_uploads", "policy.most_failed_uploads_in_all"})
-ALIGNS = frozenset({"policy.least_common"})
-LINKS = ALIGNS | {"policy.taylor.least_linked"}
+ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_failed_uploads_in_all"})
+ALIGNS = frozenset({"policy.min_common"})
+LINKS = ALIGNS | {"policy.taylor.min_linked"}
 USERS = {"active": "an active party", "passive": "a passive party", "measurement": "a measurement server"}
 
 
@@ -130,7 +130,7 @@ def dp_lr() -> System[DPLRJob]:
         DPLRJob,
         {"active": Role(1, 1, trainer)},
         models=models,
-        options={"active": frozenset({"policy.least_rows"})},
+        options={"active": frozenset({"policy.min_rows"})},
     )
 
 
@@ -190,10 +190,10 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = ALIGNS | {"policy.unsafe", "policy.falcon.least_epochs"}
+    data_options = ALIGNS | {"policy.unsafe", "policy.falcon.min_epochs"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
-        _vertical_roles(data_party, dealer, most_passive=MOST_PASSIVE_IN_SHARES),
+        _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),
         tables=tables,
         options={"active": data_options, "passive": data_options, "key-node": frozenset({"policy.unsafe"})},
         policy=FalconPolicy,
@@ -279,11 +279,11 @@ def _vertical_roles(
     data_party: Callable[[Party], Seat[Any]],
     key_node: Callable[[Party], Seat[Any]],
     *,
-    most_passive: int = MOST_PASSIVE,
+    max_passive: int = MOST_PASSIVE,
 ) -> dict[str, Role[Any]]:
     return {
         "active": Role(1, 1, data_party),
-        "passive": Role(1, most_passive, data_party),
+        "passive": Role(1, max_passive, data_party),
         "key-node": Role(1, 1, key_node),
     }
 
@@ -331,7 +331,7 @@ def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
 
 def seats_of(party: Party) -> dict[str, Seat[Any]]:
     """Of this party's role, in every system that its policy allows."""
-    allowed = [name for name in SYSTEMS if name in party.settings.policy.protocols]
+    allowed = [name for name in SYSTEMS if name in party.settings.policy.systems]
     roles = {name: system(name).roles.get(party.settings.role) for name in allowed}
     return {name: role.open(party) for name, role in roles.items() if role is not None}
 
@@ -400,9 +400,9 @@ def policy_class(systems: Sequence[str]) -> type[PolicySettings]:
 
 def _check_options_of_systems(settings: PartySettings, source: str) -> None:
     """Raises ConfigError: this party's systems do not use an option in this party's role, or do not know a flag."""
-    protocols, role = settings.policy.protocols, settings.role
+    protocols, role = settings.policy.systems, settings.role
     if unknown := [name for name in protocols if name not in SYSTEMS]:
-        raise ConfigError(f"{source}: policy.protocols: {unknown[0][:64]!r} is not one of {', '.join(SYSTEMS)}")
+        raise ConfigError(f"{source}: policy.systems: {unknown[0][:64]!r} is not one of {', '.join(SYSTEMS)}")
     used = {option for name in protocols for option in system(name).options.get(role, ())}
     if in_vain := settings.options_of_some_systems() - used:
         _refuse_option(min(in_vain), role, source)

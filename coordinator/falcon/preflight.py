@@ -77,7 +77,7 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     names = {name: party.source().feature_names for name, party in data.items()}
     trial = trial_of(rows, names, roles, job.parameters, data[roles.active].dataset.label_range)
     parameters = trial.parameters
-    yield joint.common_rows(trial.n_rows, job.parameters.align.least_common)
+    yield joint.common_rows(trial.n_rows, job.parameters.align.min_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)

@@ -175,7 +175,7 @@ class PartyDatasetSettings(DatasetSettings):
     population: str | None = None
     """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
     same population."""
-    publish_every_h: float | None = Field(None, gt=0, le=24 * 366)
+    snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
     """Hours between two snapshots of this dataset. By default the operator decides. Counts of label bits, scored models
     and linkages start from 0 with each snapshot, even if the data did not change."""
     row_is: str | None = Field(None, max_length=60)

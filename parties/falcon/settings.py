@@ -165,7 +165,7 @@ class FalconSettings(Settings):
 class FalconPolicy(SystemPolicy):
     """What a party refuses of falcon jobs."""
 
-    least_epochs: int = Field(2, ge=1)
+    min_epochs: int = Field(2, ge=1)
     """Smallest number of epochs after which a falcon training may end. Raise it for more protection: weights after few
     epochs are nearly a gradient of the rows."""
 
@@ -183,7 +183,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         return tuple(self.falcon.unsafe)
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         return self.falcon.epochs
 
     @property
@@ -200,7 +200,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
 
     def too_few_epochs(self, policy: PolicySettings) -> str:
         """Return why a party with this policy refuses the job, and what to change; "" if it does not."""
-        least = policy.of(FalconPolicy).least_epochs
+        least = policy.of(FalconPolicy).min_epochs
         if self.fewest_epochs >= least:
             return ""
         epochs = {"epochs": max(self.falcon.epochs, least)}
@@ -208,7 +208,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         ways = [way for way in (epochs, patience, epochs | patience) if way]
         enough = [way for way in ways if self._with(way).fewest_epochs >= least]
         change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
-        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.falcon.least_epochs = {least}"
+        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.falcon.min_epochs = {least}"
         return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
 
     def _with(self, changes: Mapping[str, int]) -> FalconJob:

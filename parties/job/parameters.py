@@ -43,7 +43,7 @@ class JobParameters(Settings):
     charges_all_data_parties: ClassVar[bool] = False
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         """That its training may have; 0: it has none."""
         return 0
 
@@ -193,14 +193,14 @@ class AlignedParameters(JobParameters):
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
         yield from super().refusals(policy, role)
         option, least = self.least_common_of(policy)
-        asked = self.align.least_common
+        asked = self.align.min_common
         if role != "key-node" and asked < least:
-            reason = f"{asked} is less than its {option} = {least}: set align.least_common = {least}, or more"
-            yield "align.least_common", reason
+            reason = f"{asked} is less than its {option} = {least}: set align.min_common = {least}, or more"
+            yield "align.min_common", reason
 
     def least_common_of(self, policy: PolicySettings) -> tuple[str, int]:
-        """Return the option of a policy that `align.least_common` is held against, and its value."""
-        return "policy.least_common", policy.least_common
+        """Return the option of a policy that `align.min_common` is held against, and its value."""
+        return "policy.min_common", policy.min_common
 
 
 def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:

@@ -70,7 +70,7 @@ class AlignSettings(Settings):
     method: Literal["psi", "linkage"] = "psi"
     """Way to find common rows: "psi" compares ids, "linkage" compares similar fields if the parties have no common
     ids."""
-    least_common: int = Field(100, ge=1)
+    min_common: int = Field(100, ge=1)
     """Smallest number of common rows with which the job goes on. Raise it if a model of few rows is of no use."""
     fields: tuple[str, ...] = ()
     """Fields to link by, each as name, name:kind or name:kind:hashes, such as "last_name", "birth_date:date" or

@@ -97,7 +97,7 @@ class MeasurementService(ChargingService):
     def _terms(self, dataset: LabelDataset) -> Terms:
         budget = self.budgets[dataset.population]
         policy = self.policy
-        return Terms(policy.least_rows, policy.most_epsilon, policy.most_delta, budget.epsilon, budget.delta)
+        return Terms(policy.min_rows, policy.max_epsilon, policy.max_delta, budget.epsilon, budget.delta)
 
     def _mechanisms(self, dataset: LabelDataset) -> list[str]:
         is_aggregate = dataset.settings.label_range is None
@@ -113,8 +113,8 @@ class MeasurementService(ChargingService):
             unit=dataset.kind,
             max_rows_per_person=dataset.max_rows_per_person,
             unknown_rows=dataset.settings.unknown_rows,
-            least_rows=self.policy.least_rows,
-            most_epsilon=self.policy.most_epsilon,
+            min_rows=self.policy.min_rows,
+            max_epsilon=self.policy.max_epsilon,
             receipt_key=self.key.public_bytes,
             mechanisms=self._mechanisms(dataset),
             label_kind=dataset.settings.label_kind,

@@ -147,8 +147,8 @@ class PaillierSettings(Settings):
 class TaylorPolicy(SystemPolicy):
     """What a party refuses of taylor jobs."""
 
-    least_linked: int = Field(100, ge=1)
-    """Smallest `align.least_common` that this party accepts of a job that links rows by similar fields. A low value
+    min_linked: int = Field(100, ge=1)
+    """Smallest `align.min_common` that this party accepts of a job that links rows by similar fields. A low value
     lets a partner test if one person is in your data, although nobody learns which rows match."""
 
 
@@ -167,10 +167,10 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     def least_common_of(self, policy: PolicySettings) -> tuple[str, int]:
         if self.align.method != "linkage":
             return super().least_common_of(policy)
-        return "policy.taylor.least_linked", policy.of(TaylorPolicy).least_linked
+        return "policy.taylor.min_linked", policy.of(TaylorPolicy).min_linked
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         return self.taylor.epochs
 
     @property

@@ -69,8 +69,8 @@ def test_every_option_that_is_named_exists() -> None:
 
 
 def test_a_stale_name_is_found() -> None:
-    stale = "lower it, or have the operator raise policy.least_linked or [datasets.visits] datasets.visits.askers"
-    assert unknown(iter([("a.py:1", stale)])) == ["a.py:1: policy.least_linked", "a.py:1: datasets.visits.askers"]
-    right = "see policy.taylor.least_linked, policy.least_rows, datasets.visits.url, datasets.url and docs/policy.md"
+    stale = "lower it, or have the operator raise policy.min_linked or [datasets.visits] datasets.visits.askers"
+    assert unknown(iter([("a.py:1", stale)])) == ["a.py:1: policy.min_linked", "a.py:1: datasets.visits.askers"]
+    right = "see policy.taylor.min_linked, policy.min_rows, datasets.visits.url, datasets.url and docs/policy.md"
     assert unknown(iter([("a.py:1", right)])) == []
     assert sum(bool(NAMED.search(text)) for _, text in texts()) > 300

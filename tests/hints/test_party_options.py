@@ -20,14 +20,14 @@ PEERS = {
     "post": {"role": "passive"},
 }
 ROWS = {"url": "csv:rows.csv", "id": "id"}
-LABELS = {**ROWS, "label": "y", "population": "people", "consumers": ["bank"]}
+LABELS = {**ROWS, "label": "y", "population": "people", "active_parties": ["bank"]}
 BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
 
 
 def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
     known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
     named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
-    return {**named, "policy": {"protocols": protocols}, **tables}
+    return {**named, "policy": {"systems": protocols}, **tables}
 
 
 PARTIES: dict[str, dict[str, Any]] = {
@@ -48,9 +48,9 @@ DATASET = "datasets.rows"
 CASES = [
     Wrong(
         "active",
-        {"policy.least_rows": 3},
+        {"policy.min_rows": 3},
         says="without the protocol {}, {} does nothing, remove it",
-        mend={"policy.least_rows": None},
+        mend={"policy.min_rows": None},
     ),
     # --- datasets
     Wrong(
@@ -122,34 +122,34 @@ CASES = [
     ),
     Wrong(
         "server",
-        {f"{DATASET}.consumers": []},
-        says="datasets.{}.consumers is empty: name the active parties that may ask",
-        mend={f"{DATASET}.consumers": ["bank"]},
+        {f"{DATASET}.active_parties": []},
+        says="datasets.{}.active_parties is empty: name the active parties that may ask",
+        mend={f"{DATASET}.active_parties": ["bank"]},
     ),
     *(
         Wrong(
             "server",
-            {f"{DATASET}.consumers": ["shop"]},
-            says="datasets.{}.consumers: {} is not an active party of [peers]: correct it, or add "
+            {f"{DATASET}.active_parties": ["shop"]},
+            says="datasets.{}.active_parties: {} is not an active party of [peers]: correct it, or add "
             '[peers.{}] with role = "active"',
             mend=mend,
         )
-        for mend in ({f"{DATASET}.consumers": ["bank"]}, {"peers.shop": {"role": "active"}})
+        for mend in ({f"{DATASET}.active_parties": ["bank"]}, {"peers.shop": {"role": "active"}})
     ),
     *(
         Wrong(
             "server",
-            {f"{DATASET}.holders": ["shop"]},
-            says="datasets.{}.holders: {} is not a passive party of [peers]: correct it, or add "
+            {f"{DATASET}.passive_parties": ["shop"]},
+            says="datasets.{}.passive_parties: {} is not a passive party of [peers]: correct it, or add "
             '[peers.{}] with role = "passive"',
             mend=mend,
         )
-        for mend in ({f"{DATASET}.holders": ["post"]}, {"peers.shop": {"role": "passive"}})
+        for mend in ({f"{DATASET}.passive_parties": ["post"]}, {"peers.shop": {"role": "passive"}})
     ),
     Wrong(
         "numbers",
-        {f"{DATASET}.holders": ["post"]},
-        says="datasets.{}.holders: does nothing without binary labels, remove it",
+        {f"{DATASET}.passive_parties": ["post"]},
+        says="datasets.{}.passive_parties: does nothing without binary labels, remove it",
     ),
     Wrong(
         "numbers",
@@ -178,7 +178,7 @@ CASES = [
     # --- policy
     Wrong(
         "server",
-        {"policy.protocols": ["walr", "label-dp"], "policy.label-dp": {"mechanisms": ["laplace"]}},
+        {"policy.systems": ["walr", "label-dp"], "policy.label-dp": {"mechanisms": ["laplace"]}},
         says='is for a measurement server\'s datasets of label_kind = "number"',
         mend={"policy.label-dp": None},
     ),
@@ -190,15 +190,15 @@ CASES = [
     ),
     Wrong(
         "passive",
-        {"policy.most_failed_uploads": 3},
+        {"policy.max_failed_uploads": 3},
         says="{} is an option of {}, remove it",
-        mend={"policy.most_failed_uploads": None},
+        mend={"policy.max_failed_uploads": None},
     ),
     Wrong(
         "key-node",
-        {"policy.least_common": 30},
+        {"policy.min_common": 30},
         says="{} is an option of {}, remove it",
-        mend={"policy.least_common": None},
+        mend={"policy.min_common": None},
     ),
     Wrong(
         "active",
@@ -217,7 +217,7 @@ CASES = [
     ),
     Wrong(
         "passive",
-        {"policy.falcon.least_epochs": 3},
+        {"policy.falcon.min_epochs": 3},
         says="without the protocol {}, {} does nothing, remove it",
         mend={"policy.falcon": None},
     ),

@@ -6,14 +6,12 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.label_mechanism_options import NAMES
-from blindfit.parties.data.settings import DatasetSettings, IfExists
-from blindfit.parties.tables import Settings
+from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
+from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import HOST, Address, is_host
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
@@ -24,56 +22,98 @@ Role = Literal["active", "passive", "measurement", "key-node", "coordinator"]
 class IdentitySettings(Settings):
     """Who this is to others: certificate and key."""
 
-    certificate: Path  # of this party, PEM; its name is the party's
-    key: Path  # of the certificate, PEM, for this user alone to read
-    authority: Path  # whose certificates are believed, PEM
-    # the authority's revocation list, PEM; default: crl.pem next to the certificate, as soon as it is there
+    certificate: Path
+    """Certificate of this party or coordinator, a PEM file. The name in it is the party's name."""
+    key: Path
+    """Private key of the certificate, a PEM file. Only the user who runs the process may be able to read it."""
+    authority: Path
+    """Certificate of the authority, a PEM file. Peers must show certificates that this authority signed."""
     revoked: Path | None = None
-    passphrase_file: Path | None = None  # has the passphrase of the key
+    """Revocation list of the authority, a PEM file. By default crl.pem next to the certificate, as soon as that file
+    exists."""
+    passphrase_file: Path | None = None
+    """File with the passphrase of the key. Set it if the key is encrypted."""
 
 
 class SecretsSettings(Settings):
     """What locks the keys and checkpoints that the party keeps."""
 
-    passphrase_file: Path | None = None  # default: that of [identity]
+    passphrase_file: Path | None = None
+    """File with the passphrase that locks the keys and checkpoints of this party. By default
+    `identity.passphrase_file`; with neither file they are not locked."""
 
 
 class PeerSettings(Settings):
     """Whom this party knows."""
 
-    role: Role  # what it may do here
-    address: Address | None = None  # where it is; without it, where the job says
+    role: Role
+    """Role in which this party accepts the peer."""
+    address: Address | None = None
+    """Address of the peer, host:port. By default the address that the job gives."""
+
+
+class SystemPolicy(Settings):
+    """A table of [policy] that concerns the jobs of one system; `System.policy` names its class."""
+
+    def in_vain_at(self, party: PartySettings) -> str:  # noqa: ARG002 - most tables fit any party of the right role
+        """Return why this table does nothing at a party with these settings; "" if it does something."""
+        return ""
+
+
+P = TypeVar("P", bound=SystemPolicy)
 
 
 class PolicySettings(Settings):
-    """What this party takes part in, and what it refuses."""
+    """What this party takes part in, and what it refuses. A party file's class also has a table for each system."""
 
-    # that it takes part in: "walr", "label-dp", "dp-lr", "taylor", "falcon", "predict", "evaluate"
     systems: list[str] = ["walr"]
-    # of an aggregate; a sum over few rows is of few people: raise it where rows are rare
+    """Systems in which this party takes part: walr, label-dp, dp-lr, taylor, falcon, predict, evaluate. The party
+    refuses a job of any other system."""
     min_rows: int = Field(100, ge=1)
-    # of a job's align.min_common, by ids: whether fewer rows are common tells of single people
+    """Smallest number of rows in an aggregate, a label release or a dp-lr training. Raise it for sensitive data: a
+    result over few rows reveals more about each person."""
     min_common: int = Field(20, ge=1)
-    min_linked: int = Field(100, ge=1)  # the same by linkage, where nobody learns which rows are common
-    # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again, on coarser scores
+    """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
+    partner test if one person is in your data."""
     models_per_row: int = Field(1, ge=1)
-    min_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
-    max_epsilon: float = Field(1.0, gt=0)  # largest privacy.epsilon of one job; a larger one is refused
-    max_delta: float = Field(1e-5, ge=0, lt=0.5)  # largest privacy.delta of one job; a larger one is refused
-    unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
-    approve: Literal["auto", "ask"] = "auto"  # "ask": a job waits until the operator has said yes (blindfit approve)
-    accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
-    mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
-    max_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
-    max_failed_uploads_in_all: int = Field(1000, ge=1)  # of all active parties, ever
+    """Largest number of models that may score a row of one snapshot, (columns - 1) / 2 at most. Raise it to train again
+    on the same snapshot; scores are then rounded more."""
+    max_epsilon: float = Field(1.0, gt=0)
+    """Largest `privacy.epsilon` of one job. A larger value accepts jobs that reveal more."""
+    max_delta: float = Field(1e-5, ge=0, lt=0.5)
+    """Largest `privacy.delta` of one job. Keep it well below 1 / the number of people; 0 accepts only pure differential
+    privacy."""
+    unsafe: list[str] = []
+    """Flags of jobs that this party accepts without a question. Each of them switches off a defence: list only flags
+    whose consequences you accept."""
+    approve: Literal["auto", "ask"] = "auto"
+    """Start of a job that the policy accepts: "auto" starts it at once, "ask" waits until the operator approves it with
+    `blindfit approve`."""
+    accept_seed: bool = False
+    """Permission for jobs that set `seed`, which fixes the split and the batches. Set it only if one person runs all
+    parties."""
+    max_failed_uploads: int = Field(20, ge=1)
+    """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
+    number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
+    max_failed_uploads_in_all: int = Field(1000, ge=1)
+    """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
+    party's database exists. Raise it when honest failures have used it up."""
 
-    @field_validator("mechanisms")
-    @classmethod
-    def _mechanisms_exist(cls, mechanisms: list[str] | None) -> list[str] | None:
-        unknown = sorted(set(mechanisms or ()) - set(NAMES))
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(NAMES)}")
-        return mechanisms
+    def of(self, kind: type[P]) -> P:
+        """Return the table of one system; the table's defaults where the party file does not have it."""
+        return next((table for table in self.tables().values() if isinstance(table, kind)), kind())
+
+    def tables(self) -> dict[str, SystemPolicy]:
+        """Return the tables of systems, by their names in a party file."""
+        fields = {option_of(type(self), field): getattr(self, field) for field in type(self).model_fields}
+        return {name: value for name, value in fields.items() if isinstance(value, SystemPolicy)}
+
+    def options_set(self) -> frozenset[str]:
+        """Return the paths of the options that a party file sets, those of systems' tables included."""
+        tables = self.tables()
+        own = {option_of(type(self), field) for field in self.model_fields_set}
+        inner = {f"{name}.{option}" for name, table in tables.items() for option in table.model_fields_set}
+        return frozenset(f"policy.{option}" for option in inner | (own - set(tables)))
 
     @model_validator(mode="after")
     def _an_operator_sees_every_flag(self) -> PolicySettings:
@@ -110,14 +150,22 @@ class ComputeSettings(Settings):
     """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster,
     which also reads the rows of a WALR training and builds a measurement server's label index."""
 
-    # "serial": this process; "loky": this machine's cores; "dask": a cluster
     backend: Literal["serial", "loky", "dask"] = "loky"
-    workers: int | None = Field(None, ge=1, le=4096)  # processes; default: as many as this machine has cores
-    address: str | None = None  # of the Dask scheduler
-    certificate: Path | None = None  # for the cluster, PEM
-    key: Path | None = None  # of that certificate
-    authority: Path | None = None  # of the cluster alone; not that of [identity], which peers have too
-    task_timeout_s: float = Field(600.0, gt=0, le=7 * 86400)  # the longest wait for the next result
+    """Workers for vectors of ciphertexts: "serial" is this process, "loky" the cores of this machine, "dask" a
+    cluster."""
+    workers: int | None = Field(None, ge=1, le=4096)
+    """Number of worker processes. By default as many as this machine has cores; more do not help."""
+    address: str | None = None
+    """Address of the Dask scheduler, such as tls://scheduler:8786."""
+    certificate: Path | None = None
+    """Certificate of this party for the cluster, a PEM file."""
+    key: Path | None = None
+    """Private key of `compute.certificate`, a PEM file."""
+    authority: Path | None = None
+    """Certificate of the cluster's own authority, a PEM file. It may not be `identity.authority`, which peers have
+    certificates of."""
+    task_timeout_s: float = Field(600.0, gt=0, le=7 * 86400)
+    """Longest wait for the next result of a worker, in seconds. Raise it for slow workers."""
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> ComputeSettings:
@@ -163,52 +211,28 @@ def _is_this_machine(host: str) -> bool:
 class FitSettings(Settings):
     """What a measurement server gives the fit of one label mechanism, in a process of its own."""
 
-    time_limit_s: float = Field(300.0, gt=0, le=86400)  # after which the fit is stopped, and the job refused
-    memory_limit_mib: int = Field(2048, ge=1, le=2**20)  # beside what the process has when it starts
+    time_limit_s: float = Field(300.0, gt=0, le=86400)
+    """Longest time for the fit of one label mechanism, in seconds. A fit that takes longer is stopped and its job is
+    refused: raise it if that happens to jobs that you want."""
+    memory_limit_mib: int = Field(2048, ge=1, le=2**20)
+    """Memory for the fit of one label mechanism, in MiB, in addition to what the process has at its start. Raise it if
+    a fit runs out of memory."""
 
 
 class PopulationSettings(Settings):
     """One budget for all datasets about the same people."""
 
-    epsilon: float = Field(gt=0, le=100)  # that all releases about these people together may spend
-    delta: float = Field(gt=0, lt=0.5)  # at which that epsilon holds
+    epsilon: float = Field(gt=0, le=100)
+    """Budget of these people: the largest epsilon that all releases about them may spend together. A larger budget
+    allows more releases and protects each person less."""
+    delta: float = Field(gt=0, lt=0.5)
+    """Delta at which that epsilon holds. Keep it well below 1 / the number of people."""
 
 
-class PartyDatasetSettings(DatasetSettings):
-    # whose budget pays: a table of [populations]; datasets about the same people name the same one
-    population: str | None = None
-    # hours; None: when the operator says. Label bits, models of a row, linkages count from 0 each time, changed or not
-    snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
-    row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
-    # ids that the table does not have: "refuse" the request, or count them as label 0
-    unknown_rows: Literal["refuse", "zero"] = "refuse"
-    rows_are_public: bool = False  # who is in the table, and how many rows it has
-    max_rows_per_person: int = Field(1, ge=1, le=2**16)  # that count, of a dataset with a person column
-    active_parties: list[str] = []  # active parties that may ask
-    passive_parties: list[
-        str
-    ] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
-    label_range: tuple[float, float] | None = None  # public; labels outside are clipped
-    scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
-
-    @property
-    def may_take_unknown_rows_as_zero(self) -> bool:
-        """Whether unknown_rows = "zero" goes with the other options."""
-        return self.label_kind == "binary" and self.person is None
-
-    @field_validator("label_range")
-    @classmethod
-    def _is_a_range(cls, label_range: tuple[float, float] | None) -> tuple[float, float] | None:
-        if label_range is not None:
-            from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
-
-            try:
-                LabelGrid(*label_range)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
-        return label_range
-
-
+#: Options that each role uses in each system; `System.options` names the other options of [policy].
+POLICY_OF_ALL = frozenset(
+    f"policy.{option}" for option in ("systems", "max_epsilon", "max_delta", "approve", "accept_seed")
+)
 SERVER_OPTIONS = {
     "population",
     "unknown_rows",
@@ -219,17 +243,18 @@ SERVER_OPTIONS = {
     "row_is",
     "label_range",
 }
-SERVER_POLICY = {"max_failed_uploads", "max_failed_uploads_in_all"}
-ALIGNMENT_POLICY = {"min_common", "min_linked"}
-OPTIONS_OF_SOME_SYSTEMS = {"models_per_row", "min_epochs"} | ALIGNMENT_POLICY
 CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
 
 
 class ScoresSettings(Settings):
     """Where the active party keeps the scores of new rows."""
 
-    url: str | None = Field(None, min_length=1, repr=False)  # None: scores.csv beside the party's report
-    if_exists: IfExists = "refuse"  # what happens to a file or table that is there
+    url: str | None = Field(None, min_length=1, repr=False)
+    """Destination of the scores of new rows, a file or a database table. By default scores.csv next to the party's
+    report."""
+    if_exists: IfExists = "refuse"
+    """Treatment of a file or table that exists: "refuse" ends the job before it begins, "append" adds rows, "replace"
+    deletes the old rows."""
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> ScoresSettings:
@@ -252,13 +277,20 @@ Listen = Annotated[str, AfterValidator(_can_be_listened_on)]
 class PartySettings(Settings):
     """A party file."""
 
-    name: str = Field(pattern=PARTY_NAME)  # as in its certificate
-    role: Literal["active", "passive", "measurement", "key-node"]  # what this party does in jobs
-    listen: Listen = "127.0.0.1:0"  # address and port; port 0: any that is free
-    data_dir: Path = Path("state")  # its database, keys, snapshots, checkpoints; one party each
-    output_dir: Path | None = None  # models and reports; default: data_dir/models
-    log_level: Literal["debug", "info", "warning", "error"] = "info"  # how much it writes into its log
-    log_format: Literal["text", "json"] = "text"  # "json" for programs that read it
+    name: str = Field(pattern=PARTY_NAME)
+    """Name of this party, as in its certificate: lower-case letters, digits and -."""
+    role: Literal["active", "passive", "measurement", "key-node"]
+    """Role of this party in jobs."""
+    listen: Listen = "127.0.0.1:0"
+    """Address and port on which this party listens, host:port. Port 0 takes any free port."""
+    data_dir: Path = Path("state")
+    """Folder of this party's database, keys, snapshots and checkpoints. Each party needs its own folder."""
+    output_dir: Path | None = None
+    """Folder of models and reports. By default `models` in `data_dir`."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lowest level of the messages in the log."""
+    log_format: Literal["text", "json"] = "text"
+    """Format of the log: "text" for people, "json" for programs."""
     identity: IdentitySettings
     secrets: SecretsSettings = SecretsSettings()
     peers: dict[str, PeerSettings]
@@ -268,6 +300,11 @@ class PartySettings(Settings):
     compute: ComputeSettings = ComputeSettings()
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
+
+    @property
+    def releases_labels(self) -> bool:
+        """Whether this measurement server has labels that it releases row by row."""
+        return self.role == "measurement" and any(d.label_kind == "number" for d in self.datasets.values())
 
     @property
     def passphrase_file(self) -> Path | None:
@@ -285,22 +322,11 @@ class PartySettings(Settings):
     def _nothing_is_set_in_vain(self) -> PartySettings:
         """An option of another role would be read and do nothing."""
         is_server = self.role == "measurement"
-        if self.role != "active" and "scores" in self.model_fields_set:
-            raise ValueError("scores: the active party alone gets any, remove it")
-        releases_labels = is_server and any(dataset.label_kind == "number" for dataset in self.datasets.values())
-        for option in ("policy.mechanisms", "fit"):
-            table, _, name = option.rpartition(".")
-            is_set = name in (getattr(self, table) if table else self).model_fields_set
-            if is_set and not releases_labels:
-                raise ValueError(
-                    f'{option} is for a measurement server\'s datasets of label_kind = "number", remove it'
-                )
-        if not is_server and (in_vain := self.policy.model_fields_set & SERVER_POLICY):
-            raise ValueError(f"policy.{min(in_vain)}: ids are uploaded to a measurement server alone, remove it")
-        if self.role not in ("active", "passive") and (in_vain := self.policy.model_fields_set & ALIGNMENT_POLICY):
-            raise ValueError(f"policy.{min(in_vain)}: data parties alone have rows to align, remove it")
-        if self.role != "passive" and "models_per_row" in self.policy.model_fields_set:
-            raise ValueError("policy.models_per_row: scores tell of a passive party's rows alone, remove it")
+        if "fit" in self.model_fields_set and not self.releases_labels:
+            raise ValueError('[fit] is for a measurement server\'s datasets of label_kind = "number", remove it')
+        for name, table in self.policy.tables().items():
+            if table.model_fields_set and (why := table.in_vain_at(self)):
+                raise ValueError(f"[policy.{name}] {why}, remove it")
         if self.populations and not any(dataset.population for dataset in self.datasets.values()):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
@@ -320,20 +346,10 @@ class PartySettings(Settings):
         return self
 
     def options_of_some_systems(self) -> frozenset[str]:
-        """What this file says that a party of its role makes use of for some systems alone."""
-        said = {"scores"} if "scores" in self.model_fields_set else set()
-        if self.role != "measurement" and "min_rows" in self.policy.model_fields_set:
-            said.add("policy.min_rows")
-        if self.policy.unsafe:
-            said.add("policy.unsafe")
-        said |= {f"policy.{option}" for option in self.policy.model_fields_set & OPTIONS_OF_SOME_SYSTEMS}
-        return frozenset(said)
-
-    def in_vain_in_words(self, option: str) -> str:
-        """Of `options_of_some_systems`."""
-        if option == "policy.min_rows":
-            return "policy.min_rows is an option of a measurement server"
-        return f"{option if '.' in option else f'[{option}]'} does nothing"
+        """Return what this file sets of the options that only some roles of some systems use."""
+        scores = {"[scores]"} if "scores" in self.model_fields_set else set[str]()
+        flags = set[str]() if self.policy.unsafe else {"policy.unsafe"}
+        return (self.policy.options_set() | scores) - POLICY_OF_ALL - flags
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
+
+from pydantic import Field, create_model
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
 from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
 from blindfit.parties.sessions.system import ModelReader, Role, Seat, System
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.tables import load_settings, validate
+from blindfit.parties.settings import PartySettings, PolicySettings
+from blindfit.parties.tables import read_values, validate
 
 if TYPE_CHECKING:
     import grpc
@@ -35,8 +37,11 @@ if TYPE_CHECKING:
 
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
-ALIGNS = frozenset({"policy.min_common"})  # options of whoever aligns rows by ids
-LINKS = ALIGNS | {"policy.min_linked"}  # and by likeness too
+#: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
+ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_failed_uploads_in_all"})
+ALIGNS = frozenset({"policy.min_common"})
+LINKS = ALIGNS | {"policy.taylor.min_linked"}
+USERS = {"active": "an active party", "passive": "a passive party", "measurement": "a measurement server"}
 
 
 def walr() -> System[WalrJob]:
@@ -78,7 +83,7 @@ def walr() -> System[WalrJob]:
             "key-node": Role(0, 1, _mask_dealer),
         },
         tables=tables,
-        options={"measurement": frozenset({"policy.unsafe"})},
+        options={"measurement": ANSWERS | {"policy.unsafe"}},
         unsafe=frozenset({UNCHECKED_ROWS}),
         recorded=False,  # what counts goes by calls of their own; the ledger and receipts keep it
         models=models,
@@ -87,6 +92,7 @@ def walr() -> System[WalrJob]:
 
 def label_dp() -> System[LabelDPJob]:
     from blindfit.parties.label_dp.settings import LabelDPJob
+    from blindfit.parties.measurement.policy import LabelDPPolicy
 
     def consumer(party: Party) -> Seat[LabelDPJob]:
         from blindfit.parties.label_dp.consumer import LabelRegression
@@ -102,6 +108,8 @@ def label_dp() -> System[LabelDPJob]:
         LabelDPJob,
         {"active": Role(1, 1, consumer), "measurement": Role(1, 1, _measurement)},
         models=models,
+        options={"measurement": ANSWERS | {"policy.label-dp.mechanisms"}},
+        policy=LabelDPPolicy,
     )
 
 
@@ -127,7 +135,7 @@ def dp_lr() -> System[DPLRJob]:
 
 
 def taylor() -> System[TaylorJob]:
-    from blindfit.parties.taylor.settings import TaylorJob, UnsafeFlag
+    from blindfit.parties.taylor.settings import TaylorJob, TaylorPolicy, UnsafeFlag
 
     def data_party(party: Party) -> Seat[TaylorJob]:
         from blindfit.parties.taylor.data_party import open_data_party
@@ -159,12 +167,13 @@ def taylor() -> System[TaylorJob]:
             "passive": LINKS | {"policy.unsafe", "policy.models_per_row"},
             "key-node": frozenset({"policy.unsafe"}),
         },
+        policy=TaylorPolicy,
         unsafe=frozenset(get_args(UnsafeFlag)),
     )
 
 
 def falcon() -> System[FalconJob]:
-    from blindfit.parties.falcon.settings import FalconJob, UnsafeFlag
+    from blindfit.parties.falcon.settings import FalconJob, FalconPolicy, UnsafeFlag
 
     def data_party(party: Party) -> Seat[FalconJob]:
         from blindfit.parties.falcon.data_party import open_data_party
@@ -181,12 +190,13 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = ALIGNS | {"policy.unsafe", "policy.min_epochs"}
+    data_options = ALIGNS | {"policy.unsafe", "policy.falcon.min_epochs"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
         _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),
         tables=tables,
         options={"active": data_options, "passive": data_options, "key-node": frozenset({"policy.unsafe"})},
+        policy=FalconPolicy,
         unsafe=frozenset(get_args(UnsafeFlag)),
     )
 
@@ -213,7 +223,7 @@ def predict() -> System[PredictJob]:
         PredictJob,
         _vertical_roles(data_party, key_node),
         tables=tables,
-        options={"active": ALIGNS | {"scores"}, "passive": ALIGNS | {"policy.models_per_row"}},
+        options={"active": ALIGNS | {"[scores]"}, "passive": ALIGNS | {"policy.models_per_row"}},
     )
 
 
@@ -230,7 +240,7 @@ def evaluate() -> System[EvaluateJob]:
         EvaluateJob,
         {"active": Role(1, 1, consumer), "measurement": Role(1, 2, _measurement), "key-node": Role(0, 1, _mask_dealer)},
         tables=_tables_of_two_servers,
-        options={"measurement": frozenset({"policy.unsafe"})},
+        options={"measurement": ANSWERS | {"policy.unsafe"}},
         unsafe=frozenset({UNCHECKED_ROWS}),
         recorded=False,  # as of walr
     )
@@ -354,32 +364,59 @@ def snapshot_writer(role: str, vault: Vault, open_workers: OpenWorkers = in_this
 
 
 def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
-    """A party's file.
+    """Read a party's file.
 
     Raises:
         ConfigError: names the file and the field; also where an option does nothing in this party's systems.
     """
-    settings = load_settings(path, overrides, PartySettings)
-    used = {option for name in settings.policy.systems for option in _options_of(name, settings.role)}
-    in_vain = settings.options_of_some_systems() - used
-    if in_vain:
-        option = min(in_vain)
-        users = [name for name in SYSTEMS if any(option in some for some in system(name).options.values())]
-        words = settings.in_vain_in_words(option)
-        raise ConfigError(f"{path}: without the protocol {' or '.join(users)}, {words}, remove it")
-    _check_flags(settings, path)
+    return read_party(read_values(path, overrides), str(path))
+
+
+def read_party(values: Mapping[str, Any], source: str) -> PartySettings:
+    """Read the tables of a party's file. Raises ConfigError as `load_party` does."""
+    policy = values.get("policy")
+    said = policy if isinstance(policy, Mapping) else {}
+    taken = said.get("systems", PolicySettings().systems)
+    named = tuple(name for name in SYSTEMS if name in said or (isinstance(taken, list) and name in taken))
+    settings = validate(values, party_class(named), source=source)
+    _check_options_of_systems(settings, source)
     return settings
 
 
-def _check_flags(settings: PartySettings, path: Path) -> None:
-    known = [flag for name in settings.policy.systems if name in SYSTEMS for flag in sorted(system(name).unsafe)]
-    unknown = [flag for flag in settings.policy.unsafe if flag not in known]
-    if unknown:
-        raise ConfigError(f"{path}: policy.unsafe: {unknown[0]!r} is not one of {', '.join(known)}")
+@cache
+def party_class(systems: Sequence[str]) -> type[PartySettings]:
+    """Return the class of a party's file whose [policy] has a table for each of these systems that has one."""
+    policy: Any = policy_class(systems)
+    return create_model(PartySettings.__name__, __base__=PartySettings, policy=(policy, policy()))
 
 
-def _options_of(protocol: str, role: str) -> frozenset[str]:
-    return system(protocol).options.get(role, frozenset()) if protocol in SYSTEMS else frozenset()
+@cache
+def policy_class(systems: Sequence[str]) -> type[PolicySettings]:
+    """Return the class of [policy] with a table for each of these systems that has one."""
+    kinds = {name: kind for name in systems if (kind := system(name).policy) is not None}
+    tables: dict[str, Any] = {n.replace("-", "_"): (kind, Field(kind(), alias=n)) for n, kind in kinds.items()}
+    return create_model(PolicySettings.__name__, __base__=PolicySettings, **tables)
+
+
+def _check_options_of_systems(settings: PartySettings, source: str) -> None:
+    """Raises ConfigError: this party's systems do not use an option in this party's role, or do not know a flag."""
+    systems, role = settings.policy.systems, settings.role
+    if unknown := [name for name in systems if name not in SYSTEMS]:
+        raise ConfigError(f"{source}: policy.systems: {unknown[0][:64]!r} is not one of {', '.join(SYSTEMS)}")
+    used = {option for name in systems for option in system(name).options.get(role, ())}
+    if in_vain := settings.options_of_some_systems() - used:
+        _refuse_option(min(in_vain), role, source)
+    known = [flag for name in systems for flag in sorted(system(name).unsafe)]
+    if unlisted := [flag for flag in settings.policy.unsafe if flag not in known]:
+        raise ConfigError(f"{source}: policy.unsafe: {unlisted[0]!r} is not one of {', '.join(known)}")
+
+
+def _refuse_option(option: str, role: str, source: str) -> NoReturn:
+    users = {name: [r for r, of_role in system(name).options.items() if option in of_role] for name in SYSTEMS}
+    if systems := [name for name, roles in users.items() if role in roles]:
+        raise ConfigError(f"{source}: without the protocol {' or '.join(systems)}, {option} does nothing, remove it")
+    owners = dict.fromkeys(USERS.get(r, r) for roles in users.values() for r in roles)
+    raise ConfigError(f"{source}: {option} is an option of {' or '.join(owners)}, remove it")
 
 
 def load_model(path: str | Path) -> Any:

@@ -32,7 +32,7 @@ class Settings(BaseModel):
     """Unknown keys are refused: an option that is parsed and never used is worse than none. So are inf and
     nan, which TOML can write."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -49,15 +49,6 @@ class Settings(BaseModel):
 
 
 S = TypeVar("S", bound=BaseModel)
-
-
-def load_settings(path: Path, overrides: Sequence[str], model: type[S]) -> S:
-    """Reads a TOML file, applies `key.path=value` overrides, validates.
-
-    Raises:
-        ConfigError: one line that names the file and the field.
-    """
-    return validate(read_values(path, overrides), model, source=str(path))
 
 
 def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:

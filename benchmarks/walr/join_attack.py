@@ -43,6 +43,7 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
 from blindfit.parties.data.id_hash import Words
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity import connections
@@ -54,7 +55,7 @@ from blindfit.parties.measurement.label_index import JoinState, open_index, writ
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.node import set_up_logs
-from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options

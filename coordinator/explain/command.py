@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.explain.options import JOB, NAME, PARTY, Option, all_options
+from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.terminal import json_output
-from blindfit.parties.renamed import new_name, rename
+from blindfit.parties.renamed import NAME, new_name, rename
 
 FILES = {JOB: "job files", PARTY: "party files"}
-INTRODUCTION = """Every option of job files and party files, as `make options-page` writes them from the code that
-reads them. `blindfit explain taylor.epochs` prints one, `blindfit explain` which tables there are. Any may be set for
-one run: `--set KEY=VALUE`. NAME stands for what somebody is called. An option that would do nothing beside the others
-is refused, and so is one that nobody knows."""
+INTRODUCTION = """Every option of job files and party files. `make options-page` writes this page from the code that
+reads the files. `blindfit explain taylor.epochs` prints one option, and `blindfit explain` lists the tables.
+`--set KEY=VALUE` sets an option for one run. NAME stands for a name that you choose. Blindfit refuses an option that
+it does not know, and an option that would do nothing."""
 
 
 def explain(name: str | None, console: Console) -> None:
@@ -114,7 +114,7 @@ def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
     yield f"### {f'[{table}]' if table else 'At the top'}"
     yield ""
     if len(protocols) == 1 and (named := protocols.pop()):
-        yield f"Of jobs with protocol {', '.join(f'`{name}`' for name in named)}."
+        yield f"Only in jobs with protocol {', '.join(f'`{name}`' for name in named)}."
         yield ""
     yield "| option | kind and range | default | |"
     yield "|---|---|---|---|"

@@ -24,8 +24,7 @@ from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.job.parameters import nested
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.tables import validate
+from blindfit.parties.systems import read_party
 
 DEALER, COORDINATOR, DATASET = "dealer", "coordinator", "rows"
 MADE = "# Made by `blindfit import-falcon`. `blindfit show job.toml` prints every option.\n"
@@ -58,7 +57,7 @@ def import_falcon(path: Path, out: Path, without: Sequence[str], console: Consol
         options = list(carried(asked, _rows_in_common(brought)))
         files = {b.party.name: _party_file(asked, b) for b in brought} | {DEALER: _dealer_file(asked)}
         for name, content in files.items():
-            validate(content, PartySettings, source=f"{path}, as {name}.toml")
+            read_party(content, f"{path}, as {name}.toml")
             _write(out / f"{name}.toml", content)
         job = nested({option.option: option.value for option in options}) | _rest_of_job(asked)
         read_job(job, f"{path}, as job.toml")

@@ -25,16 +25,21 @@ J = TypeVar("J", bound=JobParameters)
 class JobParty(Settings):
     """Who takes part, as what, with which rows."""
 
-    role: Role  # what it does in the job; its own file says the same
-    dataset: str = ""  # a key node has none
-    config: Path | None = None  # its party.toml, for `blindfit run` on this machine
-    address: Address | None = None  # where it is up, for `blindfit submit`
+    role: Role
+    """Role of the party in the job, the same as in its own file."""
+    dataset: str = ""
+    """Dataset that the party brings. A key node has none."""
+    config: Path | None = None
+    """Path of the party's own file, for `blindfit run` on this machine."""
+    address: Address | None = None
+    """Address at which the party is up, host:port, for `blindfit submit`."""
 
 
 class JobFile(Settings):
     """What a job file says beside the job itself."""
 
-    name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")  # begins the names of its sessions
+    name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
+    """Beginning of the names of the job's sessions."""
     parties: dict[str, JobParty]
     coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
 

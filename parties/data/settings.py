@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.data.urls import file_of, without_password
 
 ColumnName = Annotated[str, Field(min_length=1)]
@@ -18,56 +19,56 @@ BATCH_ROWS = 1 << 14
 
 
 class DatasetSettings(BaseModel):
-    """Where a party's rows are, and what its columns mean.
-
-    Attributes:
-        url: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
-            `postgresql://user@host/database?table=schema.name`.
-        id: The column that names a row; it is read as text, so 00123 stays 00123, and in one spelling (spelling.py), so
-            white space around it does not count.
-        person: The column that names whose row it is, where a person may have several; read as `id` is.
-        label: The column to learn.
-        label_kind: `binary` labels are 0 or 1; `number` takes any finite number; `share` is one of the two
-            shares of a label that `blindfit split-labels` writes.
-        positive: The text that stands for label 1, such as "yes", in one spelling as ids are; every other one is 0. By
-            default labels are 0 and 1.
-        split: The column that says which split a share is of: the same in every row.
-        features: The columns to learn from, of numbers but for `categories` and `dates`, or "rest": every other column.
-        except: Columns that "rest" leaves out.
-        categories: Features of text. Each becomes a column of zeros and ones for each of its levels: those that the
-            rows have (a list of names), or, known without the rows, `{ region = ["north", "south"] }`; whoever has
-            another level has 0 in all of them.
-        dates: Features that are dates or moments, as text in ISO 8601 or of such a type: days since 1970-01-01.
-        quasi_identifiers: For record linkage: what a field is called in the job, and the column that has it here. The
-            columns are read as text and are no features.
-        missing: What happens to a row in which a feature has no value: `refuse` it with an error, `drop` the
-            row, put the column's `mean` in its place (which reads the table twice), or `indicator`: the mean, and
-            a column of zeros and ones that says where it was put.
-        missing_words: Words that stand for "no value" in a csv file where they are written without quotes. An empty
-            field, a null of a typed source and a NaN among numbers are no value in any case; a declared level never is.
-        made_by: The command that makes the file, shown when the file does not exist.
-        batch_rows: Rows held in memory at a time.
-    """
+    """Where a party's rows are, and what its columns mean."""
 
     # A validation error would otherwise print its input, and a URL may hold a password.
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     url: str = Field(min_length=1)
+    """Place of the rows: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
+    `postgresql://user@host/database?table=schema.name`."""
     id: ColumnName
+    """Column that names a row. It is read as text, so 00123 stays 00123, and in one spelling, so white space around it
+    does not count."""
     person: ColumnName | None = None
+    """Column that names the person of a row, if one person may have several rows. It is read as `id` is."""
     label: ColumnName | None = None
+    """Column to learn."""
     label_kind: Literal["binary", "number", "share"] = "binary"
+    """Kind of the labels: "binary" labels are 0 or 1, "number" takes any finite number, "share" is one of the two
+    shares of a label that `blindfit split-labels` writes."""
     positive: str | None = Field(None, min_length=1)
+    """Text that stands for label 1, such as "yes", in one spelling as ids are. Every other text is label 0. By default
+    labels are 0 and 1."""
     split: ColumnName | None = None
+    """Column that says which split a share belongs to. It has the same value in every row."""
     features: tuple[ColumnName, ...] | Literal["rest"] = ()
+    """Columns to learn from, or "rest" for every other column. They are numbers, except those in `categories` and
+    `dates`."""
     left_out: tuple[ColumnName, ...] = Field((), alias="except")
+    """Columns that "rest" leaves out."""
     categories: tuple[ColumnName, ...] | dict[ColumnName, Levels] = ()
+    """Features that are text. Each level becomes a column of zeros and ones. A list of names takes the levels of the
+    rows. `{ region = ["north", "south"] }` declares levels without the rows; a row with another level has 0 in all of
+    them."""
     dates: tuple[ColumnName, ...] = ()
+    """Features that are dates or moments, as ISO 8601 text or of a date type. They become days since 1970-01-01."""
     quasi_identifiers: dict[str, ColumnName] = {}
+    """Fields for record linkage: the name that a field has in the job, and its column here. The columns are read as
+    text and are not features."""
     missing: Literal["refuse", "drop", "mean", "indicator"] = "refuse"
+    """Treatment of a row in which a feature has no value: "refuse" ends with an error, "drop" leaves the row out,
+    "mean" puts the mean of the column there, which reads the table twice, "indicator" also adds a column of zeros and
+    ones that marks these means."""
     missing_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(MISSING_WORDS, max_length=1000)
+    """Words that stand for "no value" where a csv file has them without quotes. An empty field, a null and a NaN never
+    have a value; a declared level always has one."""
     made_by: str | None = None
+    """Command that makes the file. The error about a missing file shows it."""
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
+    """Rows held in memory at a time. Lower it if memory is short."""
 
     @field_validator("missing_words")
     @classmethod
@@ -166,6 +167,54 @@ class DatasetSettings(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for key, value in super().__repr_args__():
             yield key, without_password(self.url) if key == "url" else value
+
+
+class PartyDatasetSettings(DatasetSettings):
+    """A dataset of a party file: its rows, and who may use them for what."""
+
+    population: str | None = None
+    """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
+    same population."""
+    snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
+    """Hours between two snapshots of this dataset. By default the operator decides. Counts of label bits, scored models
+    and linkages start from 0 with each snapshot, even if the data did not change."""
+    row_is: str | None = Field(None, max_length=60)
+    """Words for one row in the privacy statement, such as "a person-year"."""
+    unknown_rows: Literal["refuse", "zero"] = "refuse"
+    """Treatment of ids that the table does not have: "refuse" the request, or count each such id with label 0
+    ("zero")."""
+    rows_are_public: bool = False
+    """Permission to reveal who is in the table and how many rows it has. Set it only if both are public anyway."""
+    max_rows_per_person: int = Field(1, ge=1, le=2**16)
+    """Largest number of rows of one person that count, in a dataset with a person column. A larger number uses more
+    data and needs more noise."""
+    active_parties: list[str] = []
+    """Active parties that may send requests about this dataset."""
+    passive_parties: list[str] = []
+    """Passive parties whose columns a request may add to those of an active party. Each of them learns the weights of
+    its own columns."""
+    label_range: tuple[float, float] | None = None
+    """Public range of the labels, [low, high]. Labels outside the range are clipped; a wider range needs more noise."""
+    scores_may_be_solved_for: bool = False
+    """Permission to give out scores without a limit and without rounding. An active party that receives enough scores
+    can compute the features of this dataset."""
+
+    @property
+    def may_take_unknown_rows_as_zero(self) -> bool:
+        """Whether unknown_rows = "zero" goes with the other options."""
+        return self.label_kind == "binary" and self.person is None
+
+    @field_validator("label_range")
+    @classmethod
+    def _is_a_range(cls, label_range: tuple[float, float] | None) -> tuple[float, float] | None:
+        if label_range is not None:
+            from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
+
+            try:
+                LabelGrid(*label_range)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return label_range
 
 
 def words_besides(levels: Iterable[str], url: str, words: Sequence[str]) -> tuple[str, ...]:

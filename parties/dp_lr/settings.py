@@ -22,23 +22,33 @@ MOST_SHRINKAGE = 1e20
 class DPLRSettings(Settings):
     """Noisy descent, and where it starts."""
 
-    # of a row's gradient, the intercept's part included; lower it where noise costs more than clipping
     clip_norm: float = Field(1.0, ge=CLIP_NORMS[0], le=CLIP_NORMS[1])
-    iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)  # more let descent settle, and each is noisier
-    learning_rate: float | Literal["auto"] = "auto"  # "auto" follows the noise
-    # of the rows, drawn in secret for each iteration; lower it for many iterations on many rows
+    """Largest norm of a row's gradient, with the part of the intercept. Lower it if noise costs more than clipping."""
+    iterations: int = Field(50, ge=1, le=MOST_ITERATIONS)
+    """Number of iterations of descent. More iterations let descent settle, and each of them has more noise."""
+    learning_rate: float | Literal["auto"] = "auto"
+    """Step size of descent. "auto" follows the noise."""
     batch_fraction: float = Field(1.0, gt=0, le=1)
-    # what differs: a row is replaced, or one is added or removed, and then their number is private
+    """Fraction of the rows that is drawn in secret for each iteration. Lower it for many iterations on many rows."""
     neighbours: Neighbours = "replace-one"
-    # about how many there are; with add-or-remove their number is private
+    """Difference that privacy hides: one row is replaced ("replace-one"), or one row is added or removed
+    ("add-or-remove"), which keeps the number of rows private."""
     public_rows: int | None = Field(None, ge=1, le=MAX_ROWS)
-    budget: Spending = "run"  # what [privacy] is of: the whole run, or each iteration
-    init: str | None = Field(None, min_length=1, max_length=256)  # pretrained.json of the party
-    public_dataset: str | None = Field(None, min_length=1, max_length=64)  # of the party: descent starts at its fit
-    # of an l2 penalty around the start; raise it where the start is good and rows are few
+    """Approximate number of rows, known without the data. "add-or-remove" needs it, because it keeps the number of rows
+    private."""
+    budget: Spending = "run"
+    """Scope of [privacy]: the whole "run", or each "iteration"."""
+    init: str | None = Field(None, min_length=1, max_length=256)
+    """Start of descent: a pretrained.json of the party."""
+    public_dataset: str | None = Field(None, min_length=1, max_length=64)
+    """Dataset of the party whose rows are public. Descent starts at a fit to it."""
     shrinkage: float = Field(0.0, ge=0, le=MOST_SHRINKAGE)
-    feature_bounds: tuple[str, ...] = ()  # "age:0:110", "*:-1:1" for all others; known without looking at the rows
-    loss_share: float = Field(0.0, ge=0, lt=1)  # of the budget, to release the training loss of each iteration
+    """Strength of an l2 penalty around the start. Raise it if the start is good and rows are few."""
+    feature_bounds: tuple[str, ...] = ()
+    """Public bounds of features, each as name:low:high, such as "age:0:110"; "*:-1:1" bounds all others. Choose them
+    without a look at the rows."""
+    loss_share: float = Field(0.0, ge=0, lt=1)
+    """Fraction of the budget that pays for the training loss of each iteration. 0 releases no loss."""
 
     def run_privacy(self, epsilon: float, delta: float) -> RunPrivacy:
         """Raises ConfigError: a number out of its range."""
@@ -96,7 +106,8 @@ class DPLRSettings(Settings):
 
 
 class DPLRJob(TrainingParameters):
-    protocol: Literal["dp-lr"] = "dp-lr"  # which system computes
+    protocol: Literal["dp-lr"] = "dp-lr"
+    """System that computes the job."""
     dp_lr: DPLRSettings = DPLRSettings()
 
     @property

@@ -21,16 +21,24 @@ FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX
 class EvaluateSettings(Settings):
     """Which model is evaluated, by which figures."""
 
-    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model is evaluated
-    rows: Literal["held-out", "all"] = "held-out"  # of that training, or all of the dataset as it is now
-    scores: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the joint prediction, where several hold columns
-    figures: tuple[FigureName, ...] = FIGURES  # each more than one makes the noise of all larger
-    # of the score, for AUC and KS; fewer where rows are few: each bin has noise of its own
+    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
+    """Session of the training whose model is evaluated."""
+    rows: Literal["held-out", "all"] = "held-out"
+    """Rows to evaluate on: the "held-out" rows of that training, or "all" rows of the dataset as it is now."""
+    scores: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
+    """Session of the joint prediction. Set it if several parties hold columns."""
+    figures: tuple[FigureName, ...] = FIGURES
+    """Figures to release. Each additional figure adds noise to all of them."""
     bins: int = Field(20, ge=LEAST_BINS, le=MOST_BINS)
-    score_bound: float | Literal["auto"] = "auto"  # log-odds are clipped to it; "auto": what 99 % of the rows keep to
-    trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
-    # of the grid on which scores and noise lie, whose noise must be 2^16 steps wide; "auto": 16, or what that needs
+    """Number of bins of the score, for AUC and KS. Lower it for few rows: each bin has its own noise."""
+    score_bound: float | Literal["auto"] = "auto"
+    """Bound to which log odds are clipped. "auto" takes the bound that 99% of the rows keep to."""
+    trust: Trust = "trusted"
+    """Trust in the measurement servers: one server with labels and rows, one with labels and encrypted rows, or two
+    with shares of the labels and either rows or shares of rows."""
     frac_bits: FracBits | Literal["auto"] = "auto"
+    """Fraction bits of the grid for scores and noise, whose noise must be 2^16 steps wide. "auto" takes 16, or what the
+    noise needs."""
 
     @model_validator(mode="after")
     def _each_figure_once(self) -> EvaluateSettings:
@@ -44,7 +52,8 @@ class EvaluateSettings(Settings):
 
 
 class EvaluateJob(SumJob):
-    protocol: Literal["evaluate"] = "evaluate"  # which system computes
+    protocol: Literal["evaluate"] = "evaluate"
+    """System that computes the job."""
     evaluate: EvaluateSettings = EvaluateSettings()
     scores_rows: ClassVar[bool] = True
 

@@ -91,7 +91,7 @@ class Falcon:
     @staticmethod
     def check(party: Party, job: FalconJob, me: Member, source: Source) -> None:
         """Refuse too few epochs, and rows that differential privacy does not fit."""
-        if reason := job.too_few_epochs(party.settings.policy.min_epochs):
+        if reason := job.too_few_epochs(party.settings.policy):
             raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
         if job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]

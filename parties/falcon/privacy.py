@@ -13,9 +13,9 @@ from blindfit.algorithms.privacy.events import WHOLE_ROWS, ReleaseEvent
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
 from blindfit.algorithms.protocols.falcon import Noise
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.feature_bounds import in_order
 from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons

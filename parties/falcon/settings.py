@@ -11,7 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
-from blindfit.parties.settings import SESSION
+from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
 from blindfit.parties.tables import Settings
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
@@ -24,42 +24,69 @@ LEAST_SHARE_OF_RATE = 1 / 16  # of an epoch that counts as one more; at the defa
 class FalconSettings(Settings):
     """Training in secret shares, and what is opened."""
 
-    backend: Literal["shares", "threshold"] = "shares"  # threshold: rows stay, weights are encrypted, residuals shared
-    # of the threshold key; 3072 for secrets that must last decades, and slower
+    backend: Literal["shares", "threshold"] = "shares"
+    """Way to compute: "shares" computes on secret shares of rows and weights; "threshold" leaves rows with their party,
+    encrypts weights and shares residuals."""
     key_bits: Literal[2048, 3072] = 2048
-    model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
-    security: Literal["malicious", "semi-honest", "auto"] = "auto"  # malicious: MACs; auto: those, but for threshold
-    intercept: bool = True  # whether the active party adds a constant
-    epochs: int = Field(20, ge=1, le=10_000)  # at most; more where the loss still falls in the end
-    # 512, 256 or 128, by the rows
+    """Bits of the threshold key. 3072 is for secrets that must last decades, and is slower."""
+    model: Literal["logistic", "linear"] = "logistic"
+    """Kind of the model: "logistic" for labels 0 and 1, "linear" for labels that are numbers."""
+    security: Literal["malicious", "semi-honest", "auto"] = "auto"
+    """Protection against parties that cheat: "malicious" adds MACs to the shares, "semi-honest" does not. "auto" adds
+    them unless the backend is "threshold"."""
+    intercept: bool = True
+    """Constant that the active party adds to the model."""
+    epochs: int = Field(20, ge=1, le=10_000)
+    """Largest number of epochs. Raise it if the loss still falls at the end."""
     batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
-    sampling: Literal["epochs", "replacement"] = "epochs"  # replacement: each batch is drawn from all training rows
-    learning_rate: float = Field(0.5, ge=1e-6, le=1e3)  # lower it where training diverges
-    # of the learning rate: "inverse" is rate / (1 + decay epoch); "constant" goes with momentum
+    """Rows of a batch. "auto" takes 512, 256 or 128, by the number of rows."""
+    sampling: Literal["epochs", "replacement"] = "epochs"
+    """Draw of the batches: "epochs" takes each training row once in an epoch, "replacement" draws each batch from all
+    training rows."""
+    learning_rate: float = Field(0.5, ge=1e-6, le=1e3)
+    """Learning rate of the first epoch. Lower it if training diverges."""
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0, le=100)  # see schedule; raise it where the loss swings
-    optimiser: Literal["sgd", "momentum"] = "sgd"  # "momentum" where columns resemble each other
-    momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
-    l2: float = Field(0.01, ge=0, le=1e3)  # strength of the ridge penalty; raise it where columns are many and rows few
-    l1: float = Field(0.0, ge=0, le=1e3)  # strength of the lasso penalty; leaves few columns
-    # "balanced": both classes count alike, where one is rare and must be found
+    """Course of the learning rate: "constant", which suits momentum, "inverse" for rate / (1 + decay epoch),
+    "exponential" for rate e^(-decay epoch)."""
+    decay: float = Field(0.1, ge=0, le=100)
+    """Decay of the learning rate; see `schedule`. Raise it if the loss swings."""
+    optimiser: Literal["sgd", "momentum"] = "sgd"
+    """Optimiser of the steps. "momentum" suits columns that resemble each other."""
+    momentum: float = Field(0.9, ge=0, lt=1)
+    """Fraction of the last step that the momentum optimiser keeps."""
+    l2: float = Field(0.01, ge=0, le=1e3)
+    """Strength of the ridge penalty. Raise it for many columns and few rows."""
+    l1: float = Field(0.0, ge=0, le=1e3)
+    """Strength of the lasso penalty. A larger penalty leaves fewer columns."""
     class_weights: Literal["none", "balanced"] = "none"
-    waves: Literal["narrow", "medium", "wide"] = "wide"  # scores up to 12, 28 or 56 are right; larger ones end the job
-    # of rows whose loss, in shares, says when to stop
+    """Weights of the classes. "balanced" gives both classes the same total weight: take it for a rare class that must
+    be found."""
+    waves: Literal["narrow", "medium", "wide"] = "wide"
+    """Range of scores whose probability is right: up to 12 ("narrow"), 28 ("medium") or 56 ("wide"). A wider range
+    costs more; a score outside it ends the job."""
     validation_fraction: float = Field(0.08, ge=0, lt=1)
-    # epochs without a better loss of these; 0: every epoch runs; raise it where the loss swings
+    """Fraction of rows whose loss, computed in shares, decides when training stops. 0 runs every epoch."""
     patience: int = Field(3, ge=0)
-    # by how much the loss must fall to count as better; lower it where training ends too early
+    """Epochs without a better validation loss before training stops; 0 runs every epoch. Raise it if the loss
+    swings."""
     tolerance: float = Field(1e-4, ge=0, le=10)
-    # of the confusion matrix; lower it where a missed positive costs more than a false alarm
+    """Decrease of the validation loss that counts as better. Lower it if training ends too early."""
     threshold: float = Field(0.5, ge=0.001, le=0.999)
-    weights: Literal["open", "shared"] = "open"  # shared: they stay in shares, and so are predictions made
-    # with privacy.epsilon, of a row: for each root of its columns; lower it where noise costs more than clipping
+    """Probability from which the confusion matrix counts a row as positive. Lower it if a missed positive costs more
+    than a false alarm."""
+    weights: Literal["open", "shared"] = "open"
+    """Weights of the finished model: "open" gives each party its own; "shared" leaves all in shares, and predictions
+    are made in shares too."""
     norm_bound: float = Field(1.0, ge=0.01, le=8)
-    feature_bounds: tuple[str, ...] = ()  # with it: "age:0:110", "*:-1:1" for all others; known without the rows
-    # the session of a training that stopped, to go on from its last epoch
+    """Largest norm of a row with `privacy.epsilon`, as a multiple of the square root of its number of columns. Lower it
+    if noise costs more than clipping."""
+    feature_bounds: tuple[str, ...] = ()
+    """Public bounds of features with `privacy.epsilon`, each as name:low:high, such as "age:0:110"; "*:-1:1" bounds all
+    others. Choose them without a look at the rows."""
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
-    unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
+    """Session of a training that stopped. The job goes on from its last epoch."""
+    unsafe: list[UnsafeFlag] = []
+    """Flags that switch off a defence. Set one only if `blindfit check` names it and you accept what it gives up."""
 
     def optimiser_settings(self) -> OptimiserSettings:
         return OptimiserSettings(
@@ -135,8 +162,17 @@ class FalconSettings(Settings):
         return self
 
 
+class FalconPolicy(SystemPolicy):
+    """What a party refuses of falcon jobs."""
+
+    min_epochs: int = Field(2, ge=1)
+    """Smallest number of epochs after which a falcon training may end. Raise it for more protection: weights after few
+    epochs are nearly a gradient of the rows."""
+
+
 class FalconJob(AlignedParameters, TrainingParameters):
-    protocol: Literal["falcon"] = "falcon"  # which system computes
+    protocol: Literal["falcon"] = "falcon"
+    """System that computes the job."""
     falcon: FalconSettings = FalconSettings()
 
     resume_option: ClassVar[str] = "falcon.resume"
@@ -162,8 +198,9 @@ class FalconJob(AlignedParameters, TrainingParameters):
         rate, first = falcon.optimiser_settings().rate, falcon.learning_rate
         return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))
 
-    def too_few_epochs(self, least: int) -> str:
-        """Return why a party that asks for so many epochs refuses the job, and what to change; "" if it does not."""
+    def too_few_epochs(self, policy: PolicySettings) -> str:
+        """Return why a party with this policy refuses the job, and what to change; "" if it does not."""
+        least = policy.of(FalconPolicy).min_epochs
         if self.fewest_epochs >= least:
             return ""
         epochs = {"epochs": max(self.falcon.epochs, least)}
@@ -171,7 +208,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         ways = [way for way in (epochs, patience, epochs | patience) if way]
         enough = [way for way in ways if self._with(way).fewest_epochs >= least]
         change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
-        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.min_epochs = {least}"
+        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.falcon.min_epochs = {least}"
         return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
 
     def _with(self, changes: Mapping[str, int]) -> FalconJob:

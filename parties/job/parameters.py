@@ -155,7 +155,9 @@ class PrivateParameters(JobParameters):
 class TrainingParameters(PrivateParameters):
     """Of a job that fits a model."""
 
-    seed: int | None = Field(None, ge=0, lt=2**63)  # of the split and the batches, on one machine; None: drawn once
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    """Seed of the split and the batches, for parties on one machine. By default the parties draw both together. Set it
+    to repeat a run."""
     split: SplitSettings = SplitSettings()
 
     @property
@@ -178,11 +180,15 @@ class AlignedParameters(JobParameters):
 
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
         yield from super().refusals(policy, role)
-        option = "min_linked" if self.align.method == "linkage" else "min_common"
-        least, asked = getattr(policy, option), self.align.min_common
+        option, least = self.min_common_of(policy)
+        asked = self.align.min_common
         if role != "key-node" and asked < least:
-            reason = f"{asked} is less than its policy.{option} = {least}: set align.min_common = {least}, or more"
+            reason = f"{asked} is less than its {option} = {least}: set align.min_common = {least}, or more"
             yield "align.min_common", reason
+
+    def min_common_of(self, policy: PolicySettings) -> tuple[str, int]:
+        """Return the option of a policy that `align.min_common` is held against, and its value."""
+        return "policy.min_common", policy.min_common
 
 
 def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:

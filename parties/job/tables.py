@@ -17,14 +17,16 @@ LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
 class PrivacySettings(Settings):
     """What the release may tell, and so how much noise it has."""
 
-    # what all that the job releases may tell together; smaller tells less, and is noisier
     epsilon: float = Field(gt=0, le=50)
-    # the chance that is left out of the promise; keep it below one in the number of rows
+    """Privacy loss of all that the job releases together. A smaller epsilon reveals less and adds more noise."""
     delta: float = Field(1e-5, gt=0, lt=0.5)
-    # how noise is calibrated; "classic" is wider, and proved below epsilon 1 alone
+    """Probability with which the promise of epsilon may fail. Keep it below 1 / the number of rows."""
     mechanism: Literal["analytic", "classic"] = "analytic"
-    max_rows_per_person: int | None = Field(None, ge=1, le=2**16)  # None: what the dataset declares
-    release: str = Field("", max_length=64)  # another name asks for another draw, charged again
+    """Calibration of the noise. "classic" adds more noise, and is proved only for epsilon below 1."""
+    max_rows_per_person: int | None = Field(None, ge=1, le=2**16)
+    """Largest number of rows of one person that count. By default the number that the dataset declares."""
+    release: str = Field("", max_length=64)
+    """Name of the release. Another name draws the noise again, which is charged again."""
 
     def set_besides(self, *names: str) -> str:
         """Return the first option, other than these, that is set to something else than its default; or ""."""
@@ -49,8 +51,9 @@ class PrivacySettings(Settings):
 class SplitSettings(Settings):
     """Which rows are for the test."""
 
-    # rows that are not sent and not trained on; 0: all are trained on, and nothing is evaluated
     test_fraction: float = Field(0.2, ge=0, lt=1)
+    """Fraction of rows that are held out: they are not sent and not trained on. 0 trains on all rows and evaluates
+    nothing."""
 
 
 def _field(text: str) -> LinkageField:
@@ -64,14 +67,22 @@ def _field(text: str) -> LinkageField:
 class AlignSettings(Settings):
     """How rows that all have are found."""
 
-    # how common rows are found: "psi" by ids, "linkage" by similar fields where no id is common
     method: Literal["psi", "linkage"] = "psi"
-    min_common: int = Field(100, ge=1)  # fewer common rows end the job
-    # Of linkage:
-    fields: tuple[str, ...] = ()  # "last_name", "birth_date:date", "postcode:text:20" (name, kind, hashes)
-    threshold: float = Field(0.8, ge=0.5, le=1)  # the least similarity of a match
-    fold: bool = True  # filters of half the size, harder to attack
-    match_rate: float = Field(0.5, gt=0, le=1)  # what share of the slots match, at least; above .5 by a flag
+    """Way to find common rows: "psi" compares ids, "linkage" compares similar fields if the parties have no common
+    ids."""
+    min_common: int = Field(100, ge=1)
+    """Smallest number of common rows with which the job goes on. Raise it if a model of few rows is of no use."""
+    fields: tuple[str, ...] = ()
+    """Fields to link by, each as name, name:kind or name:kind:hashes, such as "last_name", "birth_date:date" or
+    "postcode:text:20"."""
+    threshold: float = Field(0.8, ge=0.5, le=1)
+    """Smallest similarity of a match in a linkage. Raise it for fewer wrong matches, lower it for fewer missed
+    matches."""
+    fold: bool = True
+    """Folding of linkage filters to half their size. Folded filters are harder to attack."""
+    match_rate: float = Field(0.5, gt=0, le=1)
+    """Fraction of the slots of a linkage that match, at least. Defences count only so many rows; a rate above
+    0.5 needs the flag `leverage`."""
 
     @model_validator(mode="after")
     def _nothing_is_set_in_vain(self) -> AlignSettings:
@@ -100,11 +111,11 @@ class AlignSettings(Settings):
 class TimeoutSettings(Settings):
     """How long each wait may last, in seconds."""
 
-    # the longest a peer may take for one step; raise it where machines are slow or rows are millions
     step_s: float = Field(120.0, gt=0, le=86400)
-    # the longest a cut may last; raise it where networks fail for longer
+    """Longest time that a peer may take for one step, in seconds. Raise it for slow machines or millions of rows."""
     reconnect_s: float = Field(30.0, gt=0, le=86400)
-    # the longest a party may prepare or compute; raise it for millions of rows
+    """Longest time that a connection may be cut, in seconds. Raise it for networks that fail for longer."""
     session_s: float = Field(3600.0, gt=0, le=30 * 86400)
-    # the longest an operator may take to approve; raise it where nobody is there at night
+    """Longest time that a party may prepare or compute, in seconds. Raise it for millions of rows."""
     approval_s: float = Field(3600.0, gt=0, le=30 * 86400)
+    """Longest time that an operator may take to approve, in seconds. Raise it if nobody is there at night."""

@@ -24,21 +24,33 @@ HAVE_A_BIAS = (*CANNOT_DEBIAS, "rp-with-prior")
 class LabelDPSettings(Settings):
     """How labels are released, and what is fitted to them."""
 
-    mechanism: MechanismName = "rp-with-prior"  # how a label is randomised; docs/label_dp.md says which is for what
-    epsilon_prior: float | None = Field(None, gt=0)  # a part of privacy.epsilon, to estimate the prior; None: a third
-    # how the prior is estimated, of mechanisms that use one; default: by mechanism
+    mechanism: MechanismName = "rp-with-prior"
+    """Mechanism that randomises labels. docs/label_dp.md compares the mechanisms."""
+    epsilon_prior: float | None = Field(None, gt=0)
+    """Part of `privacy.epsilon` that estimates the prior. By default a third."""
     prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None
-    cell_width: float | None = Field(None, gt=0)  # of the prior's histogram, in units of the label
-    half_width: float | Literal["auto"] | None = None  # of the favoured neighbourhood; None is "auto" if it may be
-    optimal_for: Literal["squared", "absolute"] | None = None  # the error that the staircase makes least
-    rounding: float | None = Field(None, gt=0)  # labels are rounded down to multiples of it first
-    output_cells: int | None = Field(None, ge=4, le=1000)  # of unbiased: how many numbers may be released
-    # of unbiased: how far beyond the range of labels these may lie, in units of the label
+    """Mechanism that estimates the prior, for mechanisms that use one. The default depends on `mechanism`."""
+    cell_width: float | None = Field(None, gt=0)
+    """Width of a cell of the prior's histogram, in units of the label."""
+    half_width: float | Literal["auto"] | None = None
+    """Half the width of the favoured neighbourhood, in units of the label. By default "auto", for mechanisms that allow
+    it."""
+    optimal_for: Literal["squared", "absolute"] | None = None
+    """Error that the staircase mechanism makes as small as possible."""
+    rounding: float | None = Field(None, gt=0)
+    """Step of rounding, in units of the label. Labels are first rounded down to a multiple of it."""
+    output_cells: int | None = Field(None, ge=4, le=1000)
+    """Number of values that the unbiased mechanism may release."""
     output_reach: float | None = Field(None, gt=0)
-    regressor: RegressorName = "ridge"  # what is fitted to the noisy labels; linear ones stand noise best
-    options: dict[str, bool | int | float | str] = {}  # of the regressor, under scikit-learn's names
-    debias: bool = True  # remove what the mechanism does to a label's mean
-    evaluate_on: str = Field("", max_length=64)  # a dataset of the active party that has true labels
+    """Distance by which values of the unbiased mechanism may lie outside the label range, in units of the label."""
+    regressor: RegressorName = "ridge"
+    """Regressor that is fitted to the noisy labels. Linear regressors tolerate noise best."""
+    options: dict[str, bool | int | float | str] = {}
+    """Options of the regressor, under scikit-learn's names."""
+    debias: bool = True
+    """Removal of what the mechanism adds to the mean of a label."""
+    evaluate_on: str = Field("", max_length=64)
+    """Dataset of the active party with true labels, to evaluate the model on."""
 
     @model_validator(mode="after")
     def _options_go_with_the_mechanism(self) -> LabelDPSettings:
@@ -74,7 +86,8 @@ class LabelDPSettings(Settings):
 
 
 class LabelDPJob(TrainingParameters):
-    protocol: Literal["label-dp"] = "label-dp"  # which system computes
+    protocol: Literal["label-dp"] = "label-dp"
+    """System that computes the job."""
     label_dp: LabelDPSettings = LabelDPSettings()
 
     @property

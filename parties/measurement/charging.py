@@ -12,13 +12,14 @@ from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
 from blindfit.algorithms.randomness import UniformInt, system_uniform
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.identity.key_proof import NO_PROOF, KeyProof
 from blindfit.parties.measurement.background import Threads
 from blindfit.parties.measurement.label_index import LabelIndex
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.settings import FitSettings, PartyDatasetSettings, PolicySettings
+from blindfit.parties.settings import FitSettings, PolicySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.charging import check_rollbacks

@@ -28,7 +28,6 @@ import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import BlindfitError, LocalProtocolError, PolicyRefused
-from blindfit.algorithms.privacy.label_mechanism_options import NAMES
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism
 from blindfit.algorithms.protocols.label_dp import release as protocol
 from blindfit.algorithms.protocols.label_dp.messages import FittedRelease, LabelsOpen
@@ -40,6 +39,7 @@ from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDa
 from blindfit.parties.measurement.fitting import LimitedMaker
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
+from blindfit.parties.measurement.policy import LabelDPPolicy
 from blindfit.parties.measurement.uploads import Upload
 from blindfit.parties.store.answers import StoredAnswer, StoredLabels
 from blindfit.parties.store.charging import check_rollbacks
@@ -126,7 +126,7 @@ class LabelReleases:
             self._charging.refuse("dataset", "its labels are zeros and ones: ask for an aggregate")
         if (settings.grid.lo, settings.grid.hi) != label_range:
             self._charging.refuse("mechanism", "the grid's ends are not the dataset's label range: describe it")
-        if settings.name not in allowed_mechanisms(self._charging):
+        if settings.name not in self._charging.policy.of(LabelDPPolicy).allowed:
             self._charging.refuse("mechanism", f"{settings.name} is not one of the policy's mechanisms")
 
     def _check_allowed(
@@ -302,10 +302,6 @@ def _locked(directory: Path, how: int) -> Iterator[None]:
 def cost_of(request: LabelsOpen, dataset: LabelDataset) -> Cost:
     event = step_2_event(request, neighbours=dataset.neighbours)
     return Cost(event, *step_2_cost(request, event))
-
-
-def allowed_mechanisms(charging: ChargingService) -> list[str]:
-    return sorted(NAMES if charging.policy.mechanisms is None else charging.policy.mechanisms)
 
 
 def _tell_of_clipping(dataset: LabelDataset, lo: float, hi: float) -> None:

@@ -10,7 +10,7 @@ from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, T
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
-from blindfit.parties.measurement.release_labels import allowed_mechanisms
+from blindfit.parties.measurement.policy import LabelDPPolicy
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
 
@@ -70,6 +70,10 @@ class MeasurementService(ChargingService):
         policy = self.policy
         return Terms(policy.min_rows, policy.max_epsilon, policy.max_delta, budget.epsilon, budget.delta)
 
+    def _mechanisms(self, dataset: LabelDataset) -> list[str]:
+        is_aggregate = dataset.settings.label_range is None
+        return sorted(NOISE_MULTIPLIERS) if is_aggregate else self.policy.of(LabelDPPolicy).allowed
+
     def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
         lo, hi = dataset.settings.label_range or (0.0, 1.0)
         proof = self.prove_key(self.key.public_bytes)
@@ -83,7 +87,7 @@ class MeasurementService(ChargingService):
             min_rows=self.policy.min_rows,
             max_epsilon=self.policy.max_epsilon,
             receipt_key=self.key.public_bytes,
-            mechanisms=sorted(NOISE_MULTIPLIERS) if dataset.settings.label_range is None else allowed_mechanisms(self),
+            mechanisms=self._mechanisms(dataset),
             label_kind=dataset.settings.label_kind,
             label_lo=lo,
             label_hi=hi,

@@ -14,11 +14,13 @@ from blindfit.parties.tables import Settings
 class PredictSettings(Settings):
     """Which model scores new rows."""
 
-    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)  # the training whose model scores new rows
+    session: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
+    """Session of the training whose model scores the rows."""
 
 
 class PredictJob(AlignedParameters):
-    protocol: Literal["predict"] = "predict"  # which system computes
+    protocol: Literal["predict"] = "predict"
+    """System that computes the job."""
     predict: PredictSettings = PredictSettings()
     scores_rows: ClassVar[bool] = True
 

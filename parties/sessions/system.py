@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from blindfit.parties.sessions.party import Party
     from blindfit.parties.sessions.proposal import Member
     from blindfit.parties.sessions.session import Session
+    from blindfit.parties.settings import SystemPolicy
 
 J = TypeVar("J", bound=JobParameters)
 J_contra = TypeVar("J_contra", bound=JobParameters, contravariant=True)
@@ -54,7 +55,9 @@ class System(Generic[J]):
         recorded: whether a party of a session keeps a transcript of that.
         models: how to read what its parties write as model.json, by the file's `format`.
             Both are functions: whoever reads a job imports no protocol and no model.
-        options: of a party's file, what a party of this role makes use of for this system and not without one.
+        options: by role, the options of a party file that a party with this role uses for this system, and not for
+            every system.
+        policy: the class of the table [policy.NAME], where NAME is the system's name.
         unsafe: flags by which its jobs do without a defence.
     """
 
@@ -64,6 +67,7 @@ class System(Generic[J]):
     recorded: bool = True
     models: Callable[[], Mapping[str, ModelReader]] = dict
     options: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    policy: type[SystemPolicy] | None = None
     unsafe: frozenset[str] = frozenset()
 
     def wrong_roles(self, roles: Sequence[str]) -> str:

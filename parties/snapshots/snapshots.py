@@ -24,11 +24,11 @@ from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, Po
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
 from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
 from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
-from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings, is_csv, words_besides
+from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings, PartyDatasetSettings, is_csv, words_besides
 from blindfit.parties.data.source import Source, fingerprint_of, open_source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.files.private_files import make_private
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
 from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows

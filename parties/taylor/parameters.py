@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_B
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.loss import LOSSES
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
-from blindfit.parties.settings import PartyDatasetSettings
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of, population_of
 from blindfit.parties.vertical.prepared import Preparation

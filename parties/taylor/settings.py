@@ -13,7 +13,7 @@ from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, LARGE_BATCH_SIZES
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
-from blindfit.parties.settings import SESSION
+from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
 from blindfit.parties.tables import Settings
 
 DEFAULT_HOLD_OUT = 0.15
@@ -37,45 +37,62 @@ LINEAR: dict[str, int | float | str] = {
 class TaylorSettings(Settings):
     """Training under encryption, and its defences."""
 
-    model: Literal["logistic", "linear"] = "logistic"  # "linear" for labels that are numbers
-    intercept: bool = True  # whether the active party adds a constant
-    # at most; linear: 40; more where the hold-out loss still falls in the end
+    model: Literal["logistic", "linear"] = "logistic"
+    """Kind of the model: "logistic" for labels 0 and 1, "linear" for labels that are numbers."""
+    intercept: bool = True
+    """Constant that the active party adds to the model."""
     epochs: int = Field(20, ge=1, le=10_000)
-    # "auto": 512, 256 or 128, by the rows; linear: 2048 too
+    """Largest number of epochs; a linear model has 40 by default. Raise it if the hold-out loss still falls at the
+    end."""
     batch_rows: Annotated[int, Field(ge=2, le=MOST_BATCH_ROWS)] | Literal["auto"] = "auto"
-    # linear, with momentum: .05; lower it where a log says that training has not settled
+    """Rows of a batch. "auto" takes 512, 256 or 128, by the number of rows, and 2048 too for a linear model."""
     learning_rate: float = Field(0.15, ge=1e-6, le=1e3)
-    # of the learning rate: "inverse" is rate / (1 + decay epoch)
+    """Learning rate of the first epoch; a linear model with momentum has 0.05 by default. Lower it if a log says that
+    training has not settled."""
     schedule: Literal["constant", "inverse", "exponential"] = "inverse"
-    decay: float = Field(0.1, ge=0)  # see schedule; raise it where the loss swings
-    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"  # "momentum" where columns resemble each other; linear: that
-    momentum: float = Field(0.9, ge=0, lt=1)  # of that optimiser: the part of the last move that is kept
-    # strength of the ridge penalty; linear: .001; raise it where columns are many and rows few
+    """Course of the learning rate: "constant", "inverse" for rate / (1 + decay epoch), "exponential" for rate e^(-decay
+    epoch)."""
+    decay: float = Field(0.1, ge=0)
+    """Decay of the learning rate; see `schedule`. Raise it if the loss swings."""
+    optimiser: Literal["sgd", "momentum", "sag"] = "sgd"
+    """Optimiser of the steps. "momentum" suits columns that resemble each other; a linear model has it by default."""
+    momentum: float = Field(0.9, ge=0, lt=1)
+    """Fraction of the last step that the momentum optimiser keeps."""
     l2: float = Field(0.01, ge=0, le=1e3)
-    l1: float = Field(0.0, ge=0, le=1e3)  # strength of the lasso penalty; leaves few columns
-    # "balanced": both classes count alike, where one is rare and must be found
+    """Strength of the ridge penalty; a linear model has 0.001 by default. Raise it for many columns and few rows."""
+    l1: float = Field(0.0, ge=0, le=1e3)
+    """Strength of the lasso penalty. A larger penalty leaves fewer columns."""
     class_weights: Literal["none", "balanced"] = "none"
-    # of the hold-out loss; None: .15, or 0 with label DP
+    """Weights of the classes. "balanced" gives both classes the same total weight: take it for a rare class that must
+    be found."""
     validation_fraction: float | None = Field(None, ge=0, lt=1)
-    # epochs without a better hold-out loss; 0, and linear: every epoch runs; raise it where the loss swings
+    """Fraction of rows for the hold-out loss. By default 0.15, or 0 with label DP."""
     patience: int = Field(3, ge=0)
-    # by how much the hold-out loss must fall to count as better; lower it where training ends too early
+    """Epochs without a better hold-out loss before training stops; 0 runs every epoch, as a linear model does by
+    default. Raise it if the loss swings."""
     tolerance: float = Field(1e-4, ge=0)
-    # of the confusion matrix; lower it where a missed positive costs more than a false alarm
+    """Decrease of the hold-out loss that counts as better. Lower it if training ends too early."""
     threshold: float = Field(0.5, gt=0, lt=1)
-    # fit slope and offset of the log odds to test rows, which were not trained on; after linkage, to hold-out rows
+    """Probability from which the confusion matrix counts a row as positive. Lower it if a missed positive costs more
+    than a false alarm."""
     calibrate: bool = True
-    # of the key node's key; 3072 for secrets that must last decades, at half the speed
+    """Calibration of the log odds by a slope and an offset. They are fitted to test rows, which were not trained on, or
+    after linkage to hold-out rows."""
     key_bits: Literal[2048, 3072] = 2048
-    # standard deviation of what is added to each label's term, once; more hides labels better, and costs accuracy
+    """Bits of the key node's key. 3072 is for secrets that must last decades, at half the speed."""
     jitter: float = Field(0.25, ge=0, le=MOST_JITTER)
-    # standard deviation of the key node's fresh noise, in units of features; more hides better, and costs accuracy
+    """Standard deviation of the noise that is added once to each label's term. More noise hides labels better and costs
+    accuracy."""
     gradient_noise: float = Field(1.0, ge=0)
-    # with label DP, of a row: for each root of its columns; lower it where noise costs more than shortened rows
+    """Standard deviation of the key node's fresh noise, in units of features. More noise hides gradients better and
+    costs accuracy."""
     norm_bound: float = Field(1.25, gt=0, le=8)
-    # the session of a training that stopped, to go on from its last epoch
+    """Largest norm of a row with label DP, as a multiple of the square root of its number of columns. Lower it if noise
+    costs more than shortened rows."""
     resume: str = Field("", pattern=f"^$|{SESSION}", max_length=64)
-    unsafe: list[UnsafeFlag] = []  # what the pre-flight would refuse and you want all the same
+    """Session of a training that stopped. The job goes on from its last epoch."""
+    unsafe: list[UnsafeFlag] = []
+    """Flags that switch off a defence. Set one only if `blindfit check` names it and you accept what it gives up."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,11 +140,21 @@ class TaylorSettings(Settings):
 class PaillierSettings(Settings):
     """Who does arithmetic on ciphertexts."""
 
-    engine: EngineName = "blindfit"  # "phe": python-paillier does all arithmetic, a slow reference to check against
+    engine: EngineName = "blindfit"
+    """Engine for arithmetic on ciphertexts. "phe" is python-paillier, a slow reference to check results against."""
+
+
+class TaylorPolicy(SystemPolicy):
+    """What a party refuses of taylor jobs."""
+
+    min_linked: int = Field(100, ge=1)
+    """Smallest `align.min_common` that this party accepts of a job that links rows by similar fields. A low value
+    lets a partner test if one person is in your data, although nobody learns which rows match."""
 
 
 class TaylorJob(AlignedParameters, TrainingParameters):
-    protocol: Literal["taylor"] = "taylor"  # which system computes
+    protocol: Literal["taylor"] = "taylor"
+    """System that computes the job."""
     taylor: TaylorSettings = TaylorSettings()
     paillier: PaillierSettings = PaillierSettings()
 
@@ -136,6 +163,11 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     @property
     def unsafe(self) -> tuple[str, ...]:
         return tuple(self.taylor.unsafe)
+
+    def min_common_of(self, policy: PolicySettings) -> tuple[str, int]:
+        if self.align.method != "linkage":
+            return super().min_common_of(policy)
+        return "policy.taylor.min_linked", policy.of(TaylorPolicy).min_linked
 
     @property
     def max_epochs(self) -> int:

@@ -15,10 +15,11 @@ from blindfit.algorithms.privacy.accountant import common_neighbours, spent_epsi
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.algorithms.privacy.ledger import Budget, Charge
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.database import Store
 

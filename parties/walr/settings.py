@@ -33,29 +33,49 @@ FracBits = Annotated[int, Field(ge=fixed_point.MIN_FRAC_BITS, le=fixed_point.MAX
 class WalrSettings(Settings):
     """The noisy sum, and the fit to it."""
 
-    trust: Trust = "trusted"  # one server with labels and rows, two with shares of labels, or one without rows
-    intercept: bool = True  # whether a constant column is appended
-    norm_bound: float | Literal["auto"] = "auto"  # of a standardised row, the constant included
-    norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)  # what "auto" takes of the row norms
-    frac_bits: FracBits | Literal["auto"] = "auto"  # of the grid of rows; "auto": see grid
-    l2: float | Literal["auto"] = "auto"  # "auto": from the noise
-    # a noisy mean that no labels could give: "clip" it by columns, "project" or leave it; "auto": project few rows
+    trust: Trust = "trusted"
+    """Trust in the measurement servers: one server with labels and rows, one with labels and encrypted rows, or two
+    with shares of the labels and either rows or shares of rows."""
+    intercept: bool = True
+    """Constant column that is appended to the rows."""
+    norm_bound: float | Literal["auto"] = "auto"
+    """Largest norm of a standardised row with its constant; longer rows are shortened. A larger bound adds more noise.
+    "auto" takes a quantile of the norms."""
+    norm_quantile: float = Field(DEFAULT_NORM_QUANTILE, gt=0, le=1)
+    """Quantile of the row norms that "auto" takes as `norm_bound`. A larger quantile shortens fewer rows and adds more
+    noise."""
+    frac_bits: FracBits | Literal["auto"] = "auto"
+    """Fraction bits of the grid to which rows are rounded. More bits round less. "auto" takes the finest grid on which
+    rows fit 16 bits, if it is fine enough for the noise."""
+    l2: float | Literal["auto"] = "auto"
+    """Strength of the ridge penalty. Raise it for few rows. "auto" takes it from the noise."""
     mu: MuTreatment = "auto"
-    init: str | None = Field(
-        None, min_length=1, max_length=256
-    )  # of the active party: a pretrained.json, or its last model.json
-    # "newton", "lbfgs", "gradient-descent" or "hybrid-minibatch"; "auto": newton up to 500 columns
+    """Treatment of a noisy mean that no labels could give: "clip" it by columns, "project" it, or leave it
+    "as-released". "auto" projects if rows are few."""
+    init: str | None = Field(None, min_length=1, max_length=256)
+    """Start of the fit, a file of the active party: a pretrained.json, or its last model.json. `walr.l2` shrinks
+    towards it."""
     solver: SolverName = "auto"
-    tolerance: float | None = None  # of the gradient, at which the fit ends; default: by solver
-    # after which the fit ends; raise it where a report says that it did not converge
+    """Solver of the fit. "auto" takes newton for up to 500 columns."""
+    tolerance: float | None = None
+    """Size of the gradient at which the fit ends. Lower it for a more exact fit. The default depends on the solver."""
     max_iterations: int | None = Field(None, ge=1, le=MOST_ITERATIONS)
-    warm_start_rows: int | None = None  # rows on which newton looks for its start; 0: all
-    memory: int | None = Field(None, ge=1, le=MOST_MEMORY)  # past gradients that lbfgs keeps
-    rate: float | None = None  # of gradient-descent and hybrid-minibatch: step t is rate / (1 + decay t)
-    decay: float | None = None  # see rate
-    batch_rows: int | None = None  # of one step of hybrid-minibatch
-    averaging: bool | None = None  # of hybrid-minibatch: return the running mean of the weights
-    centred: bool | None = None  # of hybrid-minibatch: a gradient with less noise where labels are common
+    """Number of iterations after which the fit ends. Raise it if a report says that the fit did not converge."""
+    warm_start_rows: int | None = None
+    """Number of rows on which newton looks for its start; 0 takes all rows."""
+    memory: int | None = Field(None, ge=1, le=MOST_MEMORY)
+    """Number of past gradients that lbfgs keeps."""
+    rate: float | None = None
+    """First step size of gradient-descent and hybrid-minibatch: step t is rate / (1 + decay t). Lower it if the fit
+    diverges."""
+    decay: float | None = None
+    """Decay of the step size; see `rate`."""
+    batch_rows: int | None = None
+    """Rows of one step of hybrid-minibatch."""
+    averaging: bool | None = None
+    """Averaging in hybrid-minibatch: the fit returns the running mean of the weights."""
+    centred: bool | None = None
+    """Centred gradient in hybrid-minibatch, which has less noise if labels 1 are common."""
 
     def solver_settings(self, l2: float) -> SolverSettings:
         return SolverSettings(
@@ -98,7 +118,8 @@ class WalrSettings(Settings):
 
 
 class WalrJob(SumJob, TrainingParameters):
-    protocol: Literal["walr"] = "walr"  # which system computes
+    protocol: Literal["walr"] = "walr"
+    """System that computes the job."""
     walr: WalrSettings = WalrSettings()
 
     trust_option: ClassVar[str] = "walr.trust"

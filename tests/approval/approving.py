@@ -10,6 +10,7 @@ from typing import Any
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.systems import SYSTEMS, party_class
 from blindfit.parties.tables import validate
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
@@ -34,7 +35,7 @@ def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, A
         values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}
     if name == "shop":
         values["populations"] = {"people": {"epsilon": 2.0, "delta": 1e-3}}
-    return validate(values, PartySettings, source="the test")
+    return validate(values, party_class(tuple(SYSTEMS)), source="the test")
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError, LocalProtocolError, PolicyRe
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.settings import PeerSettings, PolicySettings
-from blindfit.parties.systems import load_party, system
+from blindfit.parties.systems import load_party, policy_class, system
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
@@ -123,24 +123,29 @@ LINKED = {"method": "linkage", "fields": ["last_name", "birth_date:date"]}
             "taylor",
             {**LINKED, "min_common": 99},
             {},
-            "99 is less than its policy.min_linked = 100: set align.min_common = 100",
+            "99 is less than its policy.taylor.min_linked = 100: set align.min_common = 100",
         ),
-        ("taylor", {**LINKED, "min_common": 99}, {"min_common": 1}, "99 is less than its policy.min_linked"),
+        (
+            "taylor",
+            {**LINKED, "min_common": 99},
+            {"min_common": 1},
+            "99 is less than its policy.taylor.min_linked",
+        ),
         ("taylor", {"min_common": 20}, {}, ""),
         ("taylor", {"min_common": 1}, {"min_common": 1}, ""),
         ("taylor", LINKED, {}, ""),
-        ("taylor", {**LINKED, "min_common": 2}, {"min_linked": 2}, ""),
-        ("predict", {}, {"min_linked": 1000}, ""),
+        ("taylor", {**LINKED, "min_common": 2}, {"taylor": {"min_linked": 2}}, ""),
+        ("predict", {}, {"taylor": {"min_linked": 1000}}, ""),
     ],
 )
 def test_so_few_common_rows(protocol: str, align: dict[str, Any], policy: dict[str, Any], refused: str) -> None:
     more = {"predict": {"session": "s"}} if protocol == "predict" else {}
     job = validate({"protocol": protocol, "align": align, **more}, system(protocol).job, source="the test")
     for role in ("active", "passive"):
-        found = list(job.refusals(PolicySettings(**policy), role))
+        found = list(job.refusals(policy_class(("taylor",)).model_validate(policy), role))
         assert [field for field, _ in found] == ["align.min_common"] * bool(refused)
         assert not found or found[0][1].startswith(refused)
-    assert not list(job.refusals(PolicySettings(**policy), "key-node"))
+    assert not list(job.refusals(policy_class(("taylor",)).model_validate(policy), "key-node"))
 
 
 @pytest.mark.parametrize(("name", "accepted"), [("shop", False), ("helper", False), ("keys", True)])
@@ -177,8 +182,12 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
     ("policy", "said"),
     [
         (
+            {"systems": ["taylor", "dp_lr"]},
+            "policy.systems: 'dp_lr' is not one of walr, label-dp, dp-lr, taylor, falcon, predict, evaluate",
+        ),
+        (
             {"systems": ["label-dp"], "unsafe": ["leverage"]},
-            "without the protocol walr or taylor or falcon or evaluate, policy.unsafe does nothing",
+            "without the protocol taylor or falcon, policy.unsafe does nothing, remove it",
         ),
         (
             {"systems": ["taylor"], "unsafe": ["jitter"]},
@@ -190,9 +199,9 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
         ),
         (
             {"systems": ["taylor"], "min_common": 5},
-            "policy.min_common: data parties alone have rows to align, remo",
+            "policy.min_common is an option of an active party or a passive party, remove it",
         ),
-        ({"systems": ["taylor"], "min_linked": 0}, "policy.min_linked: must be at least 1"),
+        ({"systems": ["taylor"], "taylor": {"min_linked": 0}}, "policy.taylor.min_linked: must be at least 1"),
         ({"systems": ["taylor"], "max_delta": 0.5}, "policy.max_delta: must be below 0.5"),
         (
             {"systems": ["taylor"], "max_delta": -1e-9},
@@ -216,18 +225,26 @@ def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("protocol", "option", "said"),
+    ("protocol", "policy", "said"),
     [
-        ("falcon", "min_linked", "without the protocol taylor, policy.min_linked does nothing"),
-        ("walr", "min_common", "without the protocol taylor or falcon or predict, policy.min_common does nothing"),
-        ("taylor", "min_linked", ""),
-        ("predict", "min_common", ""),
+        (
+            "falcon",
+            {"taylor": {"min_linked": 5}},
+            "without the protocol taylor, policy.taylor.min_linked does nothing",
+        ),
+        (
+            "walr",
+            {"min_common": 5},
+            "without the protocol taylor or falcon or predict, policy.min_common does nothing",
+        ),
+        ("taylor", {"taylor": {"min_linked": 5}}, ""),
+        ("predict", {"min_common": 5}, ""),
     ],
 )
 def test_how_few_rows_may_be_common_where_none_are_aligned(
-    authority: Path, tmp_path: Path, protocol: str, option: str, said: str
+    authority: Path, tmp_path: Path, protocol: str, policy: dict[str, Any], said: str
 ) -> None:
-    settings = settings_of(authority, tmp_path, "helper", {"systems": [protocol], option: 5})
+    settings = settings_of(authority, tmp_path, "helper", {"systems": [protocol], **policy})
     (tmp_path / "party.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_unset=True)))
     if not said:
         assert load_party(tmp_path / "party.toml")

@@ -15,12 +15,13 @@ from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.coordinator.operator import deciding as operator
 from blindfit.coordinator.operator.held import not_default, written
 from blindfit.coordinator.systems import VIEWS, view
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.label_dp.settings import LabelDPJob
 from blindfit.parties.sessions.proposal import read_proposal
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.systems import SYSTEMS, read_proposed, system

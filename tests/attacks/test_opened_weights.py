@@ -32,7 +32,9 @@ def project(tmp_path: Path) -> World:
     for name in ROLES:
         if name != "notary":
             path = tmp_path / f"{name}.toml"
-            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmin_epochs = 1\nmin_common = 10\n"))
+            path.write_text(
+                path.read_text().replace("[policy]\n", "[policy]\nfalcon.min_epochs = 1\nmin_common = 10\n")
+            )
     return project
 
 

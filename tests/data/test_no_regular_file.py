@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.sinks import open_sink
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.private_files import read_certificate, read_private_key
 from blindfit.parties.files.written import read_json, write_json
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import mistakes, validate
 from tests.data.tables import read, refused, source_of, write_sqlite, write_text
 from tests.each_case import each_case

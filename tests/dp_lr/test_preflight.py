@@ -97,7 +97,7 @@ def test_what_would_be_refused(
 
 def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
     clinic.edit(policy={"systems": ["taylor"], "min_rows": 200})
-    with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.min_rows is an option"):
+    with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.min_rows does nothing"):
         _ = clinic.settings
     clinic.edit(policy=party()["policy"])
     assert clinic.settings.policy.min_rows == 100

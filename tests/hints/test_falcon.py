@@ -214,9 +214,9 @@ def test_many_weights_of_a_linear_model(falcon: Project) -> None:
 )
 def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -> None:
     project = vertical(tmp_path, "falcon")
-    project.parties["post"]["policy"]["min_epochs"] = 6
+    project.parties["post"]["policy"]["falcon"] = {"min_epochs": 6}
     told = found("falcon.epochs: {}", project.check(*sets), "refuses")
-    assert Told(says("training may end after {}: fewer than its policy.min_epochs = {}")).is_in(told.text)
+    assert Told(says("training may end after {}: fewer than its policy.falcon.min_epochs = {}")).is_in(told.text)
     assert Told(says("falcon.{} = {}")).is_in(told.text)
     changes = [way for way in told.sets if not way.startswith("policy.")]
     assert changes
@@ -224,7 +224,7 @@ def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -
 
 
 def test_epochs_that_hardly_count(falcon: Project) -> None:
-    falcon.parties["post"]["policy"]["min_epochs"] = 6
+    falcon.parties["post"]["policy"]["falcon"] = {"min_epochs": 6}
     sets = ("falcon.decay=50", "falcon.schedule=inverse", "falcon.validation_fraction=0")
     told = found("lower falcon.decay", falcon.check(*sets))
     not_found(told, falcon.check(*sets, "falcon.decay=0.1"))

@@ -21,7 +21,7 @@ CASES = [
     Wrong(
         "active",
         {"policy.min_rows": 3},
-        says="policy.min_rows is an option of a measurement server",
+        says="without the protocol {}, {} does nothing, remove it",
         mend={"policy.min_rows": None},
     ),
     # --- datasets
@@ -149,19 +149,34 @@ CASES = [
     ),
     # --- policy
     Wrong(
-        "passive", {"policy.mechanisms": ["laplace"]}, says="{} is for a measurement server's datasets of label_kind"
+        "server",
+        {"policy.systems": ["walr", "label-dp"], "policy.label-dp": {"mechanisms": ["laplace"]}},
+        says='is for a measurement server\'s datasets of label_kind = "number"',
+        mend={"policy.label-dp": None},
     ),
-    Wrong("passive", {"fit": {"time_limit_s": 3.0}}, says="{} is for a measurement server's datasets of label_kind"),
+    Wrong(
+        "passive",
+        {"fit": {"time_limit_s": 3.0}},
+        says="[fit] is for a measurement server's datasets of label_kind",
+        mend={"fit": None},
+    ),
     Wrong(
         "passive",
         {"policy.max_failed_uploads": 3},
-        says="policy.{}: ids are uploaded to a measurement server alone, remove it",
+        says="{} is an option of {}, remove it",
+        mend={"policy.max_failed_uploads": None},
     ),
-    Wrong("key-node", {"policy.min_common": 30}, says="policy.{}: data parties alone have rows to align, remove it"),
+    Wrong(
+        "key-node",
+        {"policy.min_common": 30},
+        says="{} is an option of {}, remove it",
+        mend={"policy.min_common": None},
+    ),
     Wrong(
         "active",
         {"policy.models_per_row": 2},
-        says="policy.models_per_row: scores tell of a passive party's rows alone, remove it",
+        says="{} is an option of {}, remove it",
+        mend={"policy.models_per_row": None},
     ),
     *(
         Wrong(
@@ -174,11 +189,16 @@ CASES = [
     ),
     Wrong(
         "passive",
-        {"policy.min_epochs": 3},
-        says="without the protocol {}, {}, remove it",
-        mend={"policy.min_epochs": None},
+        {"policy.falcon.min_epochs": 3},
+        says="without the protocol {}, {} does nothing, remove it",
+        mend={"policy.falcon": None},
     ),
-    Wrong("passive", {"scores": {"url": "csv:s.csv"}}, says="scores: the active party alone gets any, remove it"),
+    Wrong(
+        "passive",
+        {"scores": {"url": "csv:s.csv"}},
+        says="{} is an option of {}, remove it",
+        mend={"scores": None},
+    ),
     Wrong(
         "active",
         {"scores.if_exists": "replace"},

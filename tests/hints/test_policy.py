@@ -60,7 +60,7 @@ CASES: list[tuple[JobParameters, str, str, dict[str, Any], JobParameters | None]
     ),
     (
         job(align={"min_common": 10}),
-        says("{} is less than its policy.{} = {}: set align.min_common = {}, or more"),
+        says("{} is less than its {} = {}: set align.min_common = {}, or more"),
         "set align.min_common = 20, or more",
         {},
         job(align={"min_common": 20}),

@@ -254,7 +254,7 @@ def taylor_linkage() -> Case:
     align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "min_common": 10}
     taylor_job = {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
     job = {**case.job, "align": align, "taylor": taylor_job}
-    policy = {name: {"min_linked": 10} for name in CHAIN[:2]}
+    policy = {name: {"taylor": {"min_linked": 10}} for name in CHAIN[:2]}
     return replace(case, roles=roles, data=data, datasets=datasets, job=job, policy=policy)
 
 

@@ -17,13 +17,14 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.service import MeasurementService
-from blindfit.parties.settings import PartyDatasetSettings, PolicySettings
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.store.database import Store
 from tests.measurement.indexes import built
 from tests.walr.seats import run_both

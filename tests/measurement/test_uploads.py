@@ -15,17 +15,19 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from blindfit.algorithms.errors import BlindfitError, CannotAnswer, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, CannotAnswer, ConfigError, PolicyRefused
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import RowsEnd
 from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.measurement import uploads
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
-from blindfit.parties.settings import PartyDatasetSettings, PartySettings, PolicySettings
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.store.database import Writes
 from blindfit.parties.store.uploads import FailedUploads
+from blindfit.parties.systems import read_party
 from tests.hints.following import Told, says
 from tests.hints.following import refused as refused_by
 from tests.measurement.house import NAMES, POLICY, House, make_dataset, one_hot
@@ -270,8 +272,8 @@ def test_the_limits_are_a_measurement_servers(option: str) -> None:
         "peers": {"organiser": {"role": "coordinator"}},
         "policy": {option: 3},
     }
-    with pytest.raises(ValidationError, match=rf"policy\.{option}: ids are uploaded to a measurement server alone"):
-        PartySettings(**party)
+    with pytest.raises(ConfigError, match=rf"policy\.{option} is an option of a measurement server, remove it"):
+        read_party(party, "shop.toml")
     with pytest.raises(ValidationError):
         PolicySettings(**{option: 0})
 

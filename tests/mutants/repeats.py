@@ -195,10 +195,13 @@ MUTANTS = (
     Mutant(
         "as-few-by-linkage-as-by-ids",
         (28,),
-        "blindfit.parties.job.parameters:AlignedParameters.refusals",
-        'option = "min_linked" if',
-        'option = "min_common" if',
-        (f"{POLICY}::test_so_few_common_rows", f"{MATCHES}::test_by_default_no_linkage_asks_about_so_few"),
+        "blindfit.parties.taylor.settings:TaylorJob.min_common_of",
+        'if self.align.method != "linkage":\n            return super().min_common_of(policy)',
+        "if True:\n            return super().min_common_of(policy)",
+        (
+            "tests/approval/test_policy.py::test_so_few_common_rows",
+            "tests/attacks/test_matches_counted.py::test_by_default_no_linkage_asks_about_so_few",
+        ),
     ),
     # --- labels, by layouts of batches
     Mutant(

@@ -25,10 +25,9 @@ from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import JointPrediction, Scored, _in_own_order, scores_in_short, table_of
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.settings import SESSION, PartySettings
+from blindfit.parties.settings import SESSION
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import read_proposed
-from blindfit.parties.tables import validate
+from blindfit.parties.systems import read_party, read_proposed
 from blindfit.parties.training.rows import PartyRows, read_rows
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.each_case import each_case
@@ -53,11 +52,13 @@ def party(directory: Path, name: str = ACTIVE, *, role: str = "active", scores: 
         "role": role,
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": peers,
-        "datasets": {"new": {"url": "csv:new.csv", "id": "id", "features": "rest", **dataset}},
+        "policy": {"systems": ["predict"]},
     }
+    if role in ("active", "passive"):
+        values["datasets"] = {"new": {"url": "csv:new.csv", "id": "id", "features": "rest", **dataset}}
     if scores is not None:
         values["scores"] = scores
-    settings = validate(values, PartySettings, source="party.toml")
+    settings = read_party(values, "party.toml")
     store = Store(directory / "state" / "party.sqlite")
     return JointPrediction(unconnected(settings, directory, store))
 
@@ -189,7 +190,7 @@ def test_scores_that_are_there_already(directory):
 
 @pytest.mark.parametrize("role", ["passive", "key-node", "measurement"])
 def test_scores_are_an_option_of_the_active_party(directory, role):
-    with pytest.raises(ConfigError, match="scores: the active party alone gets any"):
+    with pytest.raises(ConfigError, match=r"\[scores\] is an option of an active party, remove it"):
         party(directory, role=role, scores={})
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.protocols import predict
-from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.tables import validate
+from blindfit.parties.systems import read_party
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import _unpack
 from tests.each_case import each_case
@@ -162,7 +161,11 @@ def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None
 @each_case(
     ("role", "change", "words"),
     [
-        ("active", {"policy": {"models_per_row": 2}}, "policy.models_per_row: scores tell of a passive party's rows"),
+        (
+            "active",
+            {"policy": {"models_per_row": 2}},
+            "policy.models_per_row is an option of a passive party, remove it",
+        ),
         ("passive", {"policy": {"models_per_row": 0}}, "policy.models_per_row"),
         (
             "active",
@@ -182,5 +185,5 @@ def test_an_option_acts_or_is_refused(role: str, change: dict[str, Any], words: 
         "datasets": {"rows": dataset},
     }
     with pytest.raises(ConfigError) as caught:
-        validate(values, PartySettings, source="shop.toml")
+        read_party(values, "shop.toml")
     assert words in str(caught.value)

@@ -49,9 +49,9 @@ def test_policies_of_all_parties(shares: Project) -> None:
 
 
 def test_too_few_epochs_for_a_policy(shares: Project) -> None:
-    shares.parties["post"]["policy"]["min_epochs"] = 4
+    shares.parties["post"]["policy"]["falcon"] = {"min_epochs": 4}
     assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
-    few = "post: falcon.epochs: training may end after 3: fewer than its policy.min_epochs = 4"
+    few = "post: falcon.epochs: training may end after 3: fewer than its policy.falcon.min_epochs = 4"
     assert only(shares.check("falcon.patience=2"), "refuses") == f"{few}: set falcon.patience = 3"
 
 

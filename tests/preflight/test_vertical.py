@@ -273,7 +273,8 @@ def test_linked_rows(project: Project) -> None:
     assert "0 to test on" in said(findings, "split")
     assert not levels(findings, "refuses")
     assert "to ask by whether 100 rows match who is in the other's data" in said(findings, "out of the model")
-    reason = "align.min_common: 99 is less than its policy.min_linked = 100: set align.min_common = 100, or more"
+    few = "align.min_common: 99 is less than its policy.taylor.min_linked = 100"
+    reason = f"{few}: set align.min_common = 100, or more"
     refused = levels(project.check("align.min_common=99"), "refuses")
     assert refused == [f"bank: {reason}", f"shop: {reason}"]
 

@@ -12,8 +12,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator import job_control
 from blindfit.parties.identity import authority
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.tables import load_settings
+from blindfit.parties.systems import load_party
 from tests.command import Piped
 from tests.hints.following import refused_command
 from tests.world import World
@@ -159,7 +158,7 @@ def test_a_party_that_is_not_up_ends_no_job(project: World, monkeypatch: pytest.
         project.processes["meter"].kill()
         project.processes["meter"].wait()
         monkeypatch.setattr(job_control, "OWN_PROCESS_S", 0.5)
-        settings = load_settings(project.path("meter.toml"), [], PartySettings)
+        settings = load_party(project.path("meter.toml"))
         with pytest.raises(ConfigError, match=f"meter has not ended {session} in 0 s") as refused:
             job_control.cancel_here(settings, project.root, session, Console())
         assert "if its process is not up, the job has ended with it" in str(refused.value.hint)

@@ -10,7 +10,7 @@ from tests.processes.reading import error_line
 @pytest.mark.parametrize(
     ("party", "option", "expected"),
     [
-        ("shop", "policy.min_rows=10", "policy.min_rows is an option of a measurement server, remove it"),
+        ("shop", "policy.min_rows=10", "without the protocol dp-lr, policy.min_rows does nothing, remove it"),
         ("shop", 'datasets.rows.unknown_rows="zero"', "datasets.rows.unknown_rows: does nothing here, remove it"),
         ("shop", "datasets.rows.row_is=visit", "datasets.rows.row_is: does nothing here, remove it"),
         ("meter", 'datasets.labels.features="rest"', "datasets.labels.features: does nothing here, remove it"),

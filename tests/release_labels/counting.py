@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.settings import PartyDatasetSettings
 from tests.measurement.house import House
 from tests.measurement.indexes import built
 from tests.release_labels.house import Counter

@@ -16,10 +16,10 @@ from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
 from blindfit.algorithms.protocols.label_dp.release import Received
 from blindfit.algorithms.protocols.table import Gate
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.labels_codec import MESSAGES
 from blindfit.parties.measurement.release_labels import LabelReleases, LabelsDesk
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.protos import measurement_pb2 as pb
 from tests.measurement.house import House, published, write_labels
 from tests.walr.seats import first_failure

@@ -92,10 +92,10 @@ def test_settings_of_a_dataset_of_numbers(numbers: World, options: list[str], ex
 
 
 def test_mechanisms_of_the_policy(numbers: World, tmp_path: Path) -> None:
-    unknown = numbers.blindfit("party", "meter.toml", "--set", 'policy.mechanisms=["exponential"]')
-    assert "policy.mechanisms: 'exponential' is not one of laplace" in error_line(unknown)
+    unknown = numbers.blindfit("party", "meter.toml", "--set", 'policy.label-dp.mechanisms=["exponential"]')
+    assert "policy.label-dp.mechanisms: 'exponential' is not one of laplace" in error_line(unknown)
     numbers.edit("meter.toml", NUMBERS[1], NUMBERS[0])
-    in_vain = numbers.blindfit("party", "meter.toml", "--set", 'policy.mechanisms=["laplace"]')
+    in_vain = numbers.blindfit("party", "meter.toml", "--set", 'policy.label-dp.mechanisms=["laplace"]')
     assert error_line(in_vain).endswith(
-        'policy.mechanisms is for a measurement server\'s datasets of label_kind = "number", remove it'
+        '[policy.label-dp] is for a measurement server\'s datasets of label_kind = "number", remove it'
     )

@@ -36,6 +36,7 @@ from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.settings import PolicySettings
 from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.systems import policy_class
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels
 
@@ -43,6 +44,11 @@ OpenCounter = Callable[..., Counter]
 GAUSSIAN = MechanismSettings("gaussian", GRID, 1.0, delta=1e-6)
 RP = MechanismSettings("rp-with-prior", GRID, 1.0)
 POLICY = PolicySettings(min_rows=1, max_epsilon=50.0)
+
+
+def policy_with(mechanisms: list[str], **options: Any) -> PolicySettings:
+    values = {"min_rows": 1, "label-dp": {"mechanisms": mechanisms}, **options}
+    return policy_class(("label-dp",)).model_validate(values)
 
 
 def released(counter: Counter) -> list[Path]:
@@ -335,7 +341,7 @@ def test_too_few_rows(open_counter: OpenCounter) -> None:
     ],
 )
 def test_what_the_policy_forbids(open_counter: OpenCounter, changes: dict[str, Any], match: str) -> None:
-    counter = open_counter(policy=PolicySettings(min_rows=1, max_epsilon=1.0, mechanisms=["laplace", "gaussian"]))
+    counter = open_counter(policy=policy_with(["laplace", "gaussian"], max_epsilon=1.0))
     settings, wire = changes.pop("settings", LAPLACE), dict(changes)
     request = counter.request(settings=settings)
     with pytest.raises(PolicyRefused, match=match):
@@ -452,7 +458,7 @@ def test_a_restored_backup_refunds_nothing(tmp_path: Path, open_counter: OpenCou
 
 
 def test_describe_tells_range_and_mechanisms(open_counter: OpenCounter) -> None:
-    counter = open_counter(policy=PolicySettings(min_rows=1, mechanisms=["laplace"]))
+    counter = open_counter(policy=policy_with(["laplace"]))
     description = counter.house.service.describe(counter.house.datasets["prices"])
     assert (description.label_kind, description.label_lo, description.label_hi) == ("number", *RANGE)
     assert list(description.mechanisms) == ["laplace"]

@@ -21,11 +21,11 @@ from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.ways.several_parties import Blocks
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.snapshots import snapshots
 from blindfit.parties.systems import system
 from blindfit.parties.taylor import label_layouts

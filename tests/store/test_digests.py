@@ -19,9 +19,9 @@ from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import pretraining
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job import parameters
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.settings import PartyDatasetSettings
 from blindfit.parties.snapshots import snapshots
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.taylor.settings import TaylorJob

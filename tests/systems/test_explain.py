@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -13,13 +13,16 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain import command as explain
-from blindfit.coordinator.explain.options import _table_in, all_options, kind_of
+from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.job.job import JobFile, load_job, shown
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.systems import SYSTEMS, system
+from blindfit.parties.renamed import NAME
+from blindfit.parties.systems import SYSTEMS, party_class, system
+from blindfit.parties.tables import _models_in, option_of
 from tests.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
+WELL_PUT = re.compile(r"(?!(Of|By|At|As|Which|What|Whether|None|The|An?) )[A-Z].{10,}\.")
+"""A noun phrase first, and whole sentences."""
 
 
 def printed(name: str | None) -> str:
@@ -30,7 +33,7 @@ def printed(name: str | None) -> str:
 
 def test_every_option_says_what_it_is_for() -> None:
     assert len(all_options()) > 150
-    assert [option.path for option in all_options() if len(option.text) < 8] == []
+    assert [option.path for option in all_options() if not WELL_PUT.fullmatch(option.text)] == []
 
 
 def test_the_page_is_what_the_code_says() -> None:
@@ -60,29 +63,37 @@ def test_one_that_is_not_there_is_told_with_what_is_near() -> None:
 # --- ranges ------------------------------------------------------------------------------------------------
 
 
-def fields_of(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    found = []
+def fields_of(model: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+    """Return the fields of all tables of a file, by the paths that options have."""
+    found = {}
     for name, field in model.model_fields.items():
-        inner, _ = _table_in(field.annotation)
-        found += fields_of(inner) if inner is not None else [(f"{model.__name__}.{name}", field)]
+        path, inner = f"{prefix}{option_of(model, name)}", list(_models_in(field.annotation))
+        for table in inner:
+            named = f"{NAME}." if get_origin(field.annotation) is dict else ""
+            found |= fields_of(table, f"{path}.{named}")
+        found |= {} if inner else {path: field}
     return found
 
 
-BOUNDED = {
-    name: field
-    for model in (*(system(name).job for name in SYSTEMS), JobFile, PartySettings)
-    for name, field in fields_of(model)
-    if kind_of(field)[1]
+MODELS = {JOB: [*(system(name).job for name in SYSTEMS), JobFile], PARTY: [party_class(tuple(SYSTEMS))]}
+FIELDS = {
+    (file, path): field for file, models in MODELS.items() for m in models for path, field in fields_of(m).items()
 }
+BOUNDED = [option for option in all_options() if option.limits]
 
 
-@each_case("name", sorted(BOUNDED))
-def test_a_range_that_is_said_is_the_one_that_is_held_to(name: str) -> None:
-    field = BOUNDED[name]
+def test_there_is_an_option_for_each_field() -> None:
+    assert {(option.file, option.path) for option in all_options()} == set(FIELDS)
+    assert len(BOUNDED) > 70
+
+
+@each_case("option", BOUNDED, ids=lambda option: option.path)
+def test_a_range_that_is_said_is_the_one_that_is_held_to(option: Option) -> None:
+    field = FIELDS[option.file, option.path]
     whole = (field.annotation, *field.metadata)
     adapter: Any = TypeAdapter(Annotated[whole] if field.metadata else field.annotation)  # type: ignore[misc]
-    said, outside = kind_of(field)[1], []
-    for word in re.split(r", (?=a|b)", said):
+    outside = []
+    for word in re.split(r", (?=a|b)", option.limits):
         text = (word.split()[0] if word.endswith("or more") else word.split()[-1]).replace(",", "")
         number = 2 ** int(text[2:]) if text.startswith("2^") else float(text)
         is_low = word.startswith("above") or word.endswith("or more")
@@ -90,7 +101,7 @@ def test_a_range_that_is_said_is_the_one_that_is_held_to(name: str) -> None:
         if word.startswith(("above", "below")):
             outside.append(number)
     for value in outside:
-        assert refused(adapter, int(value) if value == int(value) else value), (name, said, value)
+        assert refused(adapter, int(value) if value == int(value) else value), (option.path, option.limits, value)
 
 
 def refused(adapter: Any, value: float) -> bool:

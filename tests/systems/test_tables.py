@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.coordinator.explain.options import all_options
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.predict.settings import PredictJob
-from blindfit.parties.settings import PolicySettings
-from blindfit.parties.systems import SYSTEMS, load_model, load_party, read_proposed, system
+from blindfit.parties.settings import POLICY_OF_ALL, PolicySettings
+from blindfit.parties.systems import SYSTEMS, load_model, load_party, party_class, read_proposed, system
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
 from tests.each_case import each_case
@@ -66,6 +67,24 @@ def test_whoever_asks_the_tables_names_no_system(place):
 
 def test_the_default_policy_is_of_a_system():
     assert set(PolicySettings().systems) <= set(SYSTEMS)
+
+
+def test_each_option_of_a_policy_is_of_all_systems_or_of_some_roles_in_some() -> None:
+    """Else a party file could not set the option, or the option would do nothing."""
+    options = {option.path for option in all_options() if option.path.startswith("policy.")}
+    of_some = {name for system_ in SYSTEMS for of_role in system(system_).options.values() for name in of_role}
+    assert options == POLICY_OF_ALL | of_some - {"[scores]"}
+    assert not POLICY_OF_ALL & of_some
+
+
+def test_a_table_of_a_policy_is_named_as_its_system_and_read_by_its_class() -> None:
+    policy = party_class(tuple(SYSTEMS)).model_fields["policy"].default
+    assert {name: type(table) for name, table in policy.tables().items()} == {
+        name: kind for name in SYSTEMS if (kind := system(name).policy) is not None
+    }
+    for table in policy.tables().values():
+        assert policy.of(type(table)) is table
+        assert PolicySettings().of(type(table)) == type(table)()  # no table: the defaults
 
 
 # --- jobs --------------------------------------------------------------------------------------------
@@ -133,7 +152,7 @@ peers = { coordinator = { role = "coordinator" } }
     [
         (
             "[policy]\nmin_rows = 3",
-            "without the protocol dp-lr, policy.min_rows is an option of a measurement server, remove it",
+            "without the protocol dp-lr, policy.min_rows does nothing, remove it",
         ),
         ('[scores]\nurl = "csv:x.csv"', "without the protocol predict, [scores] does nothing"),
     ],

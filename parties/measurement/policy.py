@@ -1,0 +1,33 @@
+"""What a measurement server refuses of label-dp jobs: it releases their labels, so this room applies the policy."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from blindfit.algorithms.privacy.label_mechanism_options import NAMES
+from blindfit.parties.settings import PartySettings, SystemPolicy
+
+
+class LabelDPPolicy(SystemPolicy):
+    """What a measurement server refuses of label-dp jobs."""
+
+    mechanisms: list[str] | None = Field(None, min_length=1)
+    """Mechanisms by which a job may have labels randomised. By default all of them."""
+
+    @property
+    def allowed(self) -> list[str]:
+        """The names of the mechanisms that this policy allows."""
+        return sorted(NAMES if self.mechanisms is None else self.mechanisms)
+
+    def in_vain_at(self, party: PartySettings) -> str:
+        if party.releases_labels:
+            return ""
+        return 'is for a measurement server\'s datasets of label_kind = "number"'
+
+    @field_validator("mechanisms")
+    @classmethod
+    def _mechanisms_exist(cls, mechanisms: list[str] | None) -> list[str] | None:
+        unknown = sorted(set(mechanisms or ()) - set(NAMES))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(NAMES)}")
+        return mechanisms

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from blindfit.parties.store.counts import Linkage
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages

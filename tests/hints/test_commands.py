@@ -16,9 +16,8 @@ import pytest
 
 from blindfit.algorithms.estimators.initial_model import unscaled
 from blindfit.coordinator.job import folders
-from blindfit.coordinator.job import trained as predict
 from blindfit.coordinator.job.job import load_job, with_session
-from blindfit.coordinator.job.trained import load_evaluation
+from blindfit.coordinator.job.trained import load_evaluation, load_prediction
 from blindfit.coordinator.operator import health
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.verify import export
@@ -113,9 +112,9 @@ def test_a_folder_that_is_not_of_a_training(tmp_path: Path) -> None:
     (tmp_path / "out/report.json").write_text("{}")
     job = Project.make(tmp_path).root / "predict.toml"
     with refused("give the --out directory of the training"):
-        predict.load(job, [], None, tmp_path / "out")
+        load_prediction(job, [], None, tmp_path / "out")
     (tmp_path / "out/report.json").write_text('{"session": "s1"}')
-    assert predict.load(job, [], None, tmp_path / "out").parameters.predict.session == "s1"
+    assert load_prediction(job, [], None, tmp_path / "out").parameters.predict.session == "s1"
 
 
 def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical import model as vertical
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from blindfit.parties.files.written import encoded_json, write_file, write_json
 from blindfit.parties.sessions.purge import forget
 from blindfit.parties.store.answers import StoredAnswer

@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from blindfit import __version__
-from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.cli import inspecting
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from tests.command import ROOT, Piped, blindfit
 from tests.processes.conftest import Project, project
@@ -57,7 +57,7 @@ def test_what_nobody_expects(tmp_path: Path, error: BaseException, status: int, 
         raise error
 
     does: Callable[..., object] = raises
-    with mock.patch.object(cli, "_job", does):
+    with mock.patch.object(inspecting, "read_job", does):
         done = blindfit(tmp_path, "show", "job.toml")
     assert done.returncode == status
     assert said in done.stderr

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.cli import main as cli
+from blindfit.coordinator.cli import inspecting
 from blindfit.coordinator.job.out_dir import make_out, refused_by_system
 from blindfit.coordinator.jobs import run as jobs
 from tests.command import blindfit
@@ -43,7 +43,7 @@ def test_no_process_starts_whose_report_has_no_place(job: Path) -> None:
 
 @pytest.mark.parametrize(("error", "code"), [(READ_ONLY, 1), (OSError(errno.EROFS, "no file is named"), 70)])
 def test_what_the_system_refuses_is_no_bug(job: Path, error: OSError, code: int) -> None:
-    with mock.patch.object(cli, "_job", side_effect=error):
+    with mock.patch.object(inspecting, "read_job", side_effect=error):
         done = blindfit(job, "show", "job.toml")
     assert done.returncode == code
     assert ("a bug in Blindfit" in done.stderr) == (code == 70)

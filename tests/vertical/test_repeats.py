@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.wire import error_codes

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
-from blindfit.coordinator.cli.app import app
+from blindfit.coordinator.cli.main import app
 from tests.export.trained import World
 
 EVALUATION = """

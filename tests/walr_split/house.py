@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
@@ -137,7 +136,7 @@ class House:
         for path in out:
             path.unlink(missing_ok=True)
         settings = load_party(self.root / "whole.toml")
-        split_labels(settings, self.root, "rows", (out[0], out[1]), Console(quiet=True))
+        split_labels(settings, self.root, "rows", (out[0], out[1]))
 
     def publish(self, *servers: str) -> None:
         """As `blindfit publish` does."""

@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.kit import machine
@@ -41,7 +40,7 @@ from blindfit.algorithms.protocols.taylor.calibration import Moments, fit_moment
 from blindfit.algorithms.randomness import keyed_normals
 from blindfit.algorithms.statistics.linear.platt import IDENTITY, fit_platt, out_of_fold
 from blindfit.algorithms.statistics.quality import metrics
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.rows import PartyRows
@@ -225,7 +224,7 @@ def measure(data: Path, splits: int, names: list[str]) -> dict[str, Any]:
 
 def show(result: dict[str, Any], console: Console) -> None:
     title = f"log loss on test rows, medians of {result['splits']} splits"
-    table = Table(
+    table = WholeTable(
         "data",
         "rows",
         "columns",
@@ -242,7 +241,7 @@ def show(result: dict[str, Any], console: Console) -> None:
         figures = [f"{of[key]:.4f}" for key in ("constant", "sklearn", "log_loss")]
         ratios = [f"{of[key]:.2f}" for key in ("log_loss_over_sklearn", "from_sums", "before", "slope")]
         table.add_row(name, f"{of['rows']:,}", str(of["columns"]), *figures, *ratios)
-    print_whole(console, table)
+    console.print(table, crop=False)
     console.print(f"median over data sets: {result['log_loss_over_sklearn']:.3f} (aim {AIM})")
 
 

@@ -151,7 +151,7 @@ def write_files(directory: Path, x: Floats, y: Floats) -> None:
             lines.append(f'{name} = {{ role = "{ROLES[name]}", config = "{name}.toml"{dataset} }}')
         (directory / f"{trust}.toml").write_text("\n".join(lines) + "\n")
     out = (directory / "east.parquet", directory / "west.parquet")
-    split_labels(load_party(directory / "one.toml"), directory, "rows", out, Console(quiet=True))
+    split_labels(load_party(directory / "one.toml"), directory, "rows", out)
 
 
 def run_job(directory: Path, trust: str, repetition: int, x: Floats, y: Floats) -> dict[str, float]:

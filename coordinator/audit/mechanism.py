@@ -268,7 +268,7 @@ def audit_with_progress(
         )
 
 
-def show(found: MechanismAudit, console: Console) -> None:
+def table_of(found: MechanismAudit) -> Table:
     claim = f"epsilon {found.epsilon:g}" + (f", delta {found.delta:g}" if found.delta else "")
     table = Table(title=f"{found.mechanism}: claims {claim}", box=SIMPLE_HEAD)
     for name in ("neighbours", "lower bound", "event", "hits", "neighbour's", "samples", "verdict"):
@@ -285,8 +285,7 @@ def show(found: MechanismAudit, console: Console) -> None:
             f"{bound.n:,}",
             Text("BROKEN", style="bold red") if above else Text("below"),
         )
-    console.print(table)
-    console.print(Text(verdict(found)), soft_wrap=True)
+    return table
 
 
 def verdict(found: MechanismAudit) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -151,7 +150,7 @@ def _read(path: Path, whose: str, scale: Standardiser, label: str, row_id: str) 
 # --- what is printed ----------------------------------------------------------------------------
 
 
-def show(found: ModelAudit, console: Console) -> None:
+def table_of(found: ModelAudit) -> Table:
     member, inverted = found.membership, found.inversion
     table = Table(box=SIMPLE_HEAD)
     table.add_column("attack")
@@ -168,9 +167,7 @@ def show(found: ModelAudit, console: Console) -> None:
     )
     for row in rows:
         table.add_row(*map(Text, row))
-    console.print(table)
-    for sentence in in_words(found):
-        console.print(Text(sentence), soft_wrap=True)
+    return table
 
 
 def _auc(area: Auc) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +9,9 @@ import typer
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanism_options import NAMES
+from blindfit.coordinator.cli.common import open_console
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import Found
 
 _OF_MECHANISMS = ("epsilon", "delta", "range", "half-width", "samples", "labels")
 _OF_MODELS = ("members", "non-members", "label", "id", "sensitive")
@@ -18,6 +19,7 @@ _SAMPLES, _MECHANISM_CONFIDENCE, _MODEL_CONFIDENCE = 200_000, 0.999, 0.95
 
 
 def attack(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"One of {', '.join(NAMES)}, or a model's file."),
@@ -44,8 +46,7 @@ def attack(
     confidence: Annotated[
         float | None, typer.Option(help="Of what is said.  [default: 0.999 for a mechanism, 0.95 for a model]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+) -> Found:
     """Attack a label mechanism (exit status 1: its epsilon does not hold) or a fitted model."""
     given = dict[str, Any](
         epsilon=epsilon, delta=delta, range=ends, samples=samples, labels=labels, label=label, id=row_id
@@ -53,10 +54,8 @@ def attack(
     given |= {"half-width": half_width, "members": members, "non-members": non_members, "sensitive": sensitive}
     if target in NAMES:
         _refuse(given, _OF_MODELS, f"{target} is a mechanism")
-        _audit_mechanism(target, epsilon, delta, ends, half_width, samples, labels, confidence, as_json)
-        return
+        return _audit_mechanism(context, target, epsilon, delta, ends, half_width, samples, labels, confidence)
     from blindfit.coordinator.audit import model as audit_model
-    from blindfit.coordinator.terminal.terminal import Terminal
 
     if not (target.endswith(".json") or Path(target).exists()):
         raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
@@ -75,13 +74,11 @@ def attack(
         sensitive=sensitive,
         confidence=_MODEL_CONFIDENCE if confidence is None else confidence,
     )
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        audit_model.show(found, Terminal())
+    return Found(found.to_dict(), (audit_model.table_of(found), *audit_model.in_words(found)))
 
 
 def _audit_mechanism(
+    context: typer.Context,
     name: str,
     epsilon: float | None,
     delta: float | None,
@@ -90,10 +87,8 @@ def _audit_mechanism(
     samples: int | None,
     labels: str | None,
     confidence: float | None,
-    as_json: bool,
-) -> None:
+) -> Found:
     from blindfit.coordinator.audit import mechanism as audit_mechanism
-    from blindfit.coordinator.terminal.terminal import Terminal
 
     if labels is not None and ends is None:
         raise ConfigError("--labels needs --range: the range is public, and not taken from the labels")
@@ -107,21 +102,13 @@ def _audit_mechanism(
         samples=_SAMPLES if samples is None else samples,
         confidence=_MECHANISM_CONFIDENCE if confidence is None else confidence,
         others=None if labels is None else audit_mechanism.read_labels(labels),
-        errors=Terminal(stderr=True),
+        errors=open_console(context, stderr=True),
     )
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        audit_mechanism.show(found, Terminal())
-    if not found.holds:
-        raise typer.Exit(1)
+    shown = audit_mechanism.table_of(found), audit_mechanism.verdict(found)
+    return Found(found.to_dict(), shown, ExitCode.DONE if found.holds else ExitCode.FAILED)
 
 
 def _refuse(given: dict[str, Any], names: tuple[str, ...], because: str) -> None:
     useless = [f"--{name}" for name in names if given[name] is not None]
     if useless:
         raise ConfigError(f"{because}, for which {', '.join(useless)} does nothing", hint="remove it")
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")

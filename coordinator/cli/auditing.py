@@ -7,23 +7,22 @@ from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.cli.common import open_console, refuse_unused
-from blindfit.coordinator.terminal import json_output
-from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.cli.common import refuse_unused
+from blindfit.coordinator.terminal.json_output import App, Found
 
 PANEL = "Audit"
-app = json_output.App()
+app = App()
 
 
 @app.command(rich_help_panel=PANEL)
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a walr run, or the active party's own.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for auditors.")],
-) -> None:
+) -> Found:
     """Make one file of a finished walr training, for an auditor: charge, noisy sum, model, and who signed them."""
     from blindfit.coordinator.verify import export as export_
 
-    export_.export(directory, out, open_console())
+    return export_.export(directory, out)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -35,15 +34,10 @@ def verify(
     row_id: Annotated[
         str | None, typer.Option("--id", help="The table's column of ids, with --features.  [default: id]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
-) -> None:
+) -> Found:
     """Check such a file, offline and without trust in any party; exit status 1: something does not hold."""
     from blindfit.coordinator.verify import shown
 
     if features is None:
         refuse_unused("without --features no model is fitted again", {"--id": row_id})
-    console, column = open_console(), row_id or "id"
-    if not shown.run(
-        release, console, authority=authority, features=features, rows=rows, row_id=column, as_json=as_json
-    ):
-        raise typer.Exit(ExitCode.FAILED)
+    return shown.verify(release, authority=authority, features=features, rows=rows, row_id=row_id or "id")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.terminal.json_output import App
+from blindfit.coordinator.terminal.json_output import App, Found
 from blindfit.parties.identity import AUTHORITY_VARIABLE, CRL_DAYS, KEY_VARIABLE
 
 app = App(name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties.")
@@ -36,11 +36,11 @@ def authority(
     days: Days = 3650,
     protect: Protect = False,
     passphrase_file: AuthorityFile = None,
-) -> None:
+) -> Found:
     """Make a certificate authority in a new folder."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.make_authority(directory, name, days, protect, passphrase_file)
+    return certificates.make_authority(directory, name, days, protect, passphrase_file)
 
 
 @app.command()
@@ -52,42 +52,42 @@ def issue(
     protect: Protect = False,
     passphrase_file: AuthorityFile = None,
     key_passphrase_file: KeyFile = None,
-) -> None:
+) -> Found:
     """Make a party's key and certificate."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.issue(directory, party, host or [], days, protect, passphrase_file, key_passphrase_file)
+    return certificates.issue(directory, party, host or [], days, protect, passphrase_file, key_passphrase_file)
 
 
 @app.command()
-def renew(directory: Directory, party: Party, days: Days = 365, passphrase_file: AuthorityFile = None) -> None:
+def renew(directory: Directory, party: Party, days: Days = 365, passphrase_file: AuthorityFile = None) -> Found:
     """Make a party's certificate last longer; its key stays."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.renew(directory, party, days, passphrase_file)
+    return certificates.renew(directory, party, days, passphrase_file)
 
 
 @app.command()
-def revoke(directory: Directory, party: Party, passphrase_file: AuthorityFile = None) -> None:
+def revoke(directory: Directory, party: Party, passphrase_file: AuthorityFile = None) -> Found:
     """Revoke every certificate that a party ever had."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.revoke(directory, party, passphrase_file)
+    return certificates.revoke(directory, party, passphrase_file)
 
 
 @app.command()
-def crl(directory: Directory, days: Days = CRL_DAYS, passphrase_file: AuthorityFile = None) -> None:
+def crl(directory: Directory, days: Days = CRL_DAYS, passphrase_file: AuthorityFile = None) -> Found:
     """Sign the revocation list again before it expires."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.renew_crl(directory, days, passphrase_file)
+    return certificates.renew_crl(directory, days, passphrase_file)
 
 
 @app.command()
 def show(
     file: Annotated[Path, typer.Argument(help="A certificate, a revocation list or a party's folder.")],
-) -> None:
+) -> Found:
     """Say what a certificate or a revocation list holds."""
     from blindfit.coordinator.operator import certificates
 
-    certificates.show(file)
+    return certificates.describe(file)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.json_output import Found, call_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from blindfit.coordinator.job.job import Job
@@ -35,10 +37,16 @@ RunOutOption = Annotated[
 ]
 
 
-def open_console(*, stderr: bool = False) -> Console:
+def open_console(context: typer.Context, *, stderr: bool = False) -> Console:
+    """Open a console for what a command says before it is done; with --json it prints nothing."""
     from blindfit.coordinator.terminal.terminal import terminal
 
-    return terminal(stderr=stderr)
+    return terminal(stderr=stderr, quiet=call_of(context).as_json)
+
+
+def confirm_of(context: typer.Context) -> Callable[[str], bool] | None:
+    """Return what asks the person at the terminal; None with --json."""
+    return None if call_of(context).as_json else typer.confirm
 
 
 def refuse_unused(because: str, given: Mapping[str, object]) -> None:
@@ -66,6 +74,5 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
     return load_party(path, overrides or [])
 
 
-def show_report(written: Written, console: Console) -> None:
-    written.show(console)
-    json_output.answer({"file": written.json_path, "report": written.content})
+def found_in(written: Written) -> Found:
+    return Found({"file": written.json_path, "report": written.content}, written.shown())

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.cli.common import JobFile, PartyFile, SetOption, open_console, read_job, read_party
-from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.cli.common import JobFile, PartyFile, SetOption, read_job, read_party
+from blindfit.coordinator.terminal.json_output import App, Found
 
 PANEL = "Inspect"
-app = json_output.App()
+app = App()
 
 
 @app.command(rich_help_panel=PANEL)
-def show(job: JobFile, overrides: SetOption = None) -> None:
+def show(job: JobFile, overrides: SetOption = None) -> Found:
     """Print the whole job with every default."""
     from blindfit.coordinator.job.job import shown
 
     loaded = read_job(job, overrides)
-    sys.stdout.write(shown(loaded))
-    json_output.answer(loaded.to_dict())
+    return Found(loaded.to_dict(), (shown(loaded).removesuffix("\n"),))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -30,21 +28,21 @@ def explain(
     option: Annotated[
         str | None, typer.Argument(metavar="TABLE.OPTION", help="Such as taylor.epochs; without it, all tables.")
     ] = None,
-) -> None:
+) -> Found:
     """Say what an option of a job or party file is for: its kind, range and default."""
     from blindfit.coordinator.explain import command as explain_
 
-    explain_.explain(option, open_console())
+    return explain_.explain(option)
 
 
 @app.command(rich_help_panel=PANEL)
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where a party's report.json and model.json are.")],
-) -> None:
+) -> Found:
     """Make a party's own page, with its weights, from its own files."""
     from blindfit.coordinator.jobs.party_page import render_party
 
-    render_party(directory, open_console())
+    return render_party(directory)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -52,11 +50,11 @@ def jobs(
     settings: PartyFile,
     running: Annotated[bool, typer.Option("--running", help="Those alone that run or wait.")] = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """List a party's jobs, and what became of them."""
     from blindfit.coordinator.operator import job_control
 
-    job_control.show(read_party(settings, overrides), settings.parent, open_console(), running=running)
+    return job_control.list_jobs(read_party(settings, overrides), settings.parent, running=running)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -64,17 +62,16 @@ def logs(
     settings: PartyFile,
     session: Annotated[str, typer.Argument(help="As `blindfit jobs` names it.")],
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Show what a party's log says of one job."""
     from blindfit.coordinator.operator import job_control
 
-    job_control.show_log(read_party(settings, overrides), settings.parent, session, open_console())
+    return job_control.find_log(read_party(settings, overrides), settings.parent, session)
 
 
 @app.command(rich_help_panel=PANEL)
-def version() -> None:
+def version() -> Found:
     """Print the version."""
     from blindfit.coordinator.cli import version as version_
 
-    typer.echo(version_.version())
-    json_output.answer({"version": version_.version()})
+    return Found({"version": version_.version()}, (version_.version(),))

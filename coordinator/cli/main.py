@@ -5,6 +5,7 @@ Signatures alone are read when the process starts; what a command does is import
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -17,9 +18,8 @@ from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, wh
 from blindfit.coordinator.cli import audit as audit_
 from blindfit.coordinator.cli import auditing, certs, inspecting, operating, training
 from blindfit.coordinator.cli import version as version_
-from blindfit.coordinator.cli.common import open_console
-from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import App, Call, error_line
 from blindfit.coordinator.terminal.stopped import Stopped
 
 
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
         return found
 
 
-app = json_output.App(
+app = App(
     name="blindfit",
     cls=Commands,
     help="Fits one model to several organisations' data without any of them seeing another's.",
@@ -65,35 +65,36 @@ def main(command: Sequence[str] | None = None) -> None:
     command: how this command line is started, for the processes of parties; None: as `python -m blindfit`.
     """
     _print_somewhere()
-    json_output.begin()
+    call = Call(command)
+    end = functools.partial(_end, call)
     try:
-        app(obj=command)
+        app(obj=call)
     except Stopped as stopped:
-        _end("Stopped", str(stopped), stopped.hint, ExitCode.STOPPED, word="stopped")
+        end("Stopped", str(stopped), stopped.hint, ExitCode.STOPPED, word="stopped")
     except BlindfitError as error:
-        _end(
+        end(
             type(error).__name__,
             error.message,
             error.hint,
             ExitCode.WRONG_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED,
         )
     except MemoryError:
-        _end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
+        end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
     except Exception as error:
         from blindfit.coordinator.job.out_dir import refused_by_system
 
         if isinstance(error, OSError) and (reason := refused_by_system(error)):
-            _end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
+            end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise
-        _end(
+        end(
             type(error).__name__,
             f"a bug in Blindfit: {type(error).__name__} at {where(error)}",
             "set BLINDFIT_TRACEBACK=1 to see all of it, and please report it",
             ExitCode.BUG,
         )
     except KeyboardInterrupt:
-        _end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
+        end("Stopped", "nothing was under way between parties", "", ExitCode.STOPPED, word="stopped")
 
 
 def _print_somewhere() -> None:
@@ -107,15 +108,16 @@ def _print_somewhere() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
-def _end(kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:
-    if json_output.is_asked():
-        sys.stderr.write(json_output.error_line(kind, what, hint, status))
+def _end(call: Call, kind: str, what: str, hint: str, status: int, word: str = "error") -> NoReturn:
+    if call.as_json:
+        sys.stderr.write(error_line(kind, what, hint, status))
         raise SystemExit(status) from None
     from rich.markup import escape
 
     from blindfit.algorithms.texts import printable
+    from blindfit.coordinator.terminal.terminal import terminal
 
-    errors = open_console(stderr=True)
+    errors = terminal(stderr=True)
     errors.print(f"[bold red]{word}:[/] {escape(printable(what))}", highlight=False, soft_wrap=True)
     if hint:
         errors.print(f"[dim]hint:[/] {escape(printable(hint))}", highlight=False, soft_wrap=True)

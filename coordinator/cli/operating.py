@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from blindfit.coordinator.cli.common import PartyFile, SetOption, open_console, read_job, read_party, refuse_unused
-from blindfit.coordinator.terminal import json_output
-
-if TYPE_CHECKING:
-    from blindfit.coordinator.operator.deciding import Confirm
+from blindfit.coordinator.cli.common import (
+    PartyFile,
+    SetOption,
+    confirm_of,
+    open_console,
+    read_job,
+    read_party,
+    refuse_unused,
+)
+from blindfit.coordinator.terminal.json_output import App, Found
 
 PANEL = "Operate"
-app = json_output.App()
+app = App()
 ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
 
 
@@ -59,7 +64,7 @@ def party(
 
 
 @app.command(rich_help_panel=PANEL)
-def health(settings: PartyFile, overrides: SetOption = None) -> None:
+def health(settings: PartyFile, overrides: SetOption = None) -> Found:
     """Say whether a party on this machine serves; so does the exit status."""
     import asyncio
 
@@ -68,34 +73,30 @@ def health(settings: PartyFile, overrides: SetOption = None) -> None:
 
     loaded = read_party(settings, overrides)
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))
-    open_console().print(f"{loaded.name} serves", highlight=False)
-    json_output.answer({"party": loaded.name, "serves": True})
+    return Found({"party": loaded.name, "serves": True}, (f"{loaded.name} serves",))
 
 
 @app.command(rich_help_panel=PANEL)
 def approve(
+    context: typer.Context,
     settings: PartyFile,
     session: Annotated[str | None, typer.Argument(help="Which; without it, all that waits is shown.")] = None,
     digest: Annotated[str | None, typer.Argument(help="Of the job as it was shown; without it you are asked.")] = None,
     refuse: Annotated[bool, typer.Option("--refuse", help="Say no instead.")] = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Say yes (or no) to a job that waits for this party's operator."""
     from blindfit.coordinator.operator import deciding as operator
 
     if session is None:
         refuse_unused("without SESSION what waits is shown", {"--refuse": refuse})
-    loaded, console = read_party(settings, overrides), open_console()
+    loaded = read_party(settings, overrides)
     if session is None:
-        operator.list_held(loaded, settings, console)
-    elif digest is None and not refuse:
-        operator.approve_shown(loaded, settings, session, console, _asks())
-    else:
-        operator.decide(loaded, settings, session, digest, refuse=refuse, console=console)
-
-
-def _asks() -> Confirm | None:
-    return typer.confirm if sys.stdin.isatty() and not json_output.is_asked() else None
+        return operator.list_held(loaded, settings)
+    if digest is None and not refuse:
+        confirm = confirm_of(context) if sys.stdin.isatty() else None
+        return operator.approve_shown(loaded, settings, session, open_console(context), confirm)
+    return operator.decide(loaded, settings, session, digest, refuse=refuse)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -105,19 +106,19 @@ def cancel(
     ],
     session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """End a job that runs on parties that are up: at all of them, or at one's own, which tells the others."""
     from blindfit.coordinator.job import file_kinds
     from blindfit.coordinator.operator import job_control
 
     if file_kinds.is_party_file(file):
-        job_control.cancel_here(read_party(file, overrides), file.parent, session, open_console())
-        return
-    job_control.cancel(read_job(file, overrides), file.parent, session, open_console())
+        return job_control.cancel_here(read_party(file, overrides), file.parent, session)
+    return job_control.cancel(read_job(file, overrides), file.parent, session)
 
 
 @app.command(rich_help_panel=PANEL)
 def snapshot(
+    context: typer.Context,
     settings: PartyFile,
     dataset: Annotated[str | None, typer.Argument(help="Which; without it, what is published is listed.")] = None,
     other_people: Annotated[
@@ -131,25 +132,24 @@ def snapshot(
     ] = False,
     remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove the snapshots before it.")] = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Make the next snapshot of a dataset, which jobs read from then on, whether or not anything changed."""
     from blindfit.coordinator.operator import snapshots
 
     if dataset is None:
         given = {"--other-people": other_people, "--skip-unreadable": skip_unreadable, "--remove-older": remove_older}
         refuse_unused("without DATASET what is published is listed", given)
-    loaded, console = read_party(settings, overrides), open_console()
+    loaded = read_party(settings, overrides)
     if dataset is None:
-        snapshots.show(loaded, settings.parent, console)
-        return
-    snapshots.publish(
+        return snapshots.describe(loaded, settings.parent)
+    return snapshots.publish(
         loaded,
         settings.parent,
         dataset,
         other_people=other_people,
         skip_unreadable=skip_unreadable,
         remove_older=remove_older,
-        console=console,
+        console=open_console(context),
     )
 
 
@@ -162,27 +162,23 @@ def ledger(
     verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
     acknowledge: Annotated[bool, typer.Option(help="The ledger was restored: charge again what was lost.")] = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """What was spent, on what, by whom, and what is left."""
     from blindfit.coordinator.operator import ledger as ledger_view
 
-    console = open_console()
     if verify:
         given = {"--export": export, "--acknowledge": acknowledge, "--set": overrides}
         refuse_unused("--verify checks a chain that was exported", given)
-        ledger_view.verify(settings, console)
-        return
-    loaded = read_party(settings, overrides)
-    if acknowledge:
-        ledger_view.acknowledge(loaded, settings.parent, console)
-    if export is not None:
-        ledger_view.export(loaded, settings.parent, export, console)
-    else:
-        ledger_view.show(loaded, settings.parent, console)
+        return ledger_view.verify(settings)
+    loaded, base_dir = read_party(settings, overrides), settings.parent
+    before = ledger_view.acknowledge(loaded, base_dir) if acknowledge else Found({})
+    found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)
+    return Found({**before.document, **found.document}, (*before.shown, *found.shown))
 
 
 @app.command(rich_help_panel=PANEL)
 def purge(
+    context: typer.Context,
     settings: PartyFile,
     session: Annotated[str | None, typer.Argument(help="A session that has ended.")] = None,
     ended_before: Annotated[str | None, typer.Option(metavar="DATE", help="All that ended before a day (UTC).")] = None,
@@ -190,12 +186,13 @@ def purge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Remove what a party keeps of sessions: checkpoints, model parts, reports, transcripts, predictions."""
     from blindfit.coordinator.operator import purge as purge_
 
-    loaded, console = read_party(settings, overrides), open_console()
-    purge_.purge(loaded, settings.parent, session, ended_before, console, all_ended=all_ended, yes=yes, dry_run=dry_run)
+    loaded, console, confirm = read_party(settings, overrides), open_console(context), confirm_of(context)
+    how = {"all_ended": all_ended, "yes": yes, "dry_run": dry_run}
+    return purge_.purge(loaded, settings.parent, session, ended_before, console, confirm, **how)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -205,16 +202,16 @@ def lock(
         Path | None, typer.Option("--old-passphrase-file", metavar="FILE", help="Until now; it is changed then.")
     ] = None,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Put the keys and checkpoints that a party keeps under its passphrase, or under another one."""
     from blindfit.coordinator.operator import deciding as operator
 
-    operator.lock(read_party(settings, overrides), settings.parent, old, open_console())
+    return operator.lock(read_party(settings, overrides), settings.parent, old)
 
 
 @app.command(rich_help_panel=PANEL)
-def benchmark(settings: PartyFile, overrides: SetOption = None) -> None:
+def benchmark(settings: PartyFile, overrides: SetOption = None) -> Found:
     """Say whether a party's workers work, and how fast they are."""
     from blindfit.coordinator.operator import calibrate as calibrate_
 
-    calibrate_.calibrate(read_party(settings, overrides), settings.parent, open_console())
+    return calibrate_.calibrate(read_party(settings, overrides), settings.parent)

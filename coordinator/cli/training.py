@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -17,21 +18,23 @@ from blindfit.coordinator.cli.common import (
     RunOutOption,
     SetOption,
     VerboseOption,
+    confirm_of,
+    found_in,
     open_console,
     read_job,
     read_party,
-    show_report,
     talk_of,
 )
-from blindfit.coordinator.terminal import json_output
 from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import App, Found, call_of
 
 PANEL = "Train"
-app = json_output.App()
+app = App()
 
 
 @app.command(rich_help_panel=PANEL)
 def init(
+    context: typer.Context,
     tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or Parquet files.")] = None,
     vertical: Annotated[bool, typer.Option("--vertical", help="All have columns of the same people.")] = False,
     walr: Annotated[bool, typer.Option("--walr", help="One has features, one has labels and a budget.")] = False,
@@ -41,14 +44,16 @@ def init(
     ] = None,
     positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Which label is 1.")] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder.")] = Path("joint"),
-) -> None:
+) -> Found:
     """Write party files and a job for tables that are here, ready to be checked and run."""
     from blindfit.coordinator.init import command
 
     if vertical and walr:
         raise ConfigError("--vertical and --walr: which of them?")
-    kind, paths, column = command.ask("vertical" if vertical else "walr" if walr else None, tables or [], label)
-    command.init(command.Asked(kind, paths, column, row_id, positive), out, open_console())
+    chosen: command.Kind | None = "vertical" if vertical else "walr" if walr else None
+    may_ask = sys.stdin.isatty() and confirm_of(context) is not None
+    kind, paths, column = command.ask(chosen, tables or [], label, may_ask=may_ask)
+    return command.init(command.Asked(kind, paths, column, row_id, positive), out)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -58,27 +63,27 @@ def import_falcon(
     without: Annotated[
         list[str] | None, typer.Option(metavar="FIELD", help="Go on without what it asks; may be given again.")
     ] = None,
-) -> None:
+) -> Found:
     """Make a falcon job of one for the public Falcon code, and say what became of every field."""
     from blindfit.coordinator.import_falcon import command as import_
 
-    import_.import_falcon(job, out, without or [], open_console())
+    return import_.import_falcon(job, out, without or [])
 
 
 @app.command(rich_help_panel=PANEL)
-def check(job: JobFile, overrides: SetOption = None) -> None:
+def check(job: JobFile, overrides: SetOption = None) -> Found:
     """Say what would leak, fail or take long, before any byte leaves."""
     from blindfit.coordinator.jobs import check as preflight
+    from blindfit.coordinator.preflight.findings import table_of
 
     findings = preflight.check(read_job(job, overrides), job.parent)
-    preflight.show(findings, open_console())
-    json_output.answer({"findings": findings})
-    if any(finding.refuses for finding in findings):
-        raise typer.Exit(ExitCode.FAILED)
+    status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
+    return Found({"findings": findings}, (table_of(findings),), status)
 
 
 @app.command(rich_help_panel=PANEL)
 def plan(
+    context: typer.Context,
     job: JobFile,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="To plan for, beside the job's own; may be given again.")
@@ -99,13 +104,13 @@ def plan(
     ] = None,
     out: OutOption = Path("runs/plan"),
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Say what each epsilon would buy, before any is spent. Reads features, never labels."""
     from blindfit.coordinator.jobs import plan as command
     from blindfit.coordinator.plan.asked import Asked
 
     asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws, cadences)
-    command.plan(read_job(job, overrides), job.parent, asked, out, open_console())
+    return command.plan(read_job(job, overrides), job.parent, asked, out, open_console(context))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -116,18 +121,19 @@ def run(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Run a job here: one process for each party, then a report."""
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
-    console, asked, talk = open_console(), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
+    console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
     where = out or partial(new_folder, asked.name)
-    show_report(jobs.run_here(asked, job.parent, where, console, context.obj, talk), console)
+    return found_in(jobs.run_here(asked, job.parent, where, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
 def submit(
+    context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
     session: Annotated[
@@ -136,15 +142,15 @@ def submit(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Run a job on parties that are already up."""
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.job.job import with_session
     from blindfit.coordinator.jobs import run as jobs
 
     asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
-    console, talk = open_console(), talk_of(quiet=quiet, verbose=verbose)
-    show_report(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk), console)
+    console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
+    return found_in(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -157,15 +163,15 @@ def predict(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Score new rows with a model that the parties have trained, every party on this machine."""
     from blindfit.coordinator.job.trained import load_prediction
     from blindfit.coordinator.jobs import run as jobs
 
-    console = open_console()
+    console = open_console(context)
     asked = load_prediction(job, overrides or [], session, model)
     talk = talk_of(quiet=quiet, verbose=verbose)
-    show_report(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
+    return found_in(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -181,15 +187,15 @@ def evaluate(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Say how good a model is, from one noisy sum over labels, every party on this machine."""
     from blindfit.coordinator.job.trained import load_evaluation
     from blindfit.coordinator.jobs import run as jobs
 
-    console = open_console()
+    console = open_console(context)
     asked = load_evaluation(job, overrides or [], session, model, scores)
     talk = talk_of(quiet=quiet, verbose=verbose)
-    show_report(jobs.run_here(asked, job.parent, out, console, context.obj, talk), console)
+    return found_in(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -199,11 +205,11 @@ def pretrain(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for walr.init or dp_lr.init.")],
     l2: Annotated[float | None, typer.Option(help="Of standardised features; default: 1 / rows.")] = None,
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Fit public rows, as the start of a private fit or what it shrinks towards."""
     from blindfit.coordinator.operator import pretrained
 
-    pretrained.pretrain(read_party(settings, overrides), settings.parent, dataset, out, l2, open_console())
+    return pretrained.pretrain(read_party(settings, overrides), settings.parent, dataset, out, l2)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -212,8 +218,8 @@ def split_labels(
     dataset: Annotated[str, typer.Option(help="A dataset of the party, with labels 0 and 1.")],
     out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
     overrides: SetOption = None,
-) -> None:
+) -> Found:
     """Split every label in two, for two measurement servers of which neither is to know it."""
     from blindfit.coordinator.operator import split_labels as split_
 
-    split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out, open_console())
+    return split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
 from blindfit import __version__
@@ -18,7 +18,7 @@ from blindfit.coordinator.report.label_privacy import MOST_EPSILON, LabelPrivacy
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
 from blindfit.coordinator.report.reading import in_range, read
 from blindfit.coordinator.running.session import JobSession
-from blindfit.coordinator.terminal.summary_table import summary_table
+from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.coordinator.terminal.wording import count, counted, duration
 from blindfit.parties.files.written import read_json, write_file, write_json
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, UNCHECKED_ROWS, Trust
@@ -42,12 +42,11 @@ class Written:
     html_path: Path
     content: Mapping[str, Any] = field(repr=False)
 
-    def show(self, console: Console) -> None:
-        console.print(summary_table(facts_of(self.content)))
-        console.print(summary_table(figure_lines(self.content)))
-        for sentence in self.content["statement"]:
-            console.print(Text(sentence, style="dim"))
-        console.print(summary_table([("report", str(self.html_path)), ("", str(self.json_path))]), soft_wrap=True)
+    def shown(self) -> Iterator[RenderableType]:
+        yield summary_table(facts_of(self.content))
+        yield summary_table(figure_lines(self.content))
+        yield from (Text(sentence, style="dim") for sentence in self.content["statement"])
+        yield from places([("report", self.html_path), ("", self.json_path)])
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:

@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
-from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.terminal import line
 from blindfit.parties.renamed import NAME, new_name, rename
 
 FILES = {JOB: "job files", PARTY: "party files"}
@@ -21,17 +22,14 @@ reads the files. `blindfit explain taylor.epochs` prints one option, and `blindf
 it does not know, and an option that would do nothing."""
 
 
-def explain(name: str | None, console: Console) -> None:
-    """Prints an option, a table of them, or without a name which tables there are.
+def explain(name: str | None) -> Found:
+    """Find an option, a table of options, or without a name all tables.
 
     Raises:
         ConfigError: there is no such option or table; names those that are near.
     """
     if name is None:
-        json_output.answer(all_options())
-        for line in _tables():
-            console.print(line, soft_wrap=True)
-        return
+        return Found(all_options(), tuple(_tables()))
     found = matching(name)
     if not found:
         if new := new_name(name.strip("[]").split(".")):
@@ -39,9 +37,7 @@ def explain(name: str | None, console: Console) -> None:
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)
-    json_output.answer(found)
-    for option in found:
-        console.print(_in_full(option), soft_wrap=True)
+    return Found(found, tuple(map(_in_full, found)))
 
 
 def matching(name: str) -> list[Option]:
@@ -65,20 +61,20 @@ def _is(path: str, wanted: str) -> bool:
     return [part for part in parts if part != NAME] == asked
 
 
-def _tables() -> Iterator[Text]:
+def _tables() -> Iterator[RenderableType]:
     for file, title in FILES.items():
-        yield Text(f"in {title}:", style="bold")
+        yield line(f"[bold]in {title}:[/]")
         tables = dict.fromkeys(option.table for option in all_options() if option.file == file)
         for table in tables:
             names = [o.path.rpartition(".")[2] for o in all_options() if (o.file, o.table) == (file, table)]
-            yield Text(f"  {f'[{table}]' if table else 'at the top'}: {', '.join(names)}")
-    yield Text("blindfit explain TABLE.OPTION, or TABLE, says what each is for", style="dim")
+            yield f"  {f'[{table}]' if table else 'at the top'}: {', '.join(names)}"
+    yield line("[dim]blindfit explain TABLE.OPTION, or TABLE, says what each is for[/]")
 
 
 def _in_full(option: Option) -> Text:
     range_of = f"; {option.limits}" if option.limits else ""
     where = f"{FILES[option.file]}{_of_protocols(option)}"
-    text = Text.assemble((option.path, "bold"), f"  (in {where})\n")
+    text = Text.assemble((option.path, "bold"), f"  (in {where})\n", no_wrap=True, overflow="ignore")
     text.append(f"  {option.text}\n")
     text.append(f"  {option.kind}{range_of}; default: {option.default}", style="dim")
     return text

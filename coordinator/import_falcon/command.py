@@ -6,14 +6,13 @@ What becomes of every field is said: as which option it was carried, or why it w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from rich.console import Console
-from rich.markup import escape
+from rich.console import RenderableType
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.texts import printable
@@ -21,7 +20,9 @@ from blindfit.coordinator.import_falcon.fields import TEST_FRACTION, NotCarried,
 from blindfit.coordinator.import_falcon.file import FalconFile, Party, Without, read_falcon
 from blindfit.coordinator.import_falcon.rows import ID, LABEL, Shape, convert, missing
 from blindfit.coordinator.job.job import read_job
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.wording import capitalised, counted
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.job.parameters import nested
 from blindfit.parties.systems import read_party
@@ -46,7 +47,7 @@ class Brought:
     why_not: str = ""
 
 
-def import_falcon(path: Path, out: Path, without: Sequence[str], console: Console) -> None:
+def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
     """Raises ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
     named = Without(without)
     asked, unknown = read_falcon(path, named)
@@ -62,17 +63,21 @@ def import_falcon(path: Path, out: Path, without: Sequence[str], console: Consol
         job = nested({option.option: option.value for option in options}) | _rest_of_job(asked)
         read_job(job, f"{path}, as job.toml")
         _write(out / "job.toml", job)  # last: a folder with it is whole
-    _tell(console, "Carried", [*options, *_parties_carried(asked), *_rows_here(brought)])
-    _tell(console, "Not carried", [*left, *not_carried(asked), *_rows_not_here(brought)])
-    _tell(console, "Added", _added(asked))
-    text = f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    fields: dict[str, list[Any]] = {
+        "carried": [*options, *_parties_carried(asked), *_rows_here(brought)],
+        "not carried": [*left, *not_carried(asked), *_rows_not_here(brought)],
+        "added": list(_added(asked)),
+    }
+    found = {title: [printable(str(field)) for field in of_title] for title, of_title in fields.items()}
+    document: dict[str, Any] = {"job": out / "job.toml", "parties": list(files)}
+    document |= {title.replace(" ", "_"): of_title for title, of_title in found.items()}
+    return Found(document, (*_shown(found), f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"))
 
 
-def _tell(console: Console, title: str, lines: Iterable[object]) -> None:
-    console.print(f"[bold]{title}[/]")
-    for line in lines:
-        console.print(f"  {escape(printable(str(line)))}", highlight=False, soft_wrap=True)
+def _shown(found: Mapping[str, Sequence[str]]) -> Iterator[RenderableType]:
+    for title, fields in found.items():
+        yield line(f"[bold]{capitalised(title)}[/]")
+        yield from (f"  {field}" for field in fields)
 
 
 # --- the job -----------------------------------------------------------------------------------------

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.init import files, guess
 from blindfit.coordinator.init.files import EPSILON, KEY_NODE, Seat
 from blindfit.coordinator.job.job import load_job
-from blindfit.coordinator.terminal import json_output
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.systems import load_party
 
@@ -42,8 +43,8 @@ class Asked:
     positive: str | None = None
 
 
-def init(asked: Asked, out: Path, console: Console) -> None:
-    """Writes the files of a job into a new folder, or nothing.
+def init(asked: Asked, out: Path) -> Found:
+    """Write the files of a job into a new folder, or nothing.
 
     Raises:
         ConfigError, DataError: which file or column, and what to say.
@@ -53,7 +54,8 @@ def init(asked: Asked, out: Path, console: Console) -> None:
     row_id, seats = _seats(asked)
     texts = _vertical(row_id, seats, out) if asked.kind == "vertical" else _walr(row_id, seats, out)
     _write(texts, out)
-    _tell(row_id, seats, out, console)
+    document = {"folder": out, "id": row_id, "parties": {seat.name: seat.role for seat in seats}}
+    return Found(document, (*_seats_in_words(row_id, seats), *_advice(seats, out), *_next_steps(seats, out)))
 
 
 def _seats(asked: Asked) -> tuple[str, list[Seat]]:
@@ -168,38 +170,37 @@ def _read_back(path: Path) -> None:
         load_party(path, [])
 
 
-def _tell(row_id: str, seats: Sequence[Seat], out: Path, console: Console) -> None:
-    json_output.answer({"folder": str(out), "id": row_id, "parties": {seat.name: seat.role for seat in seats}})
-    for seat in seats:
-        console.print(f"{seat.name:<16}{_in_words(seat)}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"rows are named by {row_id}", highlight=False, markup=False)
+def _seats_in_words(row_id: str, seats: Sequence[Seat]) -> Iterator[RenderableType]:
+    yield from (f"{seat.name:<16}{_in_words(seat)}" for seat in seats)
+    yield f"rows are named by {row_id}"
     for seat in seats:
         for remark in seat.table.remarks if seat.table is not None else ():
-            console.print(f"[yellow]{seat.name}:[/] {escape(remark)}", highlight=False, soft_wrap=True)
+            yield line(f"[yellow]{seat.name}:[/] {escape(remark)}")
+
+
+def _advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
+    """Say which decisions are left to the operators, without which the job is refused."""
     for seat in seats:
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
-            console.print(
+            yield line(
                 f"[yellow]{seat.name}: scores could tell its {counted(seat.table.n_features, 'column')};[/] the job is "
-                f"refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true",
-                highlight=False,
-                soft_wrap=True,
+                f"refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true"
             )
     if unknown := files.unknown_ids(seats):
         server, active = (next(seat.name for seat in seats if seat.role == role) for role in ("measurement", "active"))
-        console.print(
+        yield line(
             f"[yellow]{server} does not have the ids of {counted(unknown, 'row')} of {active};[/] the job is refused "
             f"until these rows are out of {active}'s table, or {escape(f'{out / server}.toml')} says "
-            'unknown_rows = "zero": then they count as label 0',
-            highlight=False,
-            soft_wrap=True,
+            'unknown_rows = "zero": then they count as label 0'
         )
-    lines = ["next:", f"  blindfit check {out}/job.toml", f"  blindfit run {out}/job.toml --out {out}/run"]
-    lines += ["between organisations, each with its own file, and addresses in job.toml:"]
-    lines += [f"  blindfit certs authority {out}/certificates"]
-    lines += [f"  blindfit certs issue {out}/certificates {seat.name} --host HOST" for seat in seats]
-    lines += [f"  blindfit certs issue {out}/certificates coordinator"]
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _next_steps(seats: Sequence[Seat], out: Path) -> Iterator[str]:
+    yield from ("next:", f"  blindfit check {out}/job.toml", f"  blindfit run {out}/job.toml --out {out}/run")
+    yield "between organisations, each with its own file, and addresses in job.toml:"
+    yield f"  blindfit certs authority {out}/certificates"
+    yield from (f"  blindfit certs issue {out}/certificates {seat.name} --host HOST" for seat in seats)
+    yield f"  blindfit certs issue {out}/certificates coordinator"
 
 
 def _in_words(seat: Seat) -> str:
@@ -215,21 +216,21 @@ def _in_words(seat: Seat) -> str:
     return "; ".join(said)
 
 
-def ask(kind: Kind | None, tables: Sequence[Path], label: str | None) -> tuple[Kind, tuple[Path, ...], str]:
-    """What was not given, from whoever sits there.
+def ask(
+    kind: Kind | None, tables: Sequence[Path], label: str | None, *, may_ask: bool
+) -> tuple[Kind, tuple[Path, ...], str]:
+    """Ask the person at the terminal for what was not given.
 
     Raises:
-        ConfigError: nobody does.
+        ConfigError: nobody may be asked.
     """
-    import sys
-
-    import typer
-
-    if not sys.stdin.isatty() and (kind is None or not tables or label is None):
+    if not may_ask and (kind is None or not tables or label is None):
         raise ConfigError(
             "say which tables and which label",
             hint="such as: blindfit init --vertical hospital.csv laboratory.csv --label malignant",
         )
+    import typer
+
     if kind is None:
         text = "One party has the labels and gives a noisy sum alone (walr), or all have columns (vertical)?"
         said = typer.prompt(text, default="vertical")

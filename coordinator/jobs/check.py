@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught, show
+from blindfit.coordinator.preflight.findings import Finding, caught
 from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy, check_snapshot
 from blindfit.coordinator.systems import view
-
-__all__ = ["Finding", "check", "show"]
 
 HIGH_EPSILON = 4
 

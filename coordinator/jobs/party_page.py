@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.systems import kind_of
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import places
 from blindfit.parties.files.written import write_file
 
 
-def render_party(directory: Path, console: Console) -> None:
-    """Makes report.html from the report.json and the model.json that a party wrote into its directory.
+def render_party(directory: Path) -> Found:
+    """Make report.html from the report.json and the model.json that a party wrote into its directory.
 
     Raises:
         DataError: names the file and what is wrong with it.
@@ -22,5 +20,4 @@ def render_party(directory: Path, console: Console) -> None:
     path = directory / "report.html"
     content = content_of_party(kind_of, directory)
     write_file(path, kind_of(content["protocol"]).render(content).encode())
-    answer({"file": path})
-    console.print(Text.assemble(("report  ", "bold"), str(path)), soft_wrap=True)
+    return Found({"file": path}, tuple(places([("report", path)])))

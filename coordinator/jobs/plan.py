@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import Progress
 from rich.table import Table as Shown
 from rich.text import Text
@@ -17,13 +18,13 @@ from blindfit.coordinator.plan.asked import Asked, Plan, Table
 from blindfit.coordinator.plan.page import render_plan
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.systems import view
-from blindfit.coordinator.terminal.json_output import answer
-from blindfit.coordinator.terminal.summary_table import summary_table
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.parties.files.written import write_file, write_json
 
 
-def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Console) -> None:
-    """Prints the plan, and writes `out/plan.json` and `out/plan.html`.
+def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Console) -> Found:
+    """Write `out/plan.json` and `out/plan.html`.
 
     Raises:
         ConfigError, DataError: it cannot be planned; nothing is written.
@@ -33,13 +34,15 @@ def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Consol
     page = render_plan(job.name, job.protocol, planned)
     write_json(json_path, {"name": job.name, "protocol": job.protocol, **planned.content})
     write_file(html_path, page.encode())
-    answer({"files": [json_path, html_path], "plan": planned.content})
-    console.print(summary_table([("plan", f"{job.protocol} ({job.name})"), *planned.facts]))
-    for table in planned.tables:
-        console.print(_shown(table))
-    for sentence in planned.advice:
-        console.print(Text(sentence), soft_wrap=True)
-    console.print(summary_table([("report", str(html_path)), ("", str(json_path))]), soft_wrap=True)
+    files = places([("report", html_path), ("", json_path)])
+    return Found(
+        {"files": [json_path, html_path], "plan": planned.content}, (*_shown(job, planned), *planned.advice, *files)
+    )
+
+
+def _shown(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
+    yield summary_table([("plan", f"{job.protocol} ({job.name})"), *planned.facts])
+    yield from map(_as_shown, planned.tables)
 
 
 def _planned(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> Plan:
@@ -63,7 +66,7 @@ def _planned(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> P
         )
 
 
-def _shown(table: Table) -> Shown:
+def _as_shown(table: Table) -> Shown:
     shown = Shown(title=table.title, caption=table.note, title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
     first, *others = table.columns
     shown.add_column(first, no_wrap=True)

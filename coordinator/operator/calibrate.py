@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from blindfit.algorithms.errors import ComputeFailed
 from blindfit.algorithms.paillier.kernel import Kernel, Residues
 from blindfit.algorithms.workers import Workers
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.work.compute import workers_of
 
@@ -37,16 +36,15 @@ class Calibration:
     all_per_s: float
 
 
-def calibrate(settings: PartySettings, base_dir: Path, console: Console) -> None:
-    """Measures here and through the workers, and prints a table.
+def calibrate(settings: PartySettings, base_dir: Path) -> Found:
+    """Measure here and through the workers.
 
     Raises:
         ComputeFailed: the workers cannot be reached, fail, or compute something else than this process.
     """
     with workers_of(settings, base_dir) as workers:
         measured = _measure(settings.compute.address or settings.compute.backend, workers)
-    answer({"party": settings.name, **asdict(measured)})
-    console.print(_table(settings.name, measured))
+    return Found({"party": settings.name, **asdict(measured)}, (_table(settings.name, measured),))
 
 
 def _measure(backend: str, workers: Workers) -> Calibration:

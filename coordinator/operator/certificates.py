@@ -8,11 +8,10 @@ from pathlib import Path
 
 import typer
 from cryptography import x509
-from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.terminal.terminal import terminal
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.files import private_files
 from blindfit.parties.files.private_files import read_certificate, read_file, read_passphrase
 from blindfit.parties.identity import AUTHORITY_VARIABLE, KEY_VARIABLE, authority
@@ -21,10 +20,12 @@ from blindfit.parties.identity.authority import PartyFiles, party_of
 COPY = "copy this file next to the certificate of every party and of the coordinator"
 
 
-def make_authority(directory: Path, name: str, days: int, protect: bool, passphrase_file: Path | None) -> None:
+def make_authority(directory: Path, name: str, days: int, protect: bool, passphrase_file: Path | None) -> Found:
     secret = _new_passphrase(AUTHORITY_VARIABLE, passphrase_file, protect, "the authority's key")
     authority.create_authority(directory, name, days, secret)
-    _say(f"{directory}: {name} until {_end(directory / 'authority.pem')}; its key is {_lock(secret)}")
+    ends = _end(directory / "authority.pem")
+    document: dict[str, object] = {"folder": directory, "name": name, "ends": ends, "key_is_locked": bool(secret)}
+    return _found(document, f"{directory}: {name} until {ends}; its key is {_lock(secret)}")
 
 
 def issue(
@@ -35,45 +36,54 @@ def issue(
     protect: bool,
     passphrase_file: Path | None,
     key_passphrase_file: Path | None,
-) -> None:
+) -> Found:
     opens = _authority_passphrase(directory, passphrase_file)
     locks = _new_passphrase(KEY_VARIABLE, key_passphrase_file, protect, f"{party}'s key")
     files = authority.issue(directory, party, hosts, days, passphrase=opens, key_passphrase=locks)
-    _say(
-        f"{files.certificate.parent}: {party} until {_end(files.certificate)}, all that {party} needs; "
-        f"its key is {_lock(locks)}"
-    )
+    folder, ends = files.certificate.parent, _end(files.certificate)
+    document: dict[str, object] = {"folder": folder, "name": party, "ends": ends, "key_is_locked": bool(locks)}
+    return _found(document, f"{folder}: {party} until {ends}, all that {party} needs; its key is {_lock(locks)}")
 
 
-def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) -> None:
+def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) -> Found:
     secret = _authority_passphrase(directory, passphrase_file)
     files = authority.renew(directory, party, days, passphrase=secret)
-    _say(f"{files.certificate}: {party} until {_end(files.certificate)}; copy this one file to {party}")
+    file, ends = files.certificate, _end(files.certificate)
+    document: dict[str, object] = {"file": file, "name": party, "ends": ends}
+    return _found(document, f"{file}: {party} until {ends}; copy this one file to {party}")
 
 
-def revoke(directory: Path, party: str, passphrase_file: Path | None) -> None:
+def revoke(directory: Path, party: str, passphrase_file: Path | None) -> Found:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.revoke(directory, party, passphrase=secret)
-    _say(f"{path}: {party} is revoked; {COPY}")
+    return _found({"file": path, "revoked": party}, f"{path}: {party} is revoked; {COPY}")
 
 
-def renew_crl(directory: Path, days: int, passphrase_file: Path | None) -> None:
+def renew_crl(directory: Path, days: int, passphrase_file: Path | None) -> Found:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.renew_crl(directory, days, passphrase=secret)
-    _say(f"{path}: {_crl_facts(_read_crl(path))}; {COPY}")
+    found = _read_crl(path)
+    return _found({"file": path, **_crl_document(found)}, f"{path}: {_crl_facts(found)}; {COPY}")
 
 
-def show(file: Path) -> None:
+def describe(file: Path) -> Found:
+    """Describe a certificate, a revocation list, or the certificate in a party's folder."""
     path = PartyFiles.in_folder(file).certificate if file.is_dir() else file
-    is_crl = b"X509 CRL" in read_file(path)
-    _say(f"{path}: {_crl_facts(_read_crl(path)) if is_crl else _certificate_facts(read_certificate(path))}")
-
-
-def _certificate_facts(certificate: x509.Certificate) -> str:
+    if b"X509 CRL" in read_file(path):
+        listed = _read_crl(path)
+        return _found({"file": path, **_crl_document(listed)}, f"{path}: {_crl_facts(listed)}")
+    certificate = read_certificate(path)
     name = party_of(certificate) or certificate.subject.rfc4514_string()
     starts, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    dates = f"{starts:%Y-%m-%d} to {ends:%Y-%m-%d}, {_days_left(ends)}"
-    return f"{name}, serial {certificate.serial_number:x}, {dates}"
+    serial = f"{certificate.serial_number:x}"
+    document: dict[str, object] = {
+        "file": path,
+        "name": name,
+        "serial": serial,
+        "starts": _day(starts),
+        "ends": _day(ends),
+    }
+    return _found(document, f"{path}: {name}, serial {serial}, {_day(starts)} to {_day(ends)}, {_days_left(ends)}")
 
 
 def _read_crl(path: Path) -> x509.CertificateRevocationList:
@@ -83,9 +93,14 @@ def _read_crl(path: Path) -> x509.CertificateRevocationList:
         raise ConfigError(f"{path} is not a revocation list in PEM") from error
 
 
+def _crl_document(revocations: x509.CertificateRevocationList) -> dict[str, object]:
+    ends = revocations.next_update_utc
+    return {"revoked": len(revocations), "ends": _day(ends) if ends else None}
+
+
 def _crl_facts(revocations: x509.CertificateRevocationList) -> str:
     ends = revocations.next_update_utc
-    until = f"until {ends:%Y-%m-%d}, {_days_left(ends)}" if ends else "without an end"
+    until = f"until {_day(ends)}, {_days_left(ends)}" if ends else "without an end"
     return f"{len(revocations)} revoked, {until}"
 
 
@@ -95,7 +110,11 @@ def _days_left(ends: datetime) -> str:
 
 
 def _end(path: Path) -> str:
-    return f"{read_certificate(path).not_valid_after_utc:%Y-%m-%d}"
+    return _day(read_certificate(path).not_valid_after_utc)
+
+
+def _day(when: datetime) -> str:
+    return f"{when:%Y-%m-%d}"
 
 
 def _lock(passphrase: bytes | None) -> str:
@@ -128,6 +147,6 @@ def _asked(what: str, *, confirm: bool) -> bytes:
     return answer.encode()
 
 
-def _say(line: str) -> None:
-    """One line, whatever the terminal's width and whatever a certificate says: it may be read by a script."""
-    terminal().print(escape(printable(line)), highlight=False, soft_wrap=True)
+def _found(document: dict[str, object], line: str) -> Found:
+    """Return one line, whatever a certificate says: a script may read it."""
+    return Found(document, (printable(line),))

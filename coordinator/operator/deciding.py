@@ -9,13 +9,14 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator.held import HeldJob
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.files.private_files import read_passphrase
 from blindfit.parties.files.vault import change_passphrase
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.sessions.state import State, next_state
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.database import Store, path_of, stamp
+from blindfit.parties.store.database import Reads, Store, path_of, stamp
+from blindfit.parties.store.sessions import SessionRow
 
 Confirm = Callable[[str], bool]
 
@@ -27,68 +28,61 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     return store
 
 
-def show_held(settings: PartySettings, file: Path, console: Console, session: str | None = None) -> list[HeldJob]:
-    """Of all that waits, or of one session.
-
+def list_held(settings: PartySettings, file: Path) -> Found:
+    """
     Args:
         file: that the settings are in, as the operator named it.
     """
     store = open_store(settings, file.parent)
-    waiting = [row for row in store.reader().sessions("HELD") if session in (None, row.session)]
-    held = [HeldJob.of(row, settings, file) for row in waiting]
-    answer({"waiting": [job.found(store) for job in held]})
-    for job in held:
-        job.show(store, console)
-    return held
+    held = [HeldJob.of(row, settings, file) for row in store.reader().sessions("HELD")]
+    shown = [part for job in held for part in job.shown(store)] or ["no job waits for approval"]
+    return Found({"waiting": [job.document(store) for job in held]}, shown)
 
 
-def list_held(settings: PartySettings, file: Path, console: Console) -> None:
-    if not show_held(settings, file, console):
-        console.print("no job waits for approval")
+def approve_shown(
+    settings: PartySettings, file: Path, session: str, console: Console, confirm: Confirm | None
+) -> Found:
+    """Show a job that waits, ask, and approve it.
 
-
-def approve_shown(settings: PartySettings, file: Path, session: str, console: Console, confirm: Confirm | None) -> None:
-    """Args:
-    confirm: asks whoever sits there; None where nobody does.
+    Args:
+        confirm: asks the person at the terminal; None where nobody may be asked.
 
     Raises:
         ConfigError: nobody can say yes to what was shown, or it no longer waits.
     """
-    held = show_held(settings, file, console, session)
-    if not held:
-        raise _waits_not(session, file)
-    (job,) = held
+    store = open_store(settings, file.parent)
+    job = HeldJob.of(_waiting(store.reader(), session, file), settings, file)
+    Found({}, job.shown(store)).show(console)
     if confirm is None:
         raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
     if confirm(f"Approve {job.asked.digest}?"):
-        decide(settings, file, session, job.asked.digest, refuse=False, console=console)
-    else:
-        console.print(f"{session}: not approved, and still waiting", markup=False)
+        return decide(settings, file, session, job.asked.digest, refuse=False)
+    return Found({"session": session, "state": "waits"}, (f"{session}: not approved, and still waiting",))
 
 
-def decide(
-    settings: PartySettings, file: Path, session: str, digest: str | None, *, refuse: bool, console: Console
-) -> None:
-    """Args:
-    digest: of the job that was looked at; a refusal needs none.
+def decide(settings: PartySettings, file: Path, session: str, digest: str | None, *, refuse: bool) -> Found:
+    """
+    Args:
+        digest: of the job that the operator looked at; a refusal needs none.
 
     Raises:
         ConfigError: no such job waits, or another one.
     """
     state = next_state(State.HELD, "refuse" if refuse else "approve", session)
     with open_store(settings, file.parent).transaction() as transaction:
-        row = transaction.session(session)
-        if row is None or row.state != State.HELD:
-            raise _waits_not(session, file)
+        row = _waiting(transaction, session, file)
         if row.digest != digest and not (refuse and digest is None):
             raise ConfigError(f"{digest} is not the digest of the job that waits here as {session}", hint=_list(file))
         transaction.change_session(session, state=state, changed=stamp())
-    answer({"session": session, "state": "refused" if refuse else "approved"})
-    console.print(f"{session}: {'refused' if refuse else 'approved'}", markup=False)
+    decision = "refused" if refuse else "approved"
+    return Found({"session": session, "state": decision}, (f"{session}: {decision}",))
 
 
-def _waits_not(session: str, file: Path) -> ConfigError:
-    return ConfigError(f"{session} is not a job that waits here", hint=_list(file))
+def _waiting(store: Reads, session: str, file: Path) -> SessionRow:
+    row = store.session(session)
+    if row is None or row.state != "HELD":
+        raise ConfigError(f"{session} is not a job that waits here", hint=_list(file))
+    return row
 
 
 def _list(file: Path) -> str:
@@ -98,7 +92,7 @@ def _list(file: Path) -> str:
 # --- secrets -------------------------------------------------------------------------------------------
 
 
-def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | None, console: Console) -> None:
+def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | None) -> Found:
     """Locks what was kept before there was a passphrase; with the file of an old one, the new one takes its place.
 
     Raises:
@@ -109,11 +103,10 @@ def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | No
         raise ConfigError(
             f"{settings.name} has no passphrase", hint="set secrets.passphrase_file in its file to a file that has one"
         )
+    lines: list[str] = []
     if old_passphrase_file is not None:
         change_passphrase(data_dir, read_passphrase(old_passphrase_file), read_passphrase(base_dir / file))
-        text = f"{settings.name}'s secrets are under the passphrase of {file}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        lines += [f"{settings.name}'s secrets are under the passphrase of {file}"]
     locked = list(vault_of(settings, base_dir).lock_plain(data_dir))
-    answer({"party": settings.name, "locked": locked})
-    for path in locked:
-        console.print(f"locked {path}", highlight=False, markup=False, soft_wrap=True)
+    lines += [f"locked {path}" for path in locked]
+    return Found({"party": settings.name, "locked": locked}, lines)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.coordinator.systems import view
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import listed
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
@@ -60,21 +60,20 @@ class HeldJob:
     def command(self) -> str:
         return shlex.join(["blindfit", "approve", str(self.file), self.asked.session, self.asked.digest])
 
-    def show(self, store: Store, console: Console) -> None:
+    def shown(self, store: Store) -> Iterator[RenderableType]:
         asked = self.asked
-        _say(console, f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
+        yield line(f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
         for flag in asked.job.unsafe:
-            _say(console, f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
-        print_whole(console, self._members())
-        for line in (asked.job.promise, self._charged(store)):
-            _say(console, escape(line))
-        for name, value in not_default("", asked.job):
-            _say(console, escape(f"  {name} = {value}"))
+            yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
+        yield self._members()
+        yield asked.job.promise
+        yield self._charged(store)
+        yield from (f"  {name} = {value}" for name, value in not_default("", asked.job))
         unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
-        _say(console, f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
+        yield line(f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
 
-    def found(self, store: Store) -> dict[str, Any]:
-        """The same, for a program."""
+    def document(self, store: Store) -> dict[str, Any]:
+        """Return the same, for a program."""
         asked = self.asked
         return {
             "session": asked.session,
@@ -89,8 +88,8 @@ class HeldJob:
             "digest": asked.digest,
         }
 
-    def _members(self) -> Table:
-        table = Table("party", "role", "dataset")
+    def _members(self) -> WholeTable:
+        table = WholeTable("party", "role", "dataset")
         for member in self.asked.members.values():
             here = " (here)" if member.name == self.settings.name else ""
             table.add_row(member.name + here, member.role, escape(written(member.dataset)) if member.dataset else "-")
@@ -147,7 +146,3 @@ def written(value: Any) -> str:
 
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError, PeerAborted
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import lines_of
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.parties.identity.connections import Identity
 from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.state import ENDS
@@ -43,43 +41,44 @@ IN_WORDS = {
 }
 
 
-def show(settings: PartySettings, base_dir: Path, console: Console, *, running: bool) -> None:
-    """Args:
-    running: those alone that have not ended.
+def list_jobs(settings: PartySettings, base_dir: Path, *, running: bool) -> Found:
+    """
+    Args:
+        running: whether to list only jobs that have not ended.
     """
     rows = open_store(settings, base_dir).reader().sessions()
     chosen = [row for row in rows if not (running and row.state in ENDS)]
     names = ("session", "protocol", "proposed_by", "state", "changed")
-    answer({"jobs": [{name: getattr(row, name) for name in names} for row in chosen]})
+    document = {"jobs": [{name: getattr(row, name) for name in names} for row in chosen]}
     if not chosen:
-        console.print("no job runs or waits here" if running else "this party has had no job")
-        return
-    table = Table("session", "protocol", "by whom", "state", "since (UTC)", title="Jobs", box=SIMPLE_HEAD)
+        return Found(document, ("no job runs or waits here" if running else "this party has had no job",))
+    table = WholeTable("session", "protocol", "by whom", "state", "since (UTC)", title="Jobs", box=SIMPLE_HEAD)
     for row in chosen:
         when = row.changed[:16].replace("T", " ")
         table.add_row(row.session, row.protocol, row.proposed_by, IN_WORDS.get(row.state, row.state), when)
-    print_whole(console, table)
+    return Found(document, (table,))
 
 
-def show_log(settings: PartySettings, base_dir: Path, session: str, console: Console) -> None:
+def find_log(settings: PartySettings, base_dir: Path, session: str) -> Found:
     """Raises ConfigError: the party has had no such session."""
     if open_store(settings, base_dir).reader().session(session) is None:
         raise ConfigError(
             f"{settings.name} has had no session {session}", hint="`blindfit jobs PARTY.TOML` lists those that it had"
         )
     records = read_log(base_dir / settings.data_dir, session)
-    answer({"session": session, "records": records})
-    if not records:
-        console.print(f"nothing is kept of the log of {session}", highlight=False, markup=False)
+    lines = _lines(records) if records else (f"nothing is kept of the log of {session}",)
+    return Found({"session": session, "records": records}, tuple(lines))
+
+
+def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for record in records:
         rest = ", ".join(f"{name}: {value}" for name, value in record.items() if name not in TOLD)
         said = f"{record.get('timestamp', '')} {record.get('level', '')} {record.get('event', '')}"
-        for line in lines_of(f"{said}{f' ({rest})' if rest else ''}"):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        yield from lines_of(f"{said}{f' ({rest})' if rest else ''}")
 
 
-def cancel_here(settings: PartySettings, base_dir: Path, session: str, console: Console) -> None:
-    """At this party, by its operator, whoever proposed it; it tells the others.
+def cancel_here(settings: PartySettings, base_dir: Path, session: str) -> Found:
+    """End a session at this party, for its operator; the party tells the others.
 
     Raises:
         ConfigError: there is no such session, it has ended, or the party's process is not up.
@@ -99,8 +98,7 @@ def cancel_here(settings: PartySettings, base_dir: Path, session: str, console: 
             f"{settings.name} has not ended {session} in {OWN_PROCESS_S:.0f} s",
             hint="if its process is not up, the job has ended with it; else its log says what it does",
         )
-    answer({"session": session, "parties": {settings.name: state}})
-    console.print(f"{settings.name}: {IN_WORDS[state]}", highlight=False, markup=False)
+    return _ended(session, {settings.name: state})
 
 
 def _state_in_the_end(store: Store, session: str) -> str:
@@ -111,8 +109,8 @@ def _state_in_the_end(store: Store, session: str) -> str:
     return row.state if row else ""
 
 
-def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> None:
-    """At every party of the job, with the certificate that proposes it; no other may.
+def cancel(job: Job[Any], base_dir: Path, session: str) -> Found:
+    """End a session at every party of the job, with the certificate that proposed the job; no other may.
 
     Raises:
         ConfigError: no party has such a session that this certificate proposed.
@@ -125,10 +123,14 @@ def cancel(job: Job[Any], base_dir: Path, session: str, console: Console) -> Non
             f"no party of the job has a session {session} that {own.name} proposed",
             hint="`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had",
         )
-    answer({"session": session, "parties": {party: state or None for party, state in told.items()}})
-    for party, state in told.items():
-        words = IN_WORDS.get(state, state) if state else "has no such session any more"
-        console.print(f"{party}: {words}", highlight=False, markup=False)
+    return _ended(session, told)
+
+
+def _ended(session: str, told: Mapping[str, str]) -> Found:
+    document = {"session": session, "parties": {party: state or None for party, state in told.items()}}
+    gone = "has no such session any more"
+    lines = (f"{party}: {IN_WORDS.get(state, state) if state else gone}" for party, state in told.items())
+    return Found(document, tuple(lines))
 
 
 async def _cancel_everywhere(addresses: Mapping[str, str], own: Identity, session: str) -> dict[str, str]:

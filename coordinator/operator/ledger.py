@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy import ledger as book
@@ -19,8 +18,9 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
-from blindfit.coordinator.terminal.json_output import answer
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
@@ -31,33 +31,39 @@ from blindfit.parties.store.receipts import acknowledge_rollbacks
 from blindfit.parties.store.uploads import FailedUploads
 
 
-def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
+def describe(settings: PartySettings, base_dir: Path) -> Found:
+    """Raises DataError: the chain of entries does not hold."""
     if not settings.populations:
         raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
     moved_on = list(changed.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
-    answer(_found(settings, entries, moved_on, store))
-    print_whole(console, _budgets(settings, entries))
-    for line in _protected(settings, entries):
-        console.print(line, highlight=False)
+    shown = tuple(_shown(settings, entries, moved_on, store))
+    return Found(_document(settings, entries, moved_on, store), shown)
+
+
+def _shown(
+    settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
+) -> Iterator[RenderableType]:
+    yield _budgets(settings, entries)
+    yield from _protected(settings, entries)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
-        print_whole(console, _entries(settings, entries, labels))
-    for snapshot in moved_on:
+        yield _entries(settings, entries, labels)
+    for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
-        console.print(f"{snapshot.row.dataset} has changed since {read}: publish it", highlight=False, markup=False)
+        yield f"{snapshot.row.dataset} has changed since {read}: publish it"
     if failed := store.reader().uploads():
-        print_whole(console, _uploads(failed))
+        yield _uploads(failed)
     if store.reader().rollbacks():
-        console.print(
+        yield line(
             "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
             "released until `--acknowledge` charges them again"
         )
 
 
-def _found(
+def _document(
     settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
 ) -> dict[str, object]:
     spent = {name: book.spent(_of(name, entries), p.delta) for name, p in settings.populations.items()}
@@ -83,8 +89,8 @@ def _of(population: str, entries: list[LedgerEntry]) -> list[LedgerEntry]:
     return [entry for entry in entries if entry.population == population]
 
 
-def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> Table:
-    table = Table("population", "releases", "spent", "budget", "left", "at delta", title="Budget", box=SIMPLE_HEAD)
+def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> WholeTable:
+    table = WholeTable("population", "releases", "spent", "budget", "left", "at delta", title="Budget", box=SIMPLE_HEAD)
     for name, population in settings.populations.items():
         own = _of(name, entries)
         spent = book.spent(own, population.delta)
@@ -106,17 +112,17 @@ def _protected(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[
         spent = spent_by_neighbours(events, population.delta)
         if len(spent) > 1:
             common, *others = spent.items()
-            yield f"{escape(name)}: {common[1]:.4g} is spent where {common[0]}: all releases together"
+            yield f"{name}: {common[1]:.4g} is spent where {common[0]}: all releases together"
             yield from (
-                f"{escape(name)}: {epsilon:.4g} is spent where {neighbours}: by the releases that protect that; "
+                f"{name}: {epsilon:.4g} is spent where {neighbours}: by the releases that protect that; "
                 "the others do not"
                 for neighbours, epsilon in others
             )
 
 
-def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[int, StoredLabels]) -> Table:
+def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[int, StoredLabels]) -> WholeTable:
     columns = ("#", "when (UTC)", "by whom", "on what", "what", "epsilon", "at delta", "hash")
-    table = Table(*columns, title="Ledger", box=SIMPLE_HEAD)
+    table = WholeTable(*columns, title="Ledger", box=SIMPLE_HEAD)
     for entry in entries:
         epsilon, delta = _spent_by(entry, settings)
         cells = (
@@ -133,8 +139,8 @@ def _entries(settings: PartySettings, entries: list[LedgerEntry], labels: dict[i
     return table
 
 
-def _uploads(failed: list[FailedUploads]) -> Table:
-    table = Table(
+def _uploads(failed: list[FailedUploads]) -> WholeTable:
+    table = WholeTable(
         "by whom", "to what", "how many", "the last (UTC)", title="Uploads without an answer", box=SIMPLE_HEAD
     )
     for uploads in failed:
@@ -162,18 +168,15 @@ def _spent_by(entry: LedgerEntry, settings: PartySettings) -> tuple[float, float
     return composed_epsilon([ReleaseEvent.from_canonical(entry.event)], delta), delta
 
 
-def export(settings: PartySettings, base_dir: Path, path: Path, console: Console) -> None:
+def export(settings: PartySettings, base_dir: Path, path: Path) -> Found:
     entries = open_store(settings, base_dir).reader().ledger()
     book.verify_chain(entries)
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
-    answer({"file": path, "entries": len(entries)})
-    console.print(
-        f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`",
-        markup=False,
-    )
+    line = f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
+    return Found({"file": path, "entries": len(entries)}, (line,))
 
 
-def verify(path: Path, console: Console) -> None:
+def verify(path: Path) -> Found:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -183,14 +186,12 @@ def verify(path: Path, console: Console) -> None:
         book.verify_chain(entries)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
-    answer({"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None, "whole": True})
+    document = {"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None}
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
-    console.print(
-        f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}", soft_wrap=True, markup=False
-    )
+    shown = f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}"
+    return Found({**document, "whole": True}, (shown,))
 
 
-def acknowledge(settings: PartySettings, base_dir: Path, console: Console) -> None:
+def acknowledge(settings: PartySettings, base_dir: Path) -> Found:
     recovered = acknowledge_rollbacks(open_store(settings, base_dir))
-    answer({"charged_again": recovered})
-    console.print(f"acknowledged: {recovered} lost charges were charged again")
+    return Found({"charged_again": recovered}, (f"acknowledged: {recovered} lost charges were charged again",))

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.dp_lr.rows import fit_public
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 
 
-def pretrain(
-    settings: PartySettings, base_dir: Path, dataset: str, out: Path, l2: float | None, console: Console
-) -> None:
+def pretrain(settings: PartySettings, base_dir: Path, dataset: str, out: Path, l2: float | None) -> Found:
     """Raises ConfigError, DataError: the dataset is not public, or has no fit; nothing is written."""
     if l2 is not None and not 0 <= l2 < float("inf"):
         raise ConfigError(f"--l2 must be finite and at least 0, not {l2:g}")
     model = fit_public(settings, base_dir, dataset, l2)
     write_file(out, model.to_json().encode())
-    answer({"file": out, "features": len(model.standardiser.kept), "dataset": dataset})
-    features = counted(len(model.standardiser.kept), "feature")
-    console.print(f"{out}: {features}, fitted to {dataset}", highlight=False, markup=False, soft_wrap=True)
+    features = len(model.standardiser.kept)
+    document = {"file": out, "features": features, "dataset": dataset}
+    return Found(document, (f"{out}: {counted(features, 'feature')}, fitted to {dataset}",))

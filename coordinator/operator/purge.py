@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.vertical import model as vertical
-from blindfit.coordinator.operator.deciding import open_store
-from blindfit.coordinator.terminal.json_output import answer, is_asked
+from blindfit.coordinator.operator.deciding import Confirm, open_store
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
 from blindfit.parties.settings import PartySettings
@@ -47,25 +47,36 @@ def purge(
     session: str | None,
     ended_before: str | None,
     console: Console,
+    confirm: Confirm | None,
     *,
     all_ended: bool,
     yes: bool,
     dry_run: bool,
-) -> None:
-    """Shows what there is, asks, removes, and says what has gone."""
+) -> Found:
+    """Show what there is, ask, and remove it.
+
+    Args:
+        confirm: asks the person at the terminal; None where nobody may be asked.
+    """
     store, data_dir = open_store(settings, base_dir), base_dir / settings.data_dir
     chosen = sessions_to_purge(store, session, ended_before, all_ended=all_ended)
     kept = [one for name in chosen for one in _kept_of(store, data_dir, name, named=session is not None)]
-    answer({"files": kept, "removed": False})
     if not kept:
-        console.print(
-            f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}", markup=False
-        )
-    elif _agreed(kept, _told(kept, data_dir), console, yes=yes, dry_run=dry_run):
-        _remove(kept, console)
-        answer({"files": kept, "removed": True})
-        for name in chosen:
-            forget(store, data_dir, name)
+        none = f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}"
+        return Found({"files": kept, "removed": False}, (none,))
+    Found({}, (*(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)" for one in kept), *_told(kept, data_dir))).show(
+        console
+    )
+    if dry_run:
+        return Found({"files": kept, "removed": False}, ("Nothing was removed: this was --dry-run.",))
+    if not yes and confirm is None:
+        raise ConfigError("with --json nobody is asked", hint="add --yes, or --dry-run")
+    if not yes and confirm and not confirm(f"Remove {_amount(kept)}?"):
+        return Found({"files": kept, "removed": False})
+    removed = [f"removed {one.path} ({one.size_bytes:,} bytes)" for one in remove(kept)]
+    for name in chosen:
+        forget(store, data_dir, name)
+    return Found({"files": kept, "removed": True}, (*removed, f"Removed {_amount(kept)}."))
 
 
 def _kept_of(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
@@ -115,28 +126,5 @@ def _content(path: Path) -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-# --- for whatever is purged ----------------------------------------------------------------------------
-
-
-def _agreed(kept: Sequence[Kept], told: Iterator[str], console: Console, *, yes: bool, dry_run: bool) -> bool:
-    """Whether to remove it, once it was shown."""
-    for one in kept:
-        console.print(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
-    for sentence in told:
-        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
-    if dry_run:
-        console.print("Nothing was removed: this was --dry-run.")
-        return False
-    if is_asked() and not yes:
-        raise ConfigError("with --json nobody is asked", hint="add --yes, or --dry-run")
-    return yes or typer.confirm(f"Remove {_amount(kept)}?")
-
-
-def _remove(kept: Sequence[Kept], console: Console) -> None:
-    for one in remove(kept):
-        console.print(f"removed {one.path} ({one.size_bytes:,} bytes)", highlight=False, soft_wrap=True, markup=False)
-    console.print(f"Removed {_amount(kept)}.", highlight=False)
-
-
 def _amount(kept: Sequence[Kept]) -> str:
-    return f"{len(kept)} file{'s' * (len(kept) != 1)} of {sum(one.size_bytes for one in kept):,} bytes"
+    return f"{counted(len(kept), 'file')} of {sum(one.size_bytes for one in kept):,} bytes"

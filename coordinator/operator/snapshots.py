@@ -1,4 +1,4 @@
-"""`blindfit snapshot`: the next snapshot of a party's dataset; and what its operator is told of those that there are.
+"""`blindfit snapshot`: the next snapshot of a party's dataset, and a list of the snapshots for its operator.
 
 Also the first snapshots of a job's datasets, which `blindfit run` makes: its user is the operator of every party.
 """
@@ -10,15 +10,13 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.running.snapshots import snapshots_of
-from blindfit.coordinator.terminal.json_output import answer
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshot
 from blindfit.parties.store.database import Store
 
 CHANGED = {True: "has changed since", False: "unchanged", None: "a database cannot tell"}
@@ -33,7 +31,7 @@ def publish(
     skip_unreadable: bool = False,
     remove_older: bool = False,
     console: Console,
-) -> None:
+) -> Found:
     """Raises ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""
     if dataset not in settings.datasets:
         known = ", ".join(settings.datasets) or "none"
@@ -46,29 +44,26 @@ def publish(
         on_waiting=lambda what: console.print(escape(what), highlight=False),
     )
     row = made.row
-    answer({"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes})
-    _tell(made, console)
-    for caution in (*snapshots.cautions(made), *snapshots.unknown()):
-        console.print(escape(caution), highlight=False)
+    lines = [
+        f"{dataset}: snapshot {row.number}, {counted(row.rows, 'row')}, {_size(made.size_bytes)}; jobs read it from "
+        "now on",
+        *snapshots.cautions(made),
+        *snapshots.unknown(),
+    ]
     if remove_older:
         for snapshot, size in snapshots.remove_older(dataset):
-            console.print(f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged")
+            lines += [f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged"]
     elif older := snapshots.all_of(dataset)[:-1]:
         octets = sum(snapshot.size_bytes for snapshot in older)
-        console.print(f"{counted(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them")
+        lines += [f"{counted(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them"]
+    document = {"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes}
+    return Found(document, lines)
 
 
-def _tell(snapshot: Snapshot, console: Console) -> None:
-    row = snapshot.row
-    size = _size(snapshot.size_bytes)
-    text = f"{row.dataset}: snapshot {row.number}, {counted(row.rows, 'row')}, {size}; jobs read it from now on"
-    console.print(escape(text), highlight=False)
-
-
-def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
-    """Every dataset, what of it is published, and whether its source has changed since."""
+def describe(settings: PartySettings, base_dir: Path) -> Found:
+    """List every dataset, its snapshots, and whether its source has changed since."""
     columns = ("dataset", "snapshot", "made (UTC)", "rows", "on disk", "its source")
-    table = Table(*columns, title="Snapshots", box=SIMPLE_HEAD)
+    table = WholeTable(*columns, title="Snapshots", box=SIMPLE_HEAD)
     found: list[dict[str, object]] = []
     store = Store.existing(settings, base_dir)
     snapshots = snapshots_of(settings, base_dir, store) if store else None
@@ -83,10 +78,7 @@ def show(settings: PartySettings, base_dir: Path, console: Console) -> None:
         row = current.row
         found[-1] |= {"made": row.made, "rows": row.rows, "size_bytes": octets, "source": since}
         table.add_row(dataset, str(row.number), row.made[:16].replace("T", " "), f"{row.rows:,}", _size(octets), since)
-    answer({"datasets": found})
-    print_whole(console, table)
-    for unknown in snapshots.unknown() if snapshots else ():
-        console.print(escape(unknown), highlight=False)
+    return Found({"datasets": found}, (table, *(snapshots.unknown() if snapshots else ())))
 
 
 def _size(octets: int) -> str:

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.walr import two_servers
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.data.source import DuplicateSearch, Source, open_source
 from blindfit.parties.files.private_files import make_private, sync_directory
@@ -29,9 +29,7 @@ ID, PERSON, SHARE, SPLIT = "id", "person", "share", "split_id"
 SPLIT_ID_BYTES = 16
 
 
-def split_labels(
-    settings: PartySettings, base_dir: Path, dataset: str, out: tuple[Path, Path], console: Console
-) -> None:
+def split_labels(settings: PartySettings, base_dir: Path, dataset: str, out: tuple[Path, Path]) -> Found:
     """Raises:
     ConfigError: no such dataset, or its labels are not 0 and 1; a file exists, or cannot be written.
     DataError: names the row and the column.
@@ -41,9 +39,9 @@ def split_labels(
     tables = shares_of(_source(settings, base_dir, dataset))
     _write_both(tables, out)
     rows = counted(len(tables[0]), "row")
-    for path in out:
-        console.print(f"{path}: a share of each label of {rows}", highlight=False, markup=False, soft_wrap=True)
-    console.print("Give each server one file alone: who has both knows every label.", soft_wrap=True)
+    lines = [f"{path}: a share of each label of {rows}" for path in out]
+    advice = "Give each server only one file: anyone who has both knows every label."
+    return Found({"files": out, "rows": len(tables[0])}, (*lines, advice))
 
 
 def _source(settings: PartySettings, base_dir: Path, dataset: str) -> Source:

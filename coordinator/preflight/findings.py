@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -61,9 +60,9 @@ _MARKS = {
 }
 
 
-def show(findings: Iterable[Finding], console: Console) -> None:
+def table_of(findings: Iterable[Finding]) -> Table:
     table = Table.grid(padding=(0, 2))
     for finding in findings:
         about, text = escape(printable(finding.about)), escape(printable(finding.text))  # of a file or a peer
         table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
-    console.print(table)
+    return table

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from rich.console import Console
+from rich.console import RenderableType
 
 from blindfit.coordinator.report.sections import Section
 
@@ -65,6 +65,6 @@ class Written(Protocol):
     @property
     def content(self) -> Mapping[str, Any]: ...
 
-    def show(self, console: Console) -> None:
-        """It in short."""
+    def shown(self) -> Iterator[RenderableType]:
+        """Yield the report in short."""
         ...

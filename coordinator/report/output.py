@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.running.session import JobSession
-from blindfit.coordinator.terminal.summary_table import summary_table
+from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.parties.files.written import write_file, write_json
 
 
@@ -26,16 +26,13 @@ class Written:
     html_path: Path
     content: Mapping[str, Any] = field(repr=False)
 
-    def show(self, console: Console) -> None:
-        """The report in short."""
+    def shown(self) -> Iterator[RenderableType]:
+        """Yield the report in short."""
         kind = self.kind
-        console.print(summary_table(kind.summary(self.content)))
-        for caution in kind.cautions(self.content):
-            console.print(Text.assemble(("! ", "bold yellow"), caution))
-        console.print(Text(kind.in_short(self.content), style="dim"))
-        # A path is for copying: it is neither wrapped nor read as markup.
-        for label, path in self._paths():
-            console.print(Text.assemble((f"{label:<8}", "bold"), str(path)), soft_wrap=True)
+        yield summary_table(kind.summary(self.content))
+        yield from (Text.assemble(("! ", "bold yellow"), caution) for caution in kind.cautions(self.content))
+        yield Text(kind.in_short(self.content), style="dim")
+        yield from places(self._paths())
 
     def _paths(self) -> Iterator[tuple[str, object]]:
         yield "report", self.html_path

@@ -1,107 +1,119 @@
-"""`--json` of every command: one JSON document on standard output and nothing else there; an error on standard error.
+"""`--json` of every command: one JSON document on standard output, nothing else there, and an error on standard error.
 
-A command says what it found with `answer`. Of one that says nothing so, the document has the lines, as `printed`.
+A command returns what it found. The terminal shows it, or its document is printed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
-import io
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-WIDTH = 10_000  # no line is broken that is not to be read in a terminal
-NAME = "as_json"  # of the parameter, of a command that prints its own JSON too
-SILENT = ("party",)  # prints nothing: its log has log_format = "json"
+from blindfit.coordinator.terminal.exit_codes import ExitCode
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
+CONTEXT = "context"  # the parameter of a command that needs its Call
 
-@dataclasses.dataclass
-class _State:
-    asked: bool = False
-    answer: Any = None
+F = TypeVar("F", bound="Callable[..., Found | None]")
 
 
-_state = _State()
+@dataclass(frozen=True)
+class Found:
+    """What a command found.
+
+    Attributes:
+        document: for a program: mappings, sequences, dataclasses, texts, numbers.
+        shown: for a person: texts that stand on lines of their own, and what rich renders.
+        status: how the command ends.
+    """
+
+    document: Any
+    shown: Iterable[RenderableType] = ()
+    status: ExitCode = ExitCode.DONE
+
+    def show(self, console: Console) -> None:
+        """Print each text as it is, on one line however long: somebody may copy it."""
+        for each in self.shown:
+            if isinstance(each, str):
+                console.print(each, highlight=False, markup=False, soft_wrap=True)
+            else:
+                console.print(each, highlight=False, crop=False)
+
+    def to_json(self) -> str:
+        return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"
 
 
-def begin() -> None:
-    """Before a command line is read."""
-    _state.asked, _state.answer = False, None
+@dataclass
+class Call:
+    """One command line.
+
+    Attributes:
+        command: how it was started, for the processes of parties; None: as `python -m blindfit`.
+        as_json: whether it asks for a document, once it is read.
+    """
+
+    command: Sequence[str] | None = None
+    as_json: bool = False
 
 
-def is_asked() -> bool:
-    return _state.asked
-
-
-def answer(found: Any) -> None:
-    """What a command has found: mappings, sequences, dataclasses, texts, numbers. The last one counts."""
-    _state.answer = found
-
-
-def error_line(kind: str, message: str, hint: str, status: int) -> str:
-    return json.dumps({"error": {"kind": kind, "message": message, "hint": hint, "exit_status": int(status)}}) + "\n"
+def call_of(context: typer.Context) -> Call:
+    return context.ensure_object(Call)
 
 
 class App(typer.Typer):
-    """A Typer whose commands all have `--json`."""
+    """A Typer whose commands all have `--json`, but for those that find nothing: `party` has its log."""
 
     def command(self, *arguments: Any, **options: Any) -> Callable[[F], F]:
         register = super().command(*arguments, **options)
 
         def decorate(function: F) -> F:
-            register(function if function.__name__ in SILENT else _with_json(function))
+            signature = inspect.signature(function, eval_str=True)
+            register(_with_json(function, signature) if signature.return_annotation is Found else function)
             return function
 
         return decorate
 
 
-def _with_json(function: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(function, eval_str=True)
-    has_its_own = NAME in signature.parameters
+def _with_json(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., None]:
+    has_context = CONTEXT in signature.parameters
 
     @functools.wraps(function)
-    def command(*arguments: Any, **options: Any) -> Any:
-        _state.asked = bool(options[NAME] if has_its_own else options.pop(NAME))
-        if has_its_own or not _state.asked:
-            return function(*arguments, **options)
-        return _in_json(functools.partial(function, *arguments, **options))
+    def command(context: typer.Context, as_json: bool, **given: Any) -> None:
+        call_of(context).as_json = as_json
+        found: Found = function(context, **given) if has_context else function(**given)
+        if as_json:
+            sys.stdout.write(found.to_json())
+        else:
+            from blindfit.coordinator.terminal.terminal import terminal
 
-    if not has_its_own:
-        kind = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-        added = inspect.Parameter(NAME, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        parameters = [*signature.parameters.values(), added]
-        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {**function.__annotations__, NAME: kind}
+            found.show(terminal())
+        if found.status is not ExitCode.DONE:
+            raise typer.Exit(found.status)
+
+    json_option = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+    parameters = {name: p.replace(kind=p.KEYWORD_ONLY) for name, p in signature.parameters.items()}
+    for name, kind in ((CONTEXT, typer.Context), ("as_json", json_option)):
+        default = False if name == "as_json" else inspect.Parameter.empty
+        parameters[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=list(parameters.values()), return_annotation=None
+    )
+    command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return command
 
 
-def _in_json(command: Callable[[], Any]) -> Any:
-    """A command that ends with a status of its own, as `check` does, has its document too; one that fails has none."""
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            command()
-    except typer.Exit:
-        _write(printed.getvalue())
-        raise
-    _write(printed.getvalue())
-    return None
-
-
-def _write(printed: str) -> None:
-    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
-    document = {"printed": lines} if _state.answer is None else _state.answer
-    sys.stdout.write(json.dumps(document, indent=2, default=_plain, allow_nan=False) + "\n")
+def error_line(kind: str, message: str, hint: str, status: int) -> str:
+    return json.dumps({"error": {"kind": kind, "message": message, "hint": hint, "exit_status": int(status)}}) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Labels and texts beside one another, in the terminal."""
+"""Labels with their texts, in the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.table import Table
 from rich.text import Text
@@ -15,3 +15,9 @@ def summary_table(lines: Iterable[tuple[str, str]]) -> Table:
     for label, value in lines:
         table.add_row(label, Text(value))
     return table
+
+
+def places(found: Iterable[tuple[str, object]]) -> Iterator[Text]:
+    """Yield a line for each path: a path is for copying, so it is neither wrapped nor read as markup."""
+    for label, path in found:
+        yield Text.assemble((f"{label:<8}", "bold"), str(path), no_wrap=True, overflow="ignore")

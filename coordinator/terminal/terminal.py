@@ -11,7 +11,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.terminal import json_output
 
 
 class Terminal(Console):
@@ -25,11 +24,17 @@ class Terminal(Console):
         return map(_printable, super().render(renderable, options))
 
 
-def terminal(*, stderr: bool = False) -> Terminal:
+def terminal(*, stderr: bool = False, quiet: bool = False) -> Terminal:
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
-    width = json_output.WIDTH if json_output.is_asked() else None
-    is_one = (sys.stderr if stderr else sys.stdout).isatty()
-    return Terminal(stderr=stderr, force_terminal=is_one, width=width, emoji=False)  # a path may hold :smile:
+    is_one = (sys.stderr if stderr else sys.stdout).isatty() and not quiet
+    return Terminal(stderr=stderr, quiet=quiet, force_terminal=is_one, emoji=False)  # a path may hold :smile:
+
+
+def line(markup: str) -> Text:
+    """Return a text that stays on one line, however long; escape what others wrote."""
+    text = Text.from_markup(markup, emoji=False)
+    text.no_wrap, text.overflow = True, "ignore"
+    return text
 
 
 def _printable(segment: Segment) -> Segment:

@@ -1,8 +1,8 @@
-"""Tables of which nothing is cut: an id without its end, or a date without its day, misleads whoever copies it."""
+"""Tables that are never cut: an id without its end, or a date without its day, misleads anyone who copies it."""
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -10,16 +10,18 @@ WIDEST = 10_000  # characters; more than any of our tables has
 DATE = "(UTC)"  # in the heading of a column of dates, which break last
 
 
-def print_whole(console: Console, table: Table) -> None:
-    """As wide as the table is where nobody looks at a terminal; there, cells are broken, between words if they can."""
-    width = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
-    own = console.width
-    if width > own and console.is_terminal:
-        _fit(console, table, width - own)
-        width = own
-    console.width = max(width, own)
-    console.print(table)
-    console.width = own
+class WholeTable(Table):
+    """In a terminal, cells break, between words if they can; elsewhere the table is as wide as it needs to be.
+
+    Print it with crop=False.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = Measurement.get(console, options.update(width=WIDEST), self).maximum
+        if width > options.max_width and console.is_terminal:
+            _fit(console, self, width - options.max_width)
+            width = options.max_width
+        yield from super().__rich_console__(console, options.update(width=max(width, options.max_width)))
 
 
 def _fit(console: Console, table: Table, too_much: int) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.terminal.json_output import answer
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import plain
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.walr.release_file import RELEASE_FILE
 
 
-def export(directory: Path, out: Path, console: Console) -> None:
+def export(directory: Path, out: Path) -> Found:
     """
     Args:
         directory: of the active party's files, or one that has it.
@@ -35,12 +33,10 @@ def export(directory: Path, out: Path, console: Console) -> None:
     if not isinstance(model, dict) or any(model.get(name) != value for name, value in checked.model.items()):
         raise DataError(f"{source.parent / 'model.json'} is not the model of {source}", hint="train again")
     write_file(out, encoded)
-    answer({"file": out, "keep_from": checked.not_for})
-    console.print(f"{out}: check it with `blindfit verify {out}`", soft_wrap=True, highlight=False, markup=False)
-    for server in checked.not_for:
-        why = "whoever knows its noise learns from this file the sum of rows that it could not read"
-        text = f"Keep it from the operator of {plain(server)}: {why}."
-        console.print(text, soft_wrap=True, highlight=False, markup=False)
+    why = "whoever knows its noise learns from this file the sum of rows that it could not read"
+    keep = [f"Keep it from the operator of {plain(server)}: {why}." for server in checked.not_for]
+    lines = (f"{out}: check it with `blindfit verify {out}`", *keep)
+    return Found({"file": out, "keep_from": checked.not_for}, lines)
 
 
 def _found(directory: Path) -> Path:

@@ -57,12 +57,12 @@ class Asking:
 
     def shown(self) -> str:
         console = Console(file=io.StringIO(), width=400)
-        operator.list_held(self.node.settings, self.file, console)
+        operator.list_held(self.node.settings, self.file).show(console)
         return console.file.getvalue()
 
     def decide(self, session: str, digest: str | None, *, refuse: bool = False) -> None:
         console = Console(file=io.StringIO())
-        operator.decide(self.node.settings, self.file, session, digest, refuse=refuse, console=console)
+        operator.decide(self.node.settings, self.file, session, digest, refuse=refuse).show(console)
 
     def change(self, query: str) -> None:
         """What no part of Blindfit does."""
@@ -341,7 +341,7 @@ async def test_who_sees_the_job_may_say_yes_to_what_he_sees(asking: Asking) -> N
         return len(questions) > 1
 
     for state in ("HELD", "ACCEPTED"):
-        operator.approve_shown(asking.node.settings, asking.file, "monday", console, answer)
+        operator.approve_shown(asking.node.settings, asking.file, "monday", console, answer).show(console)
         assert asking.node.party.store.reader().session("monday").state == state
         told = {"HELD": "monday: not approved, and still waiting", "ACCEPTED": "monday: approved"}
         assert console.file.getvalue().splitlines()[-1] == told[state]

@@ -76,7 +76,7 @@ def held(directory: Path, name: str, parties: Parties, job: JobParameters, charg
             transaction.add_entry(entry(charged))
     store.close()
     console = Console(file=io.StringIO(), width=400)
-    operator.list_held(settings, directory / "my party.toml", console)
+    operator.list_held(settings, directory / "my party.toml").show(console)
     assert console.file.getvalue().rstrip().endswith(f"blindfit approve '{directory}/my party.toml' monday {digest}")
     return console.file.getvalue()
 

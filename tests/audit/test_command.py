@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-import typer
 from rich.console import Console
 
 from blindfit.algorithms.privacy import label_mechanisms
@@ -20,6 +20,7 @@ from tests.command import Done
 from tests.processes.reading import error_line
 
 SURE = "0.999999"  # draws have no seed: at the default's .999 a good mechanism would fail once in 1000 runs
+CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # of a command line without options
 FILES = ("--members", "members.csv", "--non-members", "others.csv")
 
 
@@ -65,26 +66,22 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
     monkeypatch.setattr(audit_mechanism, "FITS_TAKE_S", 0.0)
     monkeypatch.setattr(audit_mechanism, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
     monkeypatch.setattr(audit_mechanism, "LEAST_FITS", 64)
-    written: list[str] = []
-    monkeypatch.setattr(audit.sys, "stdout", type("Out", (), {"write": lambda _, text: written.append(text)})())
-    audit.audit(
-        "rr-on-bins", ends=(0.0, 7.0), samples=2000, labels="labels.csv:spend", confidence=float(SURE), as_json=True
-    )
-    content = json.loads("".join(written))
+    asked = {"ends": (0.0, 7.0), "samples": 2000, "labels": "labels.csv:spend", "confidence": float(SURE)}
+    content = json.loads(audit.audit(CONTEXT, "rr-on-bins", **asked).to_json())
     assert content["holds"] is True
     assert content["fits"] == audit_mechanism.LEAST_FITS
     assert "50 labels and 0 or 7" in [pair["neighbours"] for pair in content["pairs"]]
     assert content["lower_bound"] == max(pair["lower_bound"] for pair in content["pairs"])
 
 
-def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch, capsys):
+def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
     broken = mutants.PublishedStaircase.optimal(LabelGrid(0.0, 1.0), 1.0, "absolute")
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(broken))
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(typer.Exit) as ended:
-        audit.audit("staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
-    assert ended.value.exit_code == 1
-    shown = capsys.readouterr().out
+    found = audit.audit(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
+    assert found.status == 1
+    console = Console(record=True, width=200)
+    found.show(console)
+    shown = console.export_text()
     assert "BROKEN" in shown
     assert "The claim is false" in shown
 
@@ -142,7 +139,7 @@ def test_what_it_means_in_words(folder):
     assert "no better than by chance" in audit_model.in_words(closed)[0]
     assert "f0 above or below the middle" in audit_model.in_words(open_)[1]
     console = Console(record=True, width=160)
-    audit_model.show(open_, console)
+    console.print(audit_model.table_of(open_))
     assert f"{open_.membership.advantage:.3f}" in console.export_text()
 
 

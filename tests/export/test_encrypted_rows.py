@@ -63,7 +63,7 @@ def test_under_a_key_of_full_size(tmp_path: Path, real_key: PrivateKey) -> None:
     made.train("hidden", job="hidden.toml")
     out = tmp_path / "release.blindfit"
     told = io.StringIO()
-    export(made.directories["hidden"], out, Console(file=told))
+    export(made.directories["hidden"], out).show(Console(file=told))
     assert "Keep it from the operator of whole" in told.getvalue()
     assert made.verify(out.read_bytes(), made.refit("hidden")).passed
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.messages import canonical_json
@@ -101,7 +100,7 @@ def test_a_stored_answer_is_exported_with_the_newest_receipt(trained: Trained) -
 def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "x[" / "y].blindfit"  # a path is no markup
     out.parent.mkdir()
-    export(trained.first.parent / trained.first.name, out, Console())
+    export(trained.first.parent / trained.first.name, out)
     root = str(trained.world.root / "ca" / "authority.pem")
     features = [
         "--features",
@@ -138,15 +137,15 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_what_does_not_pass_is_not_exported(trained: Trained, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no release\.json"):
-        export(tmp_path, tmp_path / "out", Console())
+        export(tmp_path, tmp_path / "out")
     with pytest.raises(ConfigError, match="more than one"):
-        export(trained.first.parent, tmp_path / "out", Console())
+        export(trained.first.parent, tmp_path / "out")
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "release.json").write_bytes(trained.file())
     (broken / "model.json").write_bytes((trained.second / "model.json").read_bytes())
     with pytest.raises(DataError, match=r"model\.json is not the model"):
-        export(broken, tmp_path / "out", Console())
+        export(broken, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import statement, two_servers
@@ -62,7 +61,7 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, 
 @pytest.mark.parametrize("trust", JOBS)
 def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "release.blindfit"
-    export(trained.directories[trust], out, Console())
+    export(trained.directories[trust], out)
     root = trained.house.root
     rows = trained.directories[trust] / "training_rows.json"
     features = ["--features", str(root / "features.csv"), "--rows", str(rows)]

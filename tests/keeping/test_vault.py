@@ -212,7 +212,7 @@ def bank(tmp_path: Path) -> Path:
 def lock(bank: Path, words: str = "words", old: str = "") -> str:
     console = Console(record=True, width=200, file=io.StringIO())
     settings = load_party(bank, [f"secrets.passphrase_file={words}"])
-    operator.lock(settings, bank.parent, bank.parent / old if old else None, console)
+    operator.lock(settings, bank.parent, bank.parent / old if old else None).show(console)
     return console.export_text()
 
 
@@ -245,7 +245,7 @@ def test_a_passphrase_is_changed_and_everything_opens_with_the_new_one(bank: Pat
 
 def test_without_a_passphrase_there_is_nothing_to_lock_with(bank: Path) -> None:
     with pytest.raises(ConfigError, match=r"bank has no passphrase( \(|$)"):
-        operator.lock(load_party(bank), bank.parent, None, Console())
+        operator.lock(load_party(bank), bank.parent, None)
 
 
 def test_the_passphrase_is_that_of_the_identity_unless_there_is_another(bank: Path) -> None:

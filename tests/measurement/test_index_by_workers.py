@@ -270,13 +270,13 @@ def test_blindfit_publish_has_the_cluster_build_it_and_leaves_nothing_of_what_fa
     for changes in ({"y": {240: 7}}, {"id": {240: "row 1"}}):
         write(tmp_path, "parquet", table(**changes))
         with pytest.raises(DataError, match="row 240"):
-            command.publish(settings, tmp_path, "rows", other_people=False, remove_older=False, console=said)
+            command.publish(settings, tmp_path, "rows", other_people=False, remove_older=False, console=said).show(said)
         assert list(snapshots.iterdir()) == []
     (tmp_path / "whole.toml").write_text(
         text.replace("rows.parquet", write(tmp_path, "csv", table())) + compute(running)
     )
     settings = load_party(tmp_path / "whole.toml")
-    command.publish(settings, tmp_path, "rows", other_people=False, remove_older=False, console=said)
+    command.publish(settings, tmp_path, "rows", other_people=False, remove_older=False, console=said).show(said)
     assert asked == ["read_part", "read_part", "sort_range", "sort_range", "number_range", "place_range"]
     assert READ_ALONE in said.export_text(clear=False)
     assert "rows: snapshot 1, 240 rows" in said.export_text()

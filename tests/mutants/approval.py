@@ -31,8 +31,8 @@ MUTANTS = (
     Mutant(
         "any-state-is-approved",
         (15,),
-        "blindfit.coordinator.operator.deciding:decide",
-        "if row is None or row.state != State.HELD:",
+        "blindfit.coordinator.operator.deciding:_waiting",
+        'if row is None or row.state != "HELD":',
         "if row is None:",
         ("tests/approval/test_decisions.py::test_a_name_that_was_cancelled_comes_with_no_other_job",),
     ),
@@ -105,10 +105,10 @@ MUTANTS = (
     Mutant(
         "flags-not-shown-first",
         (12,),
-        "blindfit.coordinator.operator.held:HeldJob.show",
+        "blindfit.coordinator.operator.held:HeldJob.shown",
         "        for flag in asked.job.unsafe:\n",
         "        for flag in asked.job.unsafe[1:]:\n",
-        (f"{SHOWN}::test_unsafe_flags_come_first_and_glare",),
+        ("tests/approval/test_shown.py::test_unsafe_flags_come_first_and_glare",),
     ),
     Mutant(
         "a-coordinator-writes-to-the-terminal",

@@ -7,7 +7,6 @@ import re
 import time
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator import job_control
@@ -160,7 +159,7 @@ def test_a_party_that_is_not_up_ends_no_job(project: World, monkeypatch: pytest.
         monkeypatch.setattr(job_control, "OWN_PROCESS_S", 0.5)
         settings = load_party(project.path("meter.toml"))
         with pytest.raises(ConfigError, match=f"meter has not ended {session} in 0 s") as refused:
-            job_control.cancel_here(settings, project.root, session, Console())
+            job_control.cancel_here(settings, project.root, session)
         assert "if its process is not up, the job has ended with it" in str(refused.value.hint)
         submitted.communicate(timeout=60)
 

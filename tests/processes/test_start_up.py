@@ -58,9 +58,10 @@ def imported(directory: Path, *commands: list[str]) -> set[str]:
 
 
 def test_help_and_version_import_no_library_but_the_command_lines_own(tmp_path):
-    modules = imported(tmp_path, ["--help"], ["run", "--help"], ["certs", "--help"], ["version"])
+    modules = imported(tmp_path, ["--help"], ["run", "--help"], ["certs", "--help"], ["version"], ["--version"])
     assert not modules & HEAVY
     assert {m for m in modules if m.startswith("blindfit.parties.")} <= {"blindfit.parties.identity"}
+    assert {m.split(".")[2] for m in modules if m.startswith("blindfit.coordinator.")} == {"cli", "terminal"}
 
 
 def test_show_reads_a_job_and_opens_nothing(tmp_path):

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.jobs.party_page import render_party
@@ -132,7 +131,7 @@ def test_a_long_history_is_drawn() -> None:
 
 def test_a_partys_own_page(made_up: MadeUp, tmp_path: Path) -> None:
     directory = made_up.write_party(tmp_path / "own")
-    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    render_party(directory)
     elements = Elements((directory / "report.html").read_text("utf-8"))
     assert elements.tags.count("svg") == 2
     for shown in ("age", "privacy.epsilon", "What clinic (measurement server) learnt", "model.json"):
@@ -142,7 +141,7 @@ def test_a_partys_own_page(made_up: MadeUp, tmp_path: Path) -> None:
 def test_a_partys_own_page_without_its_model(made_up: MadeUp, tmp_path: Path) -> None:
     directory = made_up.write_party(tmp_path / "own")
     (directory / "model.json").unlink()
-    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    render_party(directory)
     assert "Convergence" in (directory / "report.html").read_text("utf-8")
 
 
@@ -164,6 +163,6 @@ def test_a_partys_broken_files(made_up: MadeUp, tmp_path: Path, name: str, conte
     else:
         (directory / name).write_text(content)
     with pytest.raises(DataError, match=message) as raised:
-        render_party(directory, Console())
+        render_party(directory)
     assert str(directory / name) in str(raised.value)
     assert not (directory / "report.html").exists()

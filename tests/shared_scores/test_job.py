@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import json
 import stat
 from dataclasses import replace
@@ -15,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from blindfit import load_model
@@ -224,7 +222,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
 
 def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
     directory = root / f"state/shop-a/models/{shared}"
-    render_party(directory, Console(file=io.StringIO()))
+    render_party(directory)
     assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
 
 

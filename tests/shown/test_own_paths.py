@@ -71,8 +71,8 @@ def test_a_path_is_told_as_it_is(directory: Path, words: tuple[str, ...]) -> Non
 def test_a_chain_that_is_exported_and_checked(tmp_path: Path) -> None:
     bank, console = Bank(tmp_path), Console(file=io.StringIO(), width=300, record=True)
     path = tmp_path / f"{ODD}.jsonl"
-    ledger_view.export(bank.settings, bank.directory, path, console)
-    ledger_view.verify(path, console)
+    ledger_view.export(bank.settings, bank.directory, path).show(console)
+    ledger_view.verify(path).show(console)
     assert console.export_text().count(f"{ODD}.jsonl") == 3
 
 

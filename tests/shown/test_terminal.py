@@ -85,7 +85,7 @@ def test_a_party_that_says_who_it_is(console: Terminal) -> None:
     job: Any = SimpleNamespace(parties=parties, protocol="walr", parameters=JobParameters(protocol="walr"))
     found = list(_compare(job, "bank", told))
     assert not CONTROLS & set("".join(finding.text for finding in found))
-    findings.show([*found, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")], console)
+    console.print(findings.table_of([*found, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")]))
     assert not CONTROLS & set(text_of(console))
     assert len(text_of(console).splitlines()) == 3
 
@@ -105,7 +105,7 @@ def test_the_log_of_a_session(tmp_path: Path, console: Terminal) -> None:
     event = {"event": "failed", "session": "s1", **described(refused.value), "said": forged}
     keeper(tmp_path / "state")(structlog.get_logger(), "error", event)
     settings: Any = SimpleNamespace(name="shop", data_dir="state")
-    job_control.show_log(settings, tmp_path, "s1", console)
+    job_control.find_log(settings, tmp_path, "s1").show(console)
     assert not CONTROLS & set(text_of(console))
     assert [line.startswith("    ") for line in text_of(console).splitlines()] == [False, True]
 

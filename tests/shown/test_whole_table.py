@@ -8,24 +8,23 @@ import re
 import pytest
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
-from blindfit.coordinator.terminal.whole_table import print_whole
+from blindfit.coordinator.terminal.whole_table import WholeTable
 
 SESSION = "quarterly-training-of-the-north-4f0c81d2"
 WHEN = "2026-11-24 03:05"
 DATASET = '"people_of_the_regional_hospital_2026_with_follow_up"'
 
 
-def table() -> Table:
-    shown = Table("session", "when (UTC)", "dataset", "what", title="Jobs", box=SIMPLE_HEAD)
+def table() -> WholeTable:
+    shown = WholeTable("session", "when (UTC)", "dataset", "what", title="Jobs", box=SIMPLE_HEAD)
     shown.add_row(SESSION, WHEN, DATASET, "a noisy sum of many words that may be broken between them")
     return shown
 
 
 def printed(width: int, *, terminal: bool) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
-    print_whole(console, table())
+    console.print(table(), crop=False)
     return console.file.getvalue()
 
 

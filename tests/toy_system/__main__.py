@@ -23,7 +23,7 @@ def system() -> System[Any]:
 
 
 def view() -> View[Any]:
-    return View(room.leaks, room.check_rows, room.write)
+    return View(leaks=room.leaks, check_rows=room.check_rows, write=room.write)
 
 
 SYSTEMS["toy"] = system

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
-from rich.console import Console
 
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.coordinator.job.job import Job
@@ -89,8 +88,8 @@ class Written:
     json_path: Path
     content: Mapping[str, Any]
 
-    def show(self, console: Console) -> None:
-        console.print(f"{self.content['rows']} products, each in two shares")
+    def shown(self) -> Iterator[str]:
+        yield f"{self.content['rows']} products, each in two shares"
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols.walr import several_parties
@@ -81,14 +80,14 @@ def test_all_passes_but_that_nobody_fits_the_model_again(trained: Trained) -> No
 
 def test_it_is_exported_beside_the_part_of_the_model_that_it_is_of(trained: Trained, tmp_path: Path) -> None:
     out = tmp_path / "release.blindfit"
-    export(trained.directory, out, Console(quiet=True))
+    export(trained.directory, out)
     assert trained.verify(out.read_bytes()).passed
     path = trained.directory / "model.json"
     kept = path.read_bytes()
     path.write_text(json.dumps({**json.loads(kept), "intercept": 3.0}))
     try:
         with pytest.raises(DataError, match=r"model\.json is not the model of"):
-            export(trained.directory, tmp_path / "other.blindfit", Console(quiet=True))
+            export(trained.directory, tmp_path / "other.blindfit")
     finally:
         path.write_bytes(kept)
     assert not (tmp_path / "other.blindfit").exists()

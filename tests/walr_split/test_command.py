@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.protocols.walr.two_servers import P
@@ -20,7 +19,7 @@ from tests.world.split_labels import Split
 
 def split(house: Split, *names: str) -> tuple[Path, Path]:
     out = house.root / names[0], house.root / names[1]
-    command.split_labels(load_party(house.root / "whole.toml"), house.root, "rows", out, Console(quiet=True))
+    command.split_labels(load_party(house.root / "whole.toml"), house.root, "rows", out)
     return out
 
 
@@ -106,7 +105,7 @@ def test_a_second_file_that_appears_meanwhile_takes_the_first_away(
 def test_only_labels_of_two_values_are_split(house: Split, party: str, dataset: str, wanted: str) -> None:
     out = house.root / "a.parquet", house.root / "b.parquet"
     with pytest.raises(ConfigError, match=wanted):
-        command.split_labels(load_party(house.root / f"{party}.toml"), house.root, dataset, out, Console(quiet=True))
+        command.split_labels(load_party(house.root / f"{party}.toml"), house.root, dataset, out)
 
 
 def test_a_server_refuses_shares_that_were_rounded(house: Split) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.coordinator.jobs.party_page import render_party
 from tests.report.falcon.conftest import MadeUpShares
@@ -112,7 +111,7 @@ def test_without_an_evaluation_the_page_says_why(page, shares: MadeUpShares) -> 
 @pytest.mark.parametrize("party", ["bank", "shop"])
 def test_a_partys_own_page(shares: MadeUpShares, tmp_path: Path, party: str) -> None:
     directory = shares.write_party(party, tmp_path / "own")
-    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    render_party(directory)
     text = text_of((directory / "report.html").read_text("utf-8"))
     for shown in (*shares.weights[party], "falcon.batch_rows", "What notary (key node) learnt", "All weights"):
         assert shown in text

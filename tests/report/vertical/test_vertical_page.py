@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.jobs.party_page import render_party
@@ -347,7 +346,7 @@ def test_a_partys_own_page(training: MadeUpTraining, tmp_path: Path, party: str,
     if private:
         training.with_label_dp()
     directory = training.write_party(party, tmp_path / "own")
-    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    render_party(directory)
     elements = Elements((directory / "report.html").read_text("utf-8"))
     is_active = party == "bank"
     assert elements.tags.count("svg") == (6 if is_active else 1)
@@ -363,7 +362,7 @@ def test_a_partys_own_page(training: MadeUpTraining, tmp_path: Path, party: str,
 def test_a_partys_own_page_without_its_model(training: MadeUpTraining, tmp_path: Path) -> None:
     directory = training.write_party("bank", tmp_path / "own")
     (directory / "model.json").unlink()
-    render_party(directory, Console(file=(tmp_path / "said").open("w")))
+    render_party(directory)
     assert "Calibration" in (directory / "report.html").read_text("utf-8")
 
 
@@ -388,5 +387,5 @@ def test_a_partys_broken_files(training: MadeUpTraining, tmp_path: Path, name: s
     directory = training.write_party("bank", tmp_path / "own")
     (directory / name).write_text(content)
     with pytest.raises(DataError, match=message):
-        render_party(directory, Console())
+        render_party(directory)
     assert not (directory / "report.html").exists()

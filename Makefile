@@ -3,32 +3,66 @@
 SYSTEM_PYTHON := /usr/bin/python3
 WILL_DO := import sys, ensurepip, venv; assert (3, 11) <= sys.version_info < (3, 14)
 OPTIMIZED := import sysconfig; assert "--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS")
+COMMA := ,
 PYTHON ?= $(shell if python3 -c '$(OPTIMIZED)' 2>/dev/null || ! $(SYSTEM_PYTHON) -c '$(WILL_DO)' 2>/dev/null; \
 	then echo python3; else echo $(SYSTEM_PYTHON); fi)
 VENV := .venv
 BIN := $(VENV)/bin
+TOOLS := .venv-tools
+LOWEST := .venv-lowest
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test mutants lint types wheel soak protos protocols-page options-page clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak protos protocols-page options-page constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(BIN)/python:
+$(BIN)/python $(TOOLS)/bin/python $(LOWEST)/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Blindfit needs Python 3.11 or newer; name it: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments: install its package venv (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }  # half of one would pass for whole the next time
+	@$(PYTHON) -m venv $* || { rm -rf $*; exit 1; }  # half of one would pass for whole the next time
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+# Packages are installed in the versions of constraints/, which have hashes. $(1): environment; $(2): file of pins;
+# $(3): what pip chooses versions for where the Python has no pins.
+PINNED := import sys; assert (3, 11) <= sys.version_info < (3, 14)
+define install
+	@pip="$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check"; \
+	if $(1)/bin/python -c '$(PINNED)' 2>/dev/null; then \
+		$$pip --require-hashes -r $(2) || { \
+			echo "error: pip cannot install the versions that constraints/ pins; the reason is above"; \
+			echo "hint: if your package index lacks a version, pin versions that it has: make constraints"; \
+			exit 1; }; \
+	else \
+		echo "constraints/ pins packages for Python 3.11 to 3.13: pip chooses the versions for $$($(1)/bin/python -V)"; \
+		$$pip $(3); \
+	fi
+endef
+install_blindfit = @$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+
+$(VENV)/.demo: pyproject.toml constraints/all.txt constraints/subset.py | $(BIN)/python
 	@echo "Setting up $(VENV) with $$($(BIN)/python -V) (a minute; longer where packages are not cached) ..."
-	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[demo,phe]'
+	@$(BIN)/python constraints/subset.py project demo phe build > $(VENV)/demo.txt
+	$(call install,$(VENV),$(VENV)/demo.txt,hatchling -e '.[demo$(COMMA)phe]')
+	$(call install_blindfit,$(VENV))
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml constraints/all.txt | $(BIN)/python
 	@echo "Setting up $(VENV) with $$($(BIN)/python -V) and what the tests need (a minute or two) ..."
-	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -e '.[dev]'
+	$(call install,$(VENV),constraints/all.txt,-e '.[dev]')
+	$(call install_blindfit,$(VENV))
 	@touch $@ $(VENV)/.demo
+
+$(TOOLS)/.made: constraints/tools.in constraints/tools.txt | $(TOOLS)/bin/python
+	$(call install,$(TOOLS),constraints/tools.txt,-r constraints/tools.in)
+	@touch $@
+
+$(LOWEST)/.made: constraints/lowest.txt | $(LOWEST)/bin/python
+	@$(LOWEST)/bin/python -c 'import sys; assert sys.version_info[:2] == (3, 11)' 2>/dev/null || { echo "constraints/lowest.txt is for Python 3.11; name it: make PYTHON=python3.11 lowest"; rm -rf $(LOWEST); exit 1; }
+	@echo "Setting up $(LOWEST) with the lowest versions that pyproject.toml allows (a minute) ..."
+	$(call install,$(LOWEST),constraints/lowest.txt,)
+	$(call install_blindfit,$(LOWEST))
+	@touch $@
 
 setup: $(VENV)/.dev  ## .venv with everything a developer needs
 
@@ -51,13 +85,21 @@ test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 	@sh tests/install_postgresql.sh
 	@$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile $(PYTEST_ARGS)  # two more than cores: many wait
 
+# One run of each system, the messages between parties, and the columns of a table.
+LOWEST_TESTS := tests/columns tests/data/test_spelling.py tests/dp_lr/test_processes.py tests/falcon/test_seats.py \
+	tests/label_dp/test_processes.py tests/processes/test_run.py tests/processes/test_vertical_training.py \
+	tests/toy_system tests/wire/test_codec.py tests/wire/test_error_codes.py tests/wire/test_exchange.py
+
+lowest: $(LOWEST)/.made  ## a short selection of the tests, with the lowest versions that pyproject.toml allows (three minutes)
+	@$(LOWEST)/bin/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile $(LOWEST_TESTS) $(PYTEST_ARGS)
+
 mutants: $(VENV)/.dev  ## dangerous changes, one at a time, which the tests must notice (twenty minutes)
 	@$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
 
 soak: $(VENV)/.dev  ## the full figures of every promise (hours)
 	@$(BIN)/python -m pytest -m soak --timeout 36000 tests
 
-lint: $(VENV)/.dev  ## ruff, import contracts, generated code
+lint: $(VENV)/.dev $(TOOLS)/.made  ## ruff, import contracts, generated code
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
@@ -72,7 +114,7 @@ wheel: $(VENV)/.dev  ## dist/*.whl, and a look into it: typed, and one name
 	@$(BIN)/python -m zipfile --list dist/blindfit-*.whl | grep -q '^blindfit/py\.typed ' || { echo "the wheel has no blindfit/py.typed"; exit 1; }
 	@ls dist/*.whl
 
-protos: $(VENV)/.dev  ## regenerate protos/*_pb2*.py
+protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh
 
 protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
@@ -81,5 +123,13 @@ protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
 options-page: $(VENV)/.dev  ## regenerate docs/options.md
 	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/options.md.new && mv docs/options.md.new docs/options.md
 
+COMPILE := $(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make constraints" $(CONSTRAINTS_ARGS)
+
+constraints: $(TOOLS)/.made  ## rewrite constraints/*.txt for pyproject.toml; newer versions: CONSTRAINTS_ARGS=--upgrade
+	@$(COMPILE) --universal --extra dev -o constraints/all.txt pyproject.toml
+	@$(COMPILE) --universal -o constraints/tools.txt constraints/tools.in
+	@$(COMPILE) --resolution lowest-direct --only-binary :all: --extra dev -o constraints/lowest.txt pyproject.toml
+
 clean:  ## everything that can be made again
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs
+	rm -rf $(VENV) $(TOOLS) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants runs

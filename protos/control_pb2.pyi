@@ -109,7 +109,7 @@ class WaitingAnswer(_message.Message):
     still_s: float
     is_ending: bool
     has_ended: bool
-    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: _Optional[bool] = ..., has_ended: _Optional[bool] = ...) -> None: ...
+    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: bool = ..., has_ended: bool = ...) -> None: ...
 
 class Wait(_message.Message):
     __slots__ = ("peer", "step", "since_s")

@@ -172,7 +172,7 @@ class Opened(_message.Message):
     __slots__ = ("send_rows",)
     SEND_ROWS_FIELD_NUMBER: _ClassVar[int]
     send_rows: bool
-    def __init__(self, send_rows: _Optional[bool] = ...) -> None: ...
+    def __init__(self, send_rows: bool = ...) -> None: ...
 
 class RowsKept(_message.Message):
     __slots__ = ("bits",)
@@ -288,7 +288,7 @@ class LabelMechanismSettings(_message.Message):
     rounding: float
     output_cells: int
     output_reach: float
-    def __init__(self, name: _Optional[str] = ..., lo: _Optional[float] = ..., hi: _Optional[float] = ..., cells: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., prior: _Optional[_Union[LabelPrior, _Mapping]] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., cell_width: _Optional[float] = ..., half_width: _Optional[float] = ..., half_width_auto: _Optional[bool] = ..., optimal_for: _Optional[str] = ..., rounding: _Optional[float] = ..., output_cells: _Optional[int] = ..., output_reach: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., lo: _Optional[float] = ..., hi: _Optional[float] = ..., cells: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., prior: _Optional[_Union[LabelPrior, _Mapping]] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., cell_width: _Optional[float] = ..., half_width: _Optional[float] = ..., half_width_auto: bool = ..., optimal_for: _Optional[str] = ..., rounding: _Optional[float] = ..., output_cells: _Optional[int] = ..., output_reach: _Optional[float] = ...) -> None: ...
 
 class LabelPrior(_message.Message):
     __slots__ = ("edges", "masses")
@@ -322,7 +322,7 @@ class LabelsOpened(_message.Message):
     __slots__ = ("made_before",)
     MADE_BEFORE_FIELD_NUMBER: _ClassVar[int]
     made_before: bool
-    def __init__(self, made_before: _Optional[bool] = ...) -> None: ...
+    def __init__(self, made_before: bool = ...) -> None: ...
 
 class FittedRelease(_message.Message):
     __slots__ = ("parameters", "epsilon", "delta", "epsilon_prior", "prior_mechanism", "share_outside", "event", "unit", "neighbours", "receipt")

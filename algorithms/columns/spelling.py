@@ -11,8 +11,10 @@ that differed in them would miss rows in common.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 #: Control characters that are no white space, and Default_Ignorable_Code_Point of Unicode 16.
@@ -34,7 +36,9 @@ def one_spelling(texts: Any) -> Any:
         seen = pc.replace_substring_regex(texts, _UNSEEN_ASCII, "") if _any(texts, _UNSEEN_ASCII) else texts
         return pc.utf8_trim_whitespace(seen)
     seen = pc.replace_substring_regex(texts, _UNSEEN, "") if _any(texts, _UNSEEN) else texts
-    return pc.utf8_trim_whitespace(pc.utf8_normalize(seen, "NFC"))
+    # Arrow's own utf8_normalize decomposes accents before Arrow 26, so parties with different versions would differ.
+    composed = [None if text is None else unicodedata.normalize("NFC", text) for text in seen.to_pylist()]
+    return pc.utf8_trim_whitespace(pa.array(composed, seen.type))
 
 
 def _any(texts: Any, pattern: str) -> bool:

@@ -7,7 +7,7 @@ taken from where a party reports it, as how much of it a coordinator catches is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,7 +151,7 @@ def _fields(message: Any, charged: bool) -> Iterator[Shown]:
         if hasattr(value, "ListFields"):
             yield from _fields(value, charged)
         else:
-            yield shown(name, list(value) if descriptor.is_repeated else value, charged=charged)
+            yield shown(name, list(value) if isinstance(value, MutableSequence) else value, charged=charged)
 
 
 def _error_fields(status: Status, charged: bool) -> Iterator[Shown]:

@@ -60,6 +60,7 @@ def made(folder: Path, setting: str) -> str:
     """What `make demo` says in a folder of its own, where it fails and leaves nothing."""
     for file in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / file, folder)
+    shutil.copytree(ROOT / "constraints", folder / "constraints", dirs_exist_ok=True)
     done = subprocess.run(["make", "demo", setting], cwd=folder, capture_output=True, text=True)
     assert done.returncode != 0
     assert not (folder / ".venv").exists()

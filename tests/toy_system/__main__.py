@@ -1,4 +1,4 @@
-"""Blindfit's command with one system more. A party starts as a process of this same command, so it has it too."""
+"""Blindfit's command with one more system. A party starts as a process of the same command, so it knows the system."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from blindfit.coordinator.view import View
 from blindfit.parties.sessions.system import Role, System
 from blindfit.parties.systems import SYSTEMS
 from tests import toy
-from tests.toy_system import room
+from tests.toy_system.seats import Dealer, Holder, ToyJob
+from tests.toy_system.view import VIEW
 
 
 def system() -> System[Any]:
     return System(
-        room.ToyJob,
-        {"active": Role(1, 1, room.Holder), "passive": Role(1, 1, room.Holder), "key-node": Role(1, 1, room.Dealer)},
+        ToyJob,
+        {"active": Role(1, 1, Holder), "passive": Role(1, 1, Holder), "key-node": Role(1, 1, Dealer)},
         tables=lambda: (toy.TABLE,),
     )
 
 
 def view() -> View[Any]:
-    return View(leaks=room.leaks, check_rows=room.check_rows, write=room.write)
+    return VIEW
 
 
 SYSTEMS["toy"] = system

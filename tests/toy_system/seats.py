@@ -1,21 +1,14 @@
-"""A system that is in no release: a product of two columns, secret-shared, between three processes."""
+"""What two parties and a key node do in a job of the toy system: a product of two columns in secret shares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding
-from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.running.session import JobSession
-from blindfit.parties.files.written import encoded_json, write_json
+from blindfit.parties.files.written import encoded_json
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -70,31 +63,3 @@ class Dealer:
         holders = session.with_role("active").name, session.with_role("passive").name
         await toy.run_dealer(session.job.toy.rows, holders, system_uniform, session.channel)
         return {}
-
-
-# --- what a coordinator shows ------------------------------------------------------------------------
-
-
-def leaks(job: Job[ToyJob]) -> Iterable[Finding]:
-    yield Finding("note", "who learns what", f"nobody learns any of the {job.parameters.toy.rows} products")
-
-
-def check_rows(job: Job[ToyJob], here: Sequence[PartyHere]) -> Iterable[Finding]:
-    yield Finding("ok", "rows", f"{len([party for party in here if party.dataset_name])} holders are here")
-
-
-@dataclass(frozen=True)
-class Written:
-    json_path: Path
-    content: Mapping[str, Any]
-
-    def shown(self) -> Iterator[str]:
-        yield f"{self.content['rows']} products, each in two shares"
-
-
-def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    (active,) = session.job.with_role("active")
-    rows = int(str(session.summaries[active]["rows"]))
-    written = Written(out / "report.json", {"session": session.id, "rows": rows, "parties_here": parties_here})
-    write_json(written.json_path, dict(written.content))
-    return written

@@ -31,6 +31,7 @@ from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import dropped_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
+from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
@@ -48,7 +49,7 @@ from blindfit.parties.vertical.alignment import Aligned, align_by_id, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.class_weights import class_weights
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
-from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
@@ -129,22 +130,23 @@ class DataParty:
             evaluation = evaluation_of(trained.tested, prepared, job.falcon.threshold)
             answer = Answer(session.id, trained.epochs, evaluation)
         clock.lap("evaluate_s")
-        charged = None if draws is None else draws.described()
-        report = report_of(session, source, prepared, answer.epochs, answer.evaluation, charged)
-        if parameters.noise is not None:
-            report["fit"]["weight_noise_std"] = parameters.noise_in_weights(parameters.noise)
-        report |= {"timing": clock.laps, "weights": weights_of(parameters), "answered_in": answer.session}
+        noise, charged = parameters.noise, None if draws is None else draws.described()
+        fit = FitFigures(answer.epochs, None if noise is None else parameters.noise_in_weights(noise))
+        weights, answered_in = weights_of(parameters), answer.session
+        report = FalconReport.of(
+            session, prepared, fit, answer.evaluation, charged, clock.laps, weights=weights, answered_in=answered_in
+        )
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         if isinstance(part, SharedModelPart):
-            write_shared(self._party, session.id, part, report)
+            write_shared(self._party, session.id, part, report.content(session))
         else:
-            write_part(self._party, session.id, prepared, part, None, report)
+            write_part(self._party, session.id, prepared, part, None, report.content(session))
         if active and len(prepared.plan.test):
             write_test_rows(self._party, session.id, prepared)
         answers.keep(answer)
         await ready.run_stored(answer.epochs, seats.others, session.channel)
         checkpoints.remove()
-        return summary_of(report)
+        return report.shown_to_coordinator()
 
     def _part(
         self,
@@ -279,14 +281,11 @@ def model_part(session: Session[FalconJob], seats: Seats, prepared: Prepared, tr
     )
 
 
-def weights_of(parameters: FalconParameters) -> dict[str, Any]:
-    """What the report says of the opened weights; bits are None where they are not rounded, and those of labels where
-    differential privacy bounds what they tell.
-    """
+def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
-        return {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
+        return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return {"opened_bits": bits, "label_bits": weights_share(parameters) if parameters.noise is None else None}
+    return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
 
 
 def evaluation_of(

@@ -43,6 +43,7 @@ from blindfit.parties.taylor.parameters import (
     preparation_of,
     row_bound_steps,
 )
+from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.randomness import drawn_together, named
@@ -54,7 +55,7 @@ from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, ref
 from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import evaluate
 from blindfit.parties.vertical.prepared import Prepared, prepare, tell_of_clipping
-from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
@@ -185,14 +186,13 @@ class DataParty:
         session.channel.require_all_read(but=Stored)  # while the training could still be resumed
         clock.lap("evaluate_s")
         evaluation = None if tested is None else tested.evaluation
-        report = report_of(session, source, prepared, epochs, evaluation, charged) | {"timing": clock.laps}
-        report["fit"]["settled"] = settled
-        if job.calibrates_by_sums and active:
-            report["calibration"] = {"slope": part.slope, "offset": part.offset}
-        write_part(self._party, session.id, prepared, part, tested, report)
+        calibration = Calibration(part.slope, part.offset) if job.calibrates_by_sums and active else None
+        fit = FitFigures(epochs, settled=settled)
+        report = TaylorReport.of(session, prepared, fit, evaluation, charged, clock.laps, calibration=calibration)
+        write_part(self._party, session.id, prepared, part, tested, report.content(session))
         await ready.run_stored(epochs, seats.others, session.channel)
         checkpoints.remove()
-        return summary_of(report)
+        return report.shown_to_coordinator()
 
     async def _charge(
         self, session: Session[TaylorJob], seats: Seats, drawn: Sequence[str], parameters: TaylorParameters

@@ -142,8 +142,8 @@ MUTANTS = (
         "the-coordinator-is-told-the-gradient-at-the-released-sum",
         (12,),
         "parties/walr/report.py",
-        'OF_THE_SUM = ("gradient_norm", "objective_history",',
-        'OF_THE_SUM = ("objective_history",',
+        "gradient_norm: Own[float]",
+        "gradient_norm: float",
         (f"{JOBS}::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
     ),
     Mutant(

@@ -26,9 +26,9 @@ MUTANTS = (
     Mutant(
         "every-figure-is-told",
         (12,),
-        "parties/vertical/report.py",
-        "if name in TOLD_FIGURES:",
-        "if isinstance(value, int | float):",
+        "parties/training/quality.py",
+        "average_precision: Own[float]",
+        "average_precision: float | None",
         ("tests/report/vertical/test_vertical_content.py",),
     ),
     # --- what single rows would be told from

@@ -19,7 +19,6 @@ from blindfit.coordinator.job.job import Job, read_job
 from blindfit.coordinator.job.trained import load_prediction, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
-from blindfit.coordinator.report import write as write_report
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.files import written
@@ -36,6 +35,7 @@ from tests.each_case import each_case
 from tests.hints.following import refused
 from tests.predict.parts import ACTIVE, part_of, standardiser
 from tests.published import published
+from tests.reports import write_report
 from tests.unconnected import unconnected
 
 TRAINING = "taylor-1a2b3c4d"
@@ -346,14 +346,15 @@ def test_the_page_of_a_model_in_shares_says_so(tmp_path):
 
 def test_scores_in_short_are_of_the_rows():
     scores = np.array([-3, 0, 1, 2], np.int64) << 42
-    told = scores_in_short(part_of("bank"), scores)
+    told = scores_in_short(part_of("bank"), scores, "scores.csv").to_dict()
     expected = 1 / (1 + np.exp(-np.array([-3.0, 0.0, 1.0, 2.0])))
     assert told["of"] == "probability"
     assert [told[name] for name in ("mean", "least", "median", "largest")] == pytest.approx(
         [expected.mean(), expected[0], expected[1:3].mean(), expected[3]], abs=1e-9
     )
     assert sum(part["rows"] for part in told["histogram"]) == 4
-    assert scores_in_short(part_of("bank"), scores[:0]) == {"of": "probability", "histogram": []}
+    none = scores_in_short(part_of("bank"), scores[:0], "scores.csv").to_dict()
+    assert none == {"where": "scores.csv", "of": "probability", "histogram": []}
 
 
 def test_it_is_said_what_one_passive_party_cannot_hide():

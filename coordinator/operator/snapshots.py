@@ -1,4 +1,4 @@
-"""`blindfit publish`: the next snapshot of a party's dataset; and what its operator is told of those that there are.
+"""`blindfit snapshot`: the next snapshot of a party's dataset; and what its operator is told of those that there are.
 
 Also the first snapshots of a job's datasets, which `blindfit run` makes: its user is the operator of every party.
 """

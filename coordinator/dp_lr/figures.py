@@ -8,45 +8,12 @@ from typing import Any
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.evaluation import Evaluation, class_evaluation
-from blindfit.coordinator.report.fitted_rows import FittedRows
-from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import fullest, read
+from blindfit.parties.dp_lr.report import FitFigures, PrivacyFigures, RowFigures
 from blindfit.parties.dp_lr.rows import SCALES, STARTS
 from blindfit.parties.dp_lr.settings import DPLRSettings
 from blindfit.parties.tables import validate
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowFigures(FittedRows):
-    public: int  # rows that the start was fitted to, where the job names them
-
-
-@dataclass(frozen=True)
-class _PublicFigures:
-    trained: int
-
-
-@dataclass(frozen=True)
-class PrivacyFigures(LabelPrivacy):
-    mechanism: str
-    noise_multiplier: float  # of each iteration's gradient
-    releases: int
-    charged_now: bool
-    spent_neighbours: str  # what all releases of the population together protect
-
-
-@dataclass(frozen=True)
-class FitFigures:
-    start: str
-    scale: str
-    learning_rate: float
-    gradient_noise_std: float
-
-
-@dataclass(frozen=True)
-class TimingFigures:
-    prepare_s: float | None = None
-    fit_s: float | None = None
+from blindfit.parties.training.report import TimingFigures
 
 
 @dataclass(frozen=True)
@@ -55,7 +22,6 @@ class Figures:
 
     Args:
         epsilon_asked: of the run, or of each iteration.
-        public_trained: rows trained on, or the public number that stands for them.
         losses: of each iteration; empty where none may be known.
         evaluation: None where no row was held out, or only the coordinator's part is known.
     """
@@ -64,12 +30,17 @@ class Figures:
     settings: DPLRSettings
     epsilon_asked: float
     rows: RowFigures
-    public_trained: int
     privacy: PrivacyFigures
     fit: FitFigures
     timing: TimingFigures
     losses: tuple[float, ...]
     evaluation: Evaluation | None
+
+    @property
+    def public_trained(self) -> int:
+        """Rows trained on, or the public number that stands for them."""
+        public = self.rows.public_figures
+        return self.rows.trained if public is None else public.trained
 
     @property
     def start(self) -> str:
@@ -98,17 +69,12 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     if active is None:
         raise DataError("the report names no active party")
     summary, job = report["parties"][active]["summary"], report["job"]
-    own, fuller = report["party_reports"].get(active, {}), fullest(report, active)
-    rows = read(RowFigures, fuller, active, "rows")
-    has_public = fuller["rows"].get("public_figures") is not None
+    own = report["party_reports"].get(active, {})
     return Figures(
         active=active,
         settings=validate(job.get("dp_lr", {}), DPLRSettings, source="the job of the report"),
         epsilon_asked=read(_Asked, job, active, "privacy").epsilon,
-        rows=rows,
-        public_trained=read(_PublicFigures, fuller, active, "rows.public_figures").trained
-        if has_public
-        else rows.trained,
+        rows=read(RowFigures, fullest(report, active), active, "rows"),
         privacy=read(PrivacyFigures, summary, active, "privacy"),
         fit=_fit(summary, active),
         timing=read(TimingFigures, summary, active, "timing"),

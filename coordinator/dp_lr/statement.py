@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
-from blindfit.coordinator.dp_lr.figures import Figures, PrivacyFigures, figures_of
+from blindfit.coordinator.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, counted, figure
 from blindfit.parties.dp_lr.budget import UNIT
+from blindfit.parties.dp_lr.report import PrivacyFigures
 from blindfit.parties.store.answers import StoredLabels
 
 

@@ -14,14 +14,16 @@ from rich.text import Text
 from blindfit import __version__
 from blindfit.coordinator.evaluate.page import render_evaluation
 from blindfit.coordinator.measured.trust import GIVEN_UP
-from blindfit.coordinator.report.label_privacy import MOST_EPSILON, LabelPrivacy, budget_summary
+from blindfit.coordinator.report.label_privacy import budget_summary
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
-from blindfit.coordinator.report.reading import in_range, read
+from blindfit.coordinator.report.reading import check_range, read
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.coordinator.terminal.wording import count, counted, duration
+from blindfit.parties.evaluate.report import RowFigures
 from blindfit.parties.files.written import read_json, write_file, write_json
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, UNCHECKED_ROWS, Trust
+from blindfit.parties.training.report import Between, SumPrivacy
 
 NAMES = {
     "log_loss": "log loss",
@@ -92,33 +94,17 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
     return report if isinstance(report, dict) and report.get("session") == session else {}
 
 
-@dataclass(frozen=True)
-class RowFigures:
-    sent: int
-    counted: int
-    unknown: int = 0  # rows that the server does not know and takes as label 0; 0 also if it keeps that number private
-
-    def __post_init__(self) -> None:
-        in_range("sent", self.sent, 0)
-        in_range("counted", self.counted, 0, self.sent)
-        in_range("unknown", self.unknown, 0, self.sent)
-
-
-@dataclass(frozen=True)
-class PrivacyFigures(LabelPrivacy):
-    epsilon_of_both: float | None = None  # of two servers' noise, against the active party alone
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        in_range("epsilon_of_both", self.epsilon_of_both or 0.0, 0, MOST_EPSILON)
-
-
-def _privacy(content: Mapping[str, Any]) -> PrivacyFigures:
-    return read(PrivacyFigures, content, content["active"], "privacy")
+def _privacy(content: Mapping[str, Any]) -> SumPrivacy:
+    return read(SumPrivacy, content, content["active"], "privacy")
 
 
 def _rows(content: Mapping[str, Any]) -> RowFigures:
-    return read(RowFigures, content, content["active"], "rows")
+    party = content["active"]
+    rows = read(RowFigures, content, party, "rows")
+    check_range(party, "rows.sent", rows.sent, Between(0))
+    check_range(party, "rows.counted", rows.counted, Between(0, rows.sent))
+    check_range(party, "rows.unknown", rows.unknown, Between(0, rows.sent))
+    return rows
 
 
 def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:

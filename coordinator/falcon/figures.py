@@ -12,12 +12,12 @@ from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
 from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
 from blindfit.coordinator.falcon.trust import opens_weights_unrounded
 from blindfit.coordinator.report.evaluation import evaluation_of
-from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.report import JointFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
+from blindfit.parties.training.budget import Charged
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,18 @@ class OpenedWeights:
         return min(self.label_bits, self.all_bits / max(1, self.rows))
 
 
-@dataclass(frozen=True)
-class RowPrivacy(LabelPrivacy):
-    """Of one data party's ledger: what is promised is the same at all."""
-
-    noise_multiplier: float
-    spent_neighbours: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Figures(JointFigures):
     """Everything that the report says of a training, and who it is about.
 
     Attributes:
         weights: of each party whose model is here, with the intercept.
-        privacy: of each data party that told; empty without differential privacy.
+        privacy: of each data party that told, the same at all but for its ledger; empty without differential privacy.
     """
 
     job: FalconJob
     weights: Mapping[str, tuple[float, ...]]
-    privacy: Mapping[str, RowPrivacy]
+    privacy: Mapping[str, Charged]
 
     @property
     def macs(self) -> str:
@@ -143,7 +135,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         fit=joint.fit_of(told, roles),
         evaluation=evaluation_of(report, roles.active),
         weights={name: _weights(model) for name, model in report["models"].items()},
-        privacy={} if job.privacy is None else {n: read(RowPrivacy, said, n, "privacy") for n, said in told.items()},
+        privacy={} if job.privacy is None else {n: read(Charged, said, n, "privacy") for n, said in told.items()},
     )
 
 

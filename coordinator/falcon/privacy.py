@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT
-from blindfit.coordinator.falcon.figures import Figures, RowPrivacy
+from blindfit.coordinator.falcon.figures import Figures
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import counted, figure, listed
 from blindfit.coordinator.vertical.defence import Defence
 from blindfit.parties.falcon.privacy import UNIT
+from blindfit.parties.training.budget import Charged
 
 LARGE_NOISE = 0.5  # in a weight, of columns between -1 and 1: as large as weights often are
 
 
-def first(facts: Figures) -> RowPrivacy:
+def first(facts: Figures) -> Charged:
     """The promise, with the budget of the data party that told first."""
     return next(iter(facts.privacy.values()))
 

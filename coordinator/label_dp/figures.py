@@ -6,53 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.coordinator.measured.report import MeasuredFigures, MeasuredPrivacy, members_of
-from blindfit.coordinator.report.evaluation import ValueFigures
-from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.measured.report import MeasuredFigures, members_of
 from blindfit.coordinator.report.reading import fullest, read
-from blindfit.parties.label_dp.settings import HAVE_A_BIAS
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowFigures(FittedRows):
-    withheld: int
-    sent: int  # ids; of the withheld ones some would have been trained on, some held out
-
-
-@dataclass(frozen=True)
-class PrivacyFigures(MeasuredPrivacy):
-    epsilon_of_row: float
-    epsilon_prior: float  # of a row
-    prior_mechanism: str
-    label_lo: float
-    label_hi: float
-    grid_cells: int
-    noise_std: float  # of one label
-    largest_bias: float
-    rows_outside: float | None = None
-
-    @property
-    def width(self) -> float:
-        return self.label_hi - self.label_lo
-
-    @property
-    def has_a_bias(self) -> bool:
-        return self.mechanism in HAVE_A_BIAS
-
-
-@dataclass(frozen=True)
-class FitFigures:
-    regressor: str
-    debiased: bool
-    converged: bool
-    evaluated_on_true_labels: bool
-
-
-@dataclass(frozen=True)
-class TimingFigures:
-    prepare_s: float | None = None
-    release_s: float | None = None
-    fit_s: float | None = None
+from blindfit.parties.label_dp.report import FitFigures, PrivacyFigures, RowFigures
+from blindfit.parties.training.quality import ValueFigures
+from blindfit.parties.training.report import TimingFigures
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,11 @@ from typing import Any
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report import label_privacy, page
-from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.page import PartyRow
 from blindfit.coordinator.report.reading import process_of
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import counted, figure
-
-
-@dataclass(frozen=True)
-class MeasuredPrivacy(LabelPrivacy):
-    max_rows_per_person: int  # 0: the unit is a row
-    mechanism: str
-    releases: int
+from blindfit.parties.training.report import MeasuredPrivacy
 
 
 @dataclass(frozen=True)

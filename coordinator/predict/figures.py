@@ -11,40 +11,8 @@ from blindfit.coordinator.report.kind import Report
 from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.roles import Roles
-
-
-@dataclass(frozen=True)
-class RowFigures:
-    common: int
-    read: int | None = None  # in a party's own report alone
-
-
-@dataclass(frozen=True)
-class ModelFigures:
-    in_shares: bool
-
-
-@dataclass(frozen=True)
-class ScoreFigures:
-    """Of the rows that were scored; the last four are None where there was none.
-
-    Attributes:
-        of: what a row was given, "probability" or "value".
-    """
-
-    where: str
-    of: str
-    mean: float | None = None
-    least: float | None = None
-    median: float | None = None
-    largest: float | None = None
-
-
-@dataclass(frozen=True)
-class TimingFigures:
-    read_s: float | None = None
-    align_s: float | None = None
-    score_s: float | None = None
+from blindfit.parties.predict.report import ModelFigures, RowFigures, ScoreFigures
+from blindfit.parties.training.report import TimingFigures
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.coordinator.predict.figures import Figures, ScoreFigures, figures_of
+from blindfit.coordinator.predict.figures import Figures, figures_of
 from blindfit.coordinator.report import page
 from blindfit.coordinator.report.curves import row_histogram
 from blindfit.coordinator.report.kind import Report
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.terminal.wording import count, counted, duration, figure
+from blindfit.parties.predict.report import ScoreFigures
 
 
 def render(report: Report) -> str:

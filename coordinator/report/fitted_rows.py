@@ -3,28 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.terminal.wording import count
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedRows:
-    """Attributes:
-    expected: how many rows there are is private, and these are the public figures.
-    dropped_columns: None where they are in the party's own report alone.
-    """
-
-    trained: int
-    held_out: int
-    expected: bool = False
-    features: int
-    dropped_columns: tuple[str, ...] | None = None
-
-    @property
-    def about(self) -> str:
-        return "about " if self.expected else ""
+from blindfit.parties.training.report import FittedRows
 
 
 def cards(rows: FittedRows) -> Iterator[Card]:

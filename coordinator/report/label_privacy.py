@@ -4,42 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from blindfit.coordinator.report.page import Card
-from blindfit.coordinator.report.reading import in_range
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, counted, figure
-
-MOST_EPSILON = 700.0  # e^epsilon is a number still; a population has 100 at most
-LEAST_BUDGET = 1e-300  # above 0, and what is spent of it is a number
-
-
-@dataclass(frozen=True)
-class LabelPrivacy:
-    unit: str
-    neighbours: str
-    epsilon: float
-    delta: float
-    population: str
-    budget_epsilon: float
-    budget_delta: float
-    spent_epsilon: float
-
-    def __post_init__(self) -> None:
-        in_range("epsilon", self.epsilon, 0, MOST_EPSILON)
-        in_range("delta", self.delta, 0, 1)
-        in_range("budget_epsilon", self.budget_epsilon, LEAST_BUDGET)
-        in_range("budget_delta", self.budget_delta, 0, 1)
-        in_range("spent_epsilon", self.spent_epsilon, 0)
-
-    @property
-    def left_epsilon(self) -> float:
-        return max(0.0, self.budget_epsilon - self.spent_epsilon)
-
-    @property
-    def spent_share(self) -> float:
-        return min(1.0, self.spent_epsilon / self.budget_epsilon)
+from blindfit.parties.training.report import LabelPrivacy
 
 
 def cards(privacy: LabelPrivacy) -> Iterator[Card]:

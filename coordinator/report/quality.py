@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blindfit.algorithms.statistics.quality.intervals import Range, auc_interval, share_interval
-from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation
+from blindfit.coordinator.report.evaluation import Evaluation
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
 from blindfit.coordinator.terminal.wording import count, counted, figure, percent
+from blindfit.parties.training.quality import ClassFigures, Confusion
 
 CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
 OUT_OF_FOLD = "out of fold"
@@ -62,8 +63,7 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         possible = 0 <= classes.accuracy <= 1  # a peer may have told any number
         right = round(classes.accuracy * classes.rows) if possible else -1
         yield f"Accuracy at {figure(classes.threshold)}{fold}", _share(right, classes.rows)
-        if evaluation.confusion is not None:
-            yield from _rates(evaluation.confusion, fold)
+        yield from _rates(classes.confusion, fold)
     if evaluation is not None and evaluation.values is not None:
         yield "R squared", f"{evaluation.values.r2:.4f}"
         yield "Mean squared error", figure(evaluation.values.mse)
@@ -113,8 +113,11 @@ def _share(part: int, whole: int) -> str:
 
 def auc_range(evaluation: Evaluation) -> Range | None:
     """None where it is not known how many rows there were of each class."""
-    classes, cells = evaluation.classes, evaluation.confusion
-    if classes is None or cells is None or not 0 <= classes.auc <= 1 or cells.positives < 1 or cells.negatives < 1:
+    classes = evaluation.classes
+    if classes is None or not 0 <= classes.auc <= 1:
+        return None
+    cells = classes.confusion
+    if cells.positives < 1 or cells.negatives < 1:
         return None
     return auc_interval(classes.auc, cells.positives, cells.negatives)
 
@@ -129,9 +132,9 @@ def _bracketed(found: Range | None) -> str:
 
 def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None:
     """Rows are what happened, columns what was predicted."""
-    if evaluation is None or evaluation.confusion is None:
+    if evaluation is None or evaluation.classes is None:
         return None
-    confusion = evaluation.confusion
+    confusion = evaluation.classes.confusion
     return [
         (
             "positive",
@@ -164,9 +167,9 @@ def no_better(evaluation: Evaluation | None, advice: str) -> str:
             f"On the test rows the model predicts no better than the mean label (R squared {r2:.4g}): it has learned "
             f"nothing, or the training has diverged. {advice}"
         )
-    if evaluation.classes is None or evaluation.confusion is None:
+    if evaluation.classes is None:
         return ""
-    loss, constant = evaluation.classes.log_loss, _loss_of_constant(evaluation.confusion)
+    loss, constant = evaluation.classes.log_loss, _loss_of_constant(evaluation.classes.confusion)
     if loss < constant or not constant:
         return ""
     return (

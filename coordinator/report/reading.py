@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, dataclass, is_dataclass
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.terminal.wording import plain
+from blindfit.parties.training.report import Between, Entry, entries_of
 
 F = TypeVar("F")
 
@@ -31,45 +32,50 @@ def process_of(report: Mapping[str, Any], name: str) -> ProcessFigures:
 
 
 def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") -> F:
-    """The dataclass `kind`, from the table `part` of what a party said.
+    """Return the dataclass `kind`, from the table `part` of what a party reports.
 
     Raises:
         DataError: names the party and the figure that is missing, not what it must be, or out of its range.
     """
-    table = summary
+    table: object = summary
     for name in filter(None, part.split(".")):
-        table = table.get(name)  # type: ignore[assignment]
-        if not isinstance(table, Mapping):
-            raise DataError(f"what {party} reports has no table {part}")
-    where = f"what {party} reports: {part + '.' if part else ''}"
-    values = {f.name: _read_field(f, table.get(f.name), where) for f in fields(kind)}  # type: ignore[arg-type]
-    try:
-        return kind(**values)
-    except OutOfRange as error:
-        raise DataError(f"{where}{error}") from None
+        table = table.get(name) if isinstance(table, Mapping) else None
+    return _read_table(kind, table, party, part)
 
 
-class OutOfRange(ValueError):
-    """What a dataclass says in `__post_init__` of a figure that is typed well, and cannot be."""
-
-
-def in_range(figure: str, value: float, least: float, most: float = math.inf) -> None:
-    """Raises OutOfRange."""
+def check_range(party: str, figure: str, value: float, allowed: Between) -> None:
+    """Raises DataError."""
+    least, most = allowed.least, allowed.most
     if not least <= value <= most:
         wanted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise OutOfRange(f"{figure} is not {wanted}")
+        raise DataError(f"what {party} reports: {figure} is not {wanted}")
 
 
-def _read_field(field: Field[Any], value: object, where: str) -> Any:
-    if value is None and field.default is not MISSING:
-        return field.default
+def _read_table(kind: type[F], table: object, party: str, part: str) -> F:
+    if not isinstance(table, Mapping):
+        raise DataError(f"what {party} reports has no table {part}")
+    return kind(**{entry.name: _read_entry(entry, table, party, part) for entry in entries_of(kind)})
+
+
+def _read_entry(entry: Entry, table: Mapping[str, Any], party: str, part: str) -> Any:
+    figure = f"{part}.{entry.name}" if part else entry.name
+    value = table.get(entry.name)
+    if value is None and entry.default is not MISSING:
+        return entry.default
+    if value is None and entry.is_optional:
+        return None
+    if isinstance(entry.kind, type) and is_dataclass(entry.kind):
+        return _read_table(entry.kind, value, party, figure)
     if value is None:
-        raise DataError(f"{where}{field.name} is missing")
-    reader, wanted = _READERS[str(field.type).removesuffix(" | None")]
+        raise DataError(f"what {party} reports: {figure} is missing")
+    reader, wanted = _READERS[entry.kind]
     try:
-        return reader(value)
+        found = reader(value)
     except ValueError:
-        raise DataError(f"{where}{field.name} is not {wanted}") from None
+        raise DataError(f"what {party} reports: {figure} is not {wanted}") from None
+    if entry.range is not None:
+        check_range(party, figure, found, entry.range)
+    return found
 
 
 # --- readers: each raises ValueError ------------------------------------------------------------------
@@ -113,11 +119,19 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
 
-_READERS: dict[str, tuple[Callable[[object], Any], str]] = {
-    "int": (_integer, "an integer"),
-    "float": (_number, "a finite number"),
-    "bool": (_boolean, "true or false"),
-    "str": (_text, "text"),
-    "tuple[str, ...]": (_texts, "a list of texts"),
-    "tuple[float, ...]": (_numbers, "a list of finite numbers"),
+def _list(value: object) -> list[Any]:
+    """Return a list whose items are read elsewhere."""
+    if not isinstance(value, list):
+        raise ValueError
+    return value
+
+
+_READERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
+    int: (_integer, "an integer"),
+    float: (_number, "a finite number"),
+    bool: (_boolean, "true or false"),
+    str: (_text, "text"),
+    tuple[str, ...]: (_texts, "a list of texts"),
+    tuple[float, ...]: (_numbers, "a list of finite numbers"),
+    list[Any]: (_list, "a list"),
 }

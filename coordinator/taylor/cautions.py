@@ -68,7 +68,7 @@ def _unsettled(facts: Figures) -> str:
 
 def _clipped(facts: Figures) -> str:
     labels = facts.labels
-    if not labels.clipped:
+    if labels is None or not labels.clipped:
         return ""
     where = f"outside {figure(labels.range[0])} .. {figure(labels.range[1])}" if labels.range else "far from their mean"
     return (

@@ -8,46 +8,20 @@ from typing import Any
 
 from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
 from blindfit.coordinator.report.evaluation import evaluation_of
-from blindfit.coordinator.report.label_privacy import LabelPrivacy
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.terminal.wording import figure
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.report import JointFigures
 from blindfit.parties.tables import validate
+from blindfit.parties.taylor.report import Calibration
 from blindfit.parties.taylor.settings import TaylorJob
-
-
-@dataclass(frozen=True)
-class LabelFigures:
-    """Of numbers: in the active party's own report alone, as they were counted in labels."""
-
-    clipped: int = 0
-    range: tuple[float, ...] = ()  # the public one, where there is one
-
-
-@dataclass(frozen=True)
-class OwnFit:
-    """In each data party's own report only, as it follows from the values of its rows."""
-
-    settled: bool = True
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """From sums over the hold-out rows that match: in the active party's own report alone."""
-
-    slope: float
-    offset: float
+from blindfit.parties.training.budget import Charged
+from blindfit.parties.vertical.report import FitFigures, LabelFigures
 
 
 @dataclass(frozen=True)
 class KeyNodeFigures:
     losses: tuple[float, ...] = ()  # of the hold-out rows, after each epoch
-
-
-@dataclass(frozen=True)
-class TrainingPrivacy(LabelPrivacy):
-    noise_multiplier: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +34,8 @@ class Figures(JointFigures):
 
     job: TaylorJob
     losses: tuple[float, ...]
-    privacy: TrainingPrivacy | None
-    labels: LabelFigures
+    privacy: Charged | None
+    labels: LabelFigures | None
     calibration: Calibration | None
     unsettled: tuple[str, ...] = ()
 
@@ -118,22 +92,22 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
 
 def _has_settled(report: Mapping[str, Any], party: str) -> bool:
     own = report["party_reports"].get(party)
-    return own is None or read(OwnFit, own, party, "fit").settled
+    return own is None or read(FitFigures, own, party, "fit").settled is not False
 
 
 def _parameters(job: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in job.items() if name in TaylorJob.model_fields}
 
 
-def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> TrainingPrivacy | None:
+def _privacy(job: TaylorJob, told: Mapping[str, Any], active: str) -> Charged | None:
     if job.privacy is None or active not in told:
         return None
-    return read(TrainingPrivacy, told[active], active, "privacy")
+    return read(Charged, told[active], active, "privacy")
 
 
-def _labels(report: Mapping[str, Any], active: str) -> LabelFigures:
+def _labels(report: Mapping[str, Any], active: str) -> LabelFigures | None:
     own = report["party_reports"].get(active)
-    return LabelFigures() if own is None else read(LabelFigures, own, active, "labels")
+    return None if own is None else read(LabelFigures, own, active, "labels")
 
 
 def _calibration(report: Mapping[str, Any], active: str) -> Calibration | None:

@@ -10,10 +10,11 @@ from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.plots import weight_plots
 from blindfit.coordinator.taylor.cautions import cautions_of
 from blindfit.coordinator.taylor.defences import defences_of
-from blindfit.coordinator.taylor.figures import Calibration, Figures, figures_of
+from blindfit.coordinator.taylor.figures import Figures, figures_of
 from blindfit.coordinator.taylor.plots import loss_plot
 from blindfit.coordinator.terminal.wording import count, duration, figure
 from blindfit.coordinator.vertical import report as joint
+from blindfit.parties.taylor.report import Calibration
 
 CARDS_IN_A_ROW = 4
 

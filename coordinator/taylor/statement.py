@@ -11,11 +11,12 @@ from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.defences import LABEL_DEFENCES, defences_of, switched_on
-from blindfit.coordinator.taylor.figures import Figures, TrainingPrivacy, figures_of
+from blindfit.coordinator.taylor.figures import Figures, figures_of
 from blindfit.coordinator.terminal.wording import counted, figure, listed
 from blindfit.coordinator.vertical import report as joint
 from blindfit.parties.store.answers import StoredLabels
 from blindfit.parties.taylor.parameters import label_noise_std
+from blindfit.parties.training.budget import Charged
 
 
 def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
@@ -103,7 +104,7 @@ def _mechanism(facts: Figures) -> Section:
     )
 
 
-def _noise(facts: Figures, privacy: TrainingPrivacy) -> Iterator[Section]:
+def _noise(facts: Figures, privacy: Charged) -> Iterator[Section]:
     if facts.columns is None:
         return
     noise_std = label_noise_std(facts.job, facts.columns)
@@ -120,7 +121,7 @@ def _noise(facts: Figures, privacy: TrainingPrivacy) -> Iterator[Section]:
     )
 
 
-def _composition(facts: Figures, privacy: TrainingPrivacy) -> Section:
+def _composition(facts: Figures, privacy: Charged) -> Section:
     return Section(
         "composition",
         "What it was composed with",

@@ -14,42 +14,14 @@ from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, counted, percent
 from blindfit.coordinator.vertical.roles import Learnt, Roles
+from blindfit.parties.training.report import TimingFigures
+from blindfit.parties.vertical.report import FitFigures, RowFigures
 
 MOST_SHRUNK = 0.05
 ON_ONE_MACHINE = (
     "In this run, however, all parties ran on this machine: whoever can read its files sees all of them, and this "
     "report shows every party's part of the model. Between organisations the coordinator never gets one."
 )
-
-
-@dataclass(frozen=True)
-class RowFigures:
-    """Of one data party; `common` rows are the slots after linkage."""
-
-    common: int
-    trained: int
-    validation: int
-    test: int
-    batches: int
-    features: int
-    shrunk: int | None = None  # this and the next are in a party's own report alone: they hang on values
-    dropped_columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class FitFigures:
-    epochs: int
-    weight_noise_std: float | None = None  # in shares under differential privacy: at most, of a weight
-
-
-@dataclass(frozen=True)
-class TimingFigures:
-    read_s: float | None = None
-    align_s: float | None = None
-    prepare_s: float | None = None
-    put_in_s: float | None = None  # of shares
-    train_s: float | None = None
-    evaluate_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

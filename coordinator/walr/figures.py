@@ -7,51 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.measured.report import MeasuredFigures, MeasuredPrivacy, members_of
-from blindfit.coordinator.report.fitted_rows import FittedRows
+from blindfit.coordinator.measured.report import MeasuredFigures, members_of
 from blindfit.coordinator.report.reading import fullest, read
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowFigures(FittedRows):
-    clipped: int | None = None  # in the party's own report alone: it hangs on values
-    not_counted: int
-    unknown: int = 0  # rows that the server does not know and takes as label 0; 0 also if it keeps that number private
-
-    @property
-    def sent(self) -> int:
-        return self.trained + self.not_counted
-
-
-@dataclass(frozen=True)
-class PrivacyFigures(MeasuredPrivacy):
-    sensitivity: float
-    noise_std_of_sum: float
-    noise_std_of_mean: float
-    norm_bound: float
-    trust: str = "trusted"
-    epsilon_of_both: float | None = None  # where labels are split: against the active party alone
-    holders: tuple[str, ...] = ()  # of columns, beside the active party
-
-
-@dataclass(frozen=True)
-class FitFigures:
-    solver: str
-    iterations: int
-    converged: bool
-    reason: str
-    l2: float
-    mu: str
-    gradient_norm: float | None = None  # known at the active party alone
-    feasible: bool | None = None  # None: neither was proved
-    feasibility: str = ""
-
-
-@dataclass(frozen=True)
-class TimingFigures:
-    prepare_s: float | None = None
-    aggregate_s: float | None = None
-    fit_s: float | None = None
+from blindfit.parties.training.report import TimingFigures
+from blindfit.parties.walr.report import FitFigures, HolderRows, PrivacyFigures, RowFigures
 
 
 @dataclass(frozen=True)
@@ -63,11 +22,6 @@ class Figures(MeasuredFigures):
     fit: FitFigures
     timing: TimingFigures
     sent_by_holders: Mapping[str, int | None]
-
-
-@dataclass(frozen=True)
-class _SentFigures:
-    sent: int | None = None
 
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
@@ -92,4 +46,4 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
 
 def _sent(report: Mapping[str, Any], holder: str) -> int | None:
     summary = report["parties"][holder]["summary"]
-    return read(_SentFigures, summary, holder, "rows").sent if summary else None
+    return read(HolderRows, summary, holder, "rows").sent if summary else None

@@ -1,8 +1,8 @@
-"""What the party of a dp-lr job writes into its report, and what of it the coordinator is told."""
+"""What the party of a dp-lr job reports of it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,75 @@ from blindfit.parties.dp_lr.rows import PrivateRows, Start
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
-from blindfit.parties.training.summary import told
+from blindfit.parties.training.quality import ClassFigures, class_figures
+from blindfit.parties.training.report import FittedRows, Own, Report, Table, TimingFigures
 
 THRESHOLD = 0.5  # of the confusion matrix
-TOLD = ("rows", "privacy", "fit", "timing")
+
+
+@dataclass(frozen=True)
+class PublicFigures(Table):
+    """What stands for the numbers of rows before others, where these are private."""
+
+    trained: int
+    held_out: int
+    expected: bool
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RowFigures(FittedRows, Table):
+    """Attributes:
+    trained, held_out: the public figures in what the coordinator sees, where the numbers are private.
+    public: rows that the start was fitted to, where the job names them.
+    """
+
+    trained: int
+    held_out: int
+    public_figures: Own[PublicFigures]
+    public: int
+    features: int
+    dropped_columns: tuple[str, ...]
+    expected: bool = False
+
+    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+        if self.public_figures is None:
+            return super().shown_to_coordinator()
+        return replace(self, **self.public_figures.to_dict(), public_figures=None).shown_to_coordinator()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyFigures(Charged):
+    """Attributes:
+    noise_multiplier: of each iteration's gradient.
+    """
+
+    mechanism: str
+    releases: int
+    charged_now: bool
+
+
+@dataclass(frozen=True)
+class FitFigures(Table):
+    start: str
+    scale: str
+    learning_rate: float
+    gradient_noise_std: float
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class DPLRReport(Report):
+    """No budget pays for figures on held-out rows.
+
+    Attributes:
+        losses: of each iteration; empty where none may be known.
+    """
+
+    rows: RowFigures
+    privacy: PrivacyFigures
+    fit: FitFigures
+    evaluation: Own[ClassFigures]
+    losses: Own[tuple[float, ...]]
+    timing: TimingFigures
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,54 +101,47 @@ class Outcome:
     is_new: bool
     charged: Charged
     releases: int
-    evaluation: dict[str, Any] | None
+    evaluation: ClassFigures | None
     laps: dict[str, float]
 
 
-def evaluation_of(labels: Floats, probabilities: Floats) -> dict[str, Any] | None:
+def evaluation_of(labels: Floats, probabilities: Floats) -> ClassFigures | None:
     if len(np.unique(labels)) < 2:
         return None
-    return evaluate_classes(labels, probabilities, THRESHOLD)
+    return class_figures(evaluate_classes(labels, probabilities, THRESHOLD))
 
 
-def report_of(outcome: Outcome) -> dict[str, Any]:
-    session = outcome.session
-    return {
-        "session": session.id,
-        "party": session.me.name,
-        "role": session.me.role,
-        "dataset": session.me.dataset,
-        "job": dict(session.parameters),
-        "rows": {
-            "trained": outcome.rows.n_trained,
-            "held_out": int(outcome.rows.test.sum()),
-            "public_figures": _public_figures(session.job),
-            "public": 0 if outcome.start.public is None else len(outcome.start.public[1]),
-            "features": len(outcome.model.standardiser.kept),
-            "dropped_columns": list(outcome.model.standardiser.dropped),
-        },
-        "privacy": _privacy(outcome),
-        "fit": {
-            "start": outcome.start.kind,
-            "scale": outcome.start.scale,
-            "learning_rate": outcome.answer["learning_rate"],
-            "gradient_noise_std": gradient_noise_std(
-                session, outcome.answer["noise_multiplier"], session.job.expected_rows(outcome.rows.n_trained)
-            ),
-        },
-        "evaluation": outcome.evaluation,
-        "losses": outcome.answer["losses"],
-        "timing": outcome.laps,
-    }
+def report_of(outcome: Outcome) -> DPLRReport:
+    session, answer = outcome.session, outcome.answer
+    n_expected = session.job.expected_rows(outcome.rows.n_trained)
+    return DPLRReport(
+        rows=RowFigures(
+            trained=outcome.rows.n_trained,
+            held_out=int(outcome.rows.test.sum()),
+            public_figures=_public_figures(session.job),
+            public=0 if outcome.start.public is None else len(outcome.start.public[1]),
+            features=len(outcome.model.standardiser.kept),
+            dropped_columns=outcome.model.standardiser.dropped,
+        ),
+        privacy=_privacy(outcome),
+        fit=FitFigures(
+            start=outcome.start.kind,
+            scale=outcome.start.scale,
+            learning_rate=answer["learning_rate"],
+            gradient_noise_std=gradient_noise_std(session, answer["noise_multiplier"], n_expected),
+        ),
+        evaluation=outcome.evaluation,
+        losses=tuple(answer["losses"]),
+        timing=TimingFigures(**outcome.laps),
+    )
 
 
-def _public_figures(job: DPLRJob) -> dict[str, Any] | None:
-    """What stands for the numbers of rows before others, where these are private."""
+def _public_figures(job: DPLRJob) -> PublicFigures | None:
     public = job.dp_lr.public_rows
     if public is None:
         return None
     trained = round(job.expected_rows(public))
-    return {"trained": trained, "held_out": public - trained, "expected": True}
+    return PublicFigures(trained, public - trained, expected=True)
 
 
 def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expected_rows: float) -> float:
@@ -92,22 +150,14 @@ def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expec
     return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (expected_rows * privacy.batch_fraction))
 
 
-def _privacy(outcome: Outcome) -> dict[str, Any]:
+def _privacy(outcome: Outcome) -> PrivacyFigures:
     chosen = outcome.session.job.dp_lr
     sampled = "" if chosen.batch_fraction == 1 else ", of Poisson samples of the rows"
-    return {
-        **asdict(outcome.charged),
-        "mechanism": f"{chosen.iterations} noisy sums of clipped gradients{sampled}; analytic Gaussian, drawn as "
+    charged = {**outcome.charged.to_dict(), "noise_multiplier": outcome.answer["noise_multiplier"]}
+    return PrivacyFigures(
+        **charged,
+        mechanism=f"{chosen.iterations} noisy sums of clipped gradients{sampled}; analytic Gaussian, drawn as "
         "discrete Gaussian",
-        "noise_multiplier": outcome.answer["noise_multiplier"],
-        "releases": outcome.releases,
-        "charged_now": outcome.is_new,
-    }
-
-
-def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, and no figure on held-out rows, which no budget pays for; of rows whose
-    number is private, the public figures.
-    """
-    public = report["rows"]["public_figures"]
-    return told({**report, "rows": {**report["rows"], **(public or {})}}, TOLD, ("public_figures",))
+        releases=outcome.releases,
+        charged_now=outcome.is_new,
+    )

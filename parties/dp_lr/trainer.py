@@ -17,7 +17,7 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import TrainingLedger
-from blindfit.parties.dp_lr.report import Outcome, evaluation_of, report_of, summary_of
+from blindfit.parties.dp_lr.report import DPLRReport, Outcome, evaluation_of, report_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files.written import encoded_json, encoded_table
@@ -69,7 +69,7 @@ class Trainer:
             Outcome(session, rows, start, model, answer, is_new, charged, releases, evaluation, clock.laps)
         )
         self._write(session, rows, model, probabilities, report)
-        return summary_of(report)
+        return report.shown_to_coordinator()
 
     def _answer(
         self, session: Session[DPLRJob], ledger: TrainingLedger, start: Start, rows: PrivateRows
@@ -90,11 +90,11 @@ class Trainer:
         rows: PrivateRows,
         model: DPLogisticModel,
         probabilities: Floats,
-        report: dict[str, Any],
+        report: DPLRReport,
     ) -> None:
         party, me = self._party, session.id
-        party.write(me, "model.json", encoded_json({**model.to_dict(), "privacy": report["privacy"]}))
-        party.write(me, "report.json", encoded_json(report))
+        party.write(me, "model.json", encoded_json({**model.to_dict(), "privacy": report.privacy.to_dict()}))
+        party.write(me, "report.json", encoded_json(report.content(session, dataset=session.me.dataset)))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
             labels = rows.labels[rows.test].astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +22,7 @@ from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
 from blindfit.algorithms.statistics.walr.evaluation import LEAST_SCORE_BOUND, ScoredRows
 from blindfit.algorithms.statistics.walr.evaluation_bins import Interval
 from blindfit.algorithms.statistics.walr.model import WALRModel
+from blindfit.parties.evaluate.report import report_of
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.files import written
 from blindfit.parties.measurement.servers import Released, release_sum
@@ -30,7 +31,6 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.rows import require_offered, tell_of_unseen
 from blindfit.parties.training.split import HELD_OUT_ROWS, HELD_OUT_SCORES
-from blindfit.parties.training.summary import told
 from blindfit.parties.work.clock import Clock
 
 SCORE_QUANTILE = 0.99  # of the sizes of scores, what "auto" clips to
@@ -136,9 +136,9 @@ class Evaluation:
         released = await release_sum(self._party, session, asked, grid)
         clock.lap("aggregate_s")
         figures = evaluated(rows, released)
-        report = _report(session, rows, released, figures, clock.laps)
-        self._party.write(session.id, "report.json", written.encoded_json(report), "evaluations")
-        return told(report, ("rows", "privacy", "timing"), ("receipt", "request_id"))
+        report = report_of(rows, released, figures, clock.laps)
+        self._party.write(session.id, "report.json", written.encoded_json(report.content(session)), "evaluations")
+        return report.shown_to_coordinator()
 
     def _scored(self, session: Session[EvaluateJob]) -> Scored:
         if session.job.evaluate.scores:
@@ -213,30 +213,3 @@ def evaluated(rows: ScoredRows, released: Released) -> dict[str, Interval]:
     answer = released.aggregate.answer
     counted = rows.kept(released.aggregate.kept)
     return counted.evaluated(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))
-
-
-def _report(
-    session: Session[EvaluateJob],
-    rows: ScoredRows,
-    released: Released,
-    figures: dict[str, Interval],
-    laps: dict[str, float],
-) -> dict[str, Any]:
-    answer = released.aggregate.answer
-    return {
-        "session": session.id,
-        "party": session.me.name,
-        "role": session.me.role,
-        "job": dict(session.parameters),
-        "rows": {
-            "sent": int(released.request.n_rows),
-            "counted": int(answer.rows_kept),
-            "unknown": int(answer.rows_unknown),
-        },
-        "privacy": released.privacy(),
-        "figures": {name: asdict(figure) for name, figure in figures.items()},
-        "score_bound": rows.bound,
-        "bins": rows.n_bins,
-        "timing": laps,
-        **released.told(),
-    }

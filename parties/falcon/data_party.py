@@ -24,18 +24,20 @@ from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import drop_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
+from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
-from blindfit.parties.training.budget import Charged, population_of
+from blindfit.parties.training.budget import population_of
 from blindfit.parties.training.randomness import named
 from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
 from blindfit.parties.vertical.class_weights import class_weights
 from blindfit.parties.vertical.prepared import Preparation, Prepared
+from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.training import (
     Agreed,
@@ -138,9 +140,6 @@ class Falcon:
     def _draws(self, agreed: FalconAgreed) -> Draws:
         return Draws(self._party, self._session, (agreed.drawn, *self._work.source.feature_names))
 
-    def describe_charge(self, agreed: FalconAgreed) -> Charged | None:
-        return None if self._job.privacy is None else self._draws(agreed).describe()
-
     # --- the stations
 
     async def begin(self, read: Read) -> tuple[Begun, Alignment]:
@@ -223,11 +222,21 @@ class Falcon:
         content = self._session.published.content(self._work.source.feature_names)
         return with_score_bits(part, ScoreQuota(self._party, self._session.me.dataset, content))
 
+    def make_report(self, agreed: FalconAgreed, trained: FalconTrained) -> FalconReport:
+        parameters, noise = agreed.parameters, agreed.parameters.noise
+        return FalconReport.of(
+            self._session,
+            agreed.prepared,
+            FitFigures(trained.epochs, None if noise is None else parameters.noise_in_weights(noise)),
+            trained.evaluation,
+            None if self._job.privacy is None else self._draws(agreed).describe(),
+            self._work.clock.laps,
+            weights=weights_of(parameters),
+            answered_in=trained.session,
+        )
+
     def write(self, agreed: FalconAgreed, trained: FalconTrained, report: dict[str, Any]) -> None:
-        party, session, parameters = self._party, self._session.id, agreed.parameters
-        if parameters.noise is not None:
-            report["fit"]["weight_noise_std"] = parameters.noise_in_weights(parameters.noise)
-        report |= {"weights": weights_of(parameters), "answered_in": trained.session}
+        party, session = self._party, self._session.id
         if isinstance(trained.part, SharedModelPart):
             write_shared(party, session, trained.part, report)
         else:
@@ -261,14 +270,11 @@ def make_held(prepared: Prepared, parameters: FalconParameters, row_bound: int |
     return Held(features, (y[order] > 0).astype(np.int64), class_weights(prepared) if parameters.weighted else None)
 
 
-def weights_of(parameters: FalconParameters) -> dict[str, Any]:
-    """What the report says of the opened weights; bits are None where they are not rounded, and those of labels where
-    differential privacy bounds what they tell.
-    """
+def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
-        return {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}
+        return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return {"opened_bits": bits, "label_bits": weights_share(parameters) if parameters.noise is None else None}
+    return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
 
 
 def evaluation_of(

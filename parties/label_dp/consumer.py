@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import structlog
@@ -25,7 +24,7 @@ from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.label_dp.fit import Fitted, Rows
-from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
+from blindfit.parties.label_dp.report import LabelDPReport, Outcome, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
@@ -73,7 +72,7 @@ class LabelRegression:
         outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
         report = report_of(outcome)
         await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
-        return summary_of(report)
+        return report.shown_to_coordinator()
 
     async def _released(
         self,
@@ -143,13 +142,14 @@ class LabelRegression:
         released: ReleasedLabels,
         fitted: Fitted,
         study: Study | None,
-        report: dict[str, Any],
+        report: LabelDPReport,
     ) -> None:
         """Write the model, the report, and of each row what the report's figures are made of."""
         party, me = self._party, session.id
-        model = {**fitted.fit.model.to_dict(), "privacy": report["privacy"]}
+        model = {**fitted.fit.model.to_dict(), "privacy": report.privacy.to_dict()}
         party.write(me, "model.json", encoded_json(model))
-        party.write(me, "report.json", encoded_json(report))
+        server = session.with_role("measurement").name
+        party.write(me, "report.json", encoded_json(report.content(session, server=server)))
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}

@@ -26,13 +26,14 @@ from blindfit.parties.data.sinks import FileSink, open_sink
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
+from blindfit.parties.predict.report import ModelFigures, PredictReport, RowFigures, ScoreFigures
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.sessions import Prediction
+from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
-from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.alignment import align_by_id
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
@@ -41,7 +42,6 @@ from blindfit.parties.vertical.shared_models import SharedModels
 from blindfit.parties.work.clock import Clock
 
 PREDICTED = "scores.csv"  # where the party's file says nothing else
-KEPT_HERE = ("read",)  # how many rows the dataset has
 Part = VerticalModelPart | SharedModelPart
 
 
@@ -113,18 +113,24 @@ class JointPrediction:
         clock.lap("align_s")
         session.report("score", 0, len(positions), "rows")
         scores = await self._scores(session, seats, part, quota, rows, positions)
-        report = self._report(session, source, rows, positions)
-        report["model"] = {"in_shares": isinstance(part, SharedModelPart)}
+        found = None
         if scores is not None:
             sink = self._sink(session)
             session.report("write scores")
             await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
             self._note(session, sink)
-            report["scores"] = {"where": sink.origin.where, **scores_in_short(part, scores)}
+            found = scores_in_short(part, scores, sink.origin.where)
         clock.lap("score_s")
-        report["timing"] = clock.laps
-        self._party.write(session.id, "report.json", encoded_json(report), "predictions")
-        return told(report, ("rows", "model", "timing"), KEPT_HERE)
+        report = PredictReport(
+            members=members_of(session),
+            rows=RowFigures(len(rows.features), len(positions)),
+            dataset=session.me.dataset,
+            model=ModelFigures(isinstance(part, SharedModelPart)),
+            scores=found,
+            timing=TimingFigures(**clock.laps),
+        )
+        self._party.write(session.id, "report.json", encoded_json(report.content(session)), "predictions")
+        return report.shown_to_coordinator()
 
     async def _scores(
         self,
@@ -165,19 +171,6 @@ class JointPrediction:
         with self._party.store.transaction() as transaction:
             transaction.note_prediction(Prediction(session.id, session.job.predict.session, sink.origin.where, path))
 
-    def _report(
-        self, session: Session[PredictJob], source: Source, rows: PartyRows, positions: NDArray[np.int64]
-    ) -> dict[str, Any]:
-        return {
-            "session": session.id,
-            "party": session.me.name,
-            "role": session.me.role,
-            "job": dict(session.parameters),
-            "members": {name: member.role for name, member in session.members.items()},
-            "rows": {"read": len(rows.features), "common": len(positions)},
-            "dataset": source.name,
-        }
-
 
 # --- what is written -----------------------------------------------------------------------------------
 
@@ -194,20 +187,21 @@ def table_of(part: Part, scored: Scored) -> Any:
     return pa.table(dict(zip(_columns(part), columns, strict=True)))
 
 
-def scores_in_short(part: Part, scores: NDArray[np.int64]) -> dict[str, Any]:
-    """How the rows were scored, for the active party's own report."""
+def scores_in_short(part: Part, scores: NDArray[np.int64], where: str) -> ScoreFigures:
+    """Return how the rows were scored, for the active party's own report."""
     predicted, of = part.predictions(scores), _columns(part)[-1]
     histogram = value_histogram if of == "value" else probability_histogram
     if not len(predicted):
-        return {"of": of, "histogram": []}
-    return {
-        "of": of,
-        "mean": float(predicted.mean()),
-        "least": float(predicted.min()),
-        "median": float(np.median(predicted)),
-        "largest": float(predicted.max()),
-        "histogram": histogram(predicted),
-    }
+        return ScoreFigures(where=where, of=of, histogram=[])
+    return ScoreFigures(
+        where=where,
+        of=of,
+        mean=float(predicted.mean()),
+        least=float(predicted.min()),
+        median=float(np.median(predicted)),
+        largest=float(predicted.max()),
+        histogram=histogram(predicted),
+    )
 
 
 def _columns(part: Part) -> list[str]:

@@ -41,6 +41,7 @@ from blindfit.parties.taylor.parameters import (
     preparation_of,
     row_bound_steps,
 )
+from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
@@ -49,6 +50,7 @@ from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_ma
 from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared
+from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Read, Trained, Work, make_part
 from blindfit.parties.vertical.writing import write_part
@@ -138,9 +140,6 @@ class Taylor:
         same_noise = partial(keeps_noise_of, job=self._job, parameters=agreed.parameters)
         self._charged = await charge_and_prove(self._party, self._session, self._seats.others, drawn, same_noise)
 
-    def describe_charge(self, _agreed: TaylorAgreed) -> Charged | None:
-        return self._charged
-
     # --- the stations
 
     async def begin(self, read: Read) -> tuple[PublicKey, Alignment]:
@@ -211,10 +210,19 @@ class Taylor:
             part = replace(part, slope=tested.platt.slope, offset=tested.platt.offset)
         return TaylorTrained(epochs, None if tested is None else tested.evaluation, part, tested, settled)
 
+    def make_report(self, agreed: TaylorAgreed, trained: TaylorTrained) -> TaylorReport:
+        part, by_sums = trained.part, self._job.calibrates_by_sums and self._work.is_active
+        return TaylorReport.of(
+            self._session,
+            agreed.prepared,
+            FitFigures(trained.epochs, settled=trained.settled),
+            trained.evaluation,
+            self._charged,
+            self._work.clock.laps,
+            calibration=Calibration(part.slope, part.offset) if by_sums else None,
+        )
+
     def write(self, agreed: TaylorAgreed, trained: TaylorTrained, report: dict[str, Any]) -> None:
-        report["fit"]["settled"] = trained.settled
-        if self._job.calibrates_by_sums and self._work.is_active:
-            report["calibration"] = {"slope": trained.part.slope, "offset": trained.part.offset}
         write_part(self._party, self._session.id, agreed.prepared, trained.part, trained.tested, report)
 
     def _make_seat(self, agreed: TaylorAgreed) -> DataSeat:

@@ -22,24 +22,25 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.database import Store
+from blindfit.parties.training.report import BudgetEpsilon, Delta, Epsilon, LabelPrivacy, SpentEpsilon, Table
 
 SameNoise = Callable[[ReleaseEvent], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
+@dataclass(frozen=True)
+class Charged(LabelPrivacy, Table):
     """What a training was charged, in the words of the privacy statement."""
 
     population: str
     unit: str
     neighbours: str
-    epsilon: float
-    delta: float
+    epsilon: Epsilon
+    delta: Delta
     noise_multiplier: float
-    spent_epsilon: float
+    spent_epsilon: SpentEpsilon
     spent_neighbours: str  # what all releases of the population together protect, for that much
-    budget_epsilon: float
-    budget_delta: float
+    budget_epsilon: BudgetEpsilon
+    budget_delta: Delta
 
 
 def event_of(privacy: PrivacySettings) -> ReleaseEvent:

@@ -1,78 +1,106 @@
-"""What a data party of a vertical training writes into its report, and what of it the coordinator is told."""
+"""What a data party of a vertical training reports of it: what all such systems have."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.parties.data.source import Source
-from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
-from blindfit.parties.training.summary import told
+from blindfit.parties.training.quality import ClassFigures, ValueFigures, quality_of
+from blindfit.parties.training.report import Own, Report, Table, TimingFigures, members_of
 from blindfit.parties.vertical.prepared import Prepared
 
-# Whose rows stand out, which columns are constant, whether the training has settled.
-KEPT_HERE = ("shrunk", "dropped_columns", "settled")
-TOLD_FIGURES = (
-    "rows",
-    "auc",
-    "ks",
-    "accuracy",
-    "log_loss",
-    "log_loss_before",
-    "slope",
-    "offset",
-    "threshold",
-    "mse",
-    "mae",
-    "r2",
-)
+
+@dataclass(frozen=True, repr=False)
+class RowFigures(Table):
+    """Rows of one data party; `common` rows are the slots after linkage."""
+
+    common: int
+    trained: int
+    validation: int
+    test: int
+    batches: int
+    features: int
+    shrunk: Own[int]  # whose rows stand out
+    dropped_columns: Own[tuple[str, ...]]  # which columns are constant
 
 
-def report_of(
-    session: Session[JobParameters],
-    source: Source,
-    prepared: Prepared,
-    epochs: int,
-    evaluation: dict[str, Any] | None,
-    charged: Charged | None,
-) -> dict[str, Any]:
-    plan = prepared.plan
-    return {
-        "session": session.id,
-        "party": session.me.name,
-        "role": session.me.role,
-        "job": dict(session.parameters),
-        "members": {name: member.role for name, member in session.members.items()},
-        "rows": {
-            "common": len(prepared.rows.features),
-            "trained": len(plan.train),
-            "validation": len(plan.validation),
-            "test": len(plan.test),
-            "batches": len(plan.batches),
-            "features": len(prepared.standardiser.columns),
-            "shrunk": prepared.rows_shrunk,
-            "dropped_columns": list(prepared.standardiser.dropped),
-        },
-        "fit": {"epochs": epochs},
-        "labels": {"clipped": prepared.labels.clipped, "range": prepared.labels.range},
-        "evaluation": evaluation,
-        "privacy": None if charged is None else asdict(charged),
-        "dataset": source.name,
-    }
-
-
-def summary_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, no score, nothing that hangs on values in the columns; under label DP no
-    figure that was made from labels either.
+@dataclass(frozen=True, repr=False)
+class FitFigures(Table):
+    """Attributes:
+    weight_noise_std: at most, of a weight, in shares under differential privacy.
+    settled: whether the training has settled, which follows from the values of the rows.
     """
-    summary = told(report, ("rows", "fit", "privacy", "timing"), KEPT_HERE)
-    evaluation = (not report["privacy"] and report["evaluation"]) or {}
-    for name, value in evaluation.items():
-        if name in TOLD_FIGURES:
-            summary[f"evaluation.{name}"] = value
-    for name, value in evaluation.get("confusion", {}).items():
-        summary[f"evaluation.confusion.{name}"] = value
-    return summary
+
+    epochs: int
+    weight_noise_std: float | None = None
+    settled: Own[bool] = None
+
+
+@dataclass(frozen=True)
+class LabelFigures(Table):
+    """Labels that are numbers; `range` is the public one, where there is one."""
+
+    clipped: int
+    range: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class VerticalReport(Report):
+    """Attributes:
+    evaluation: at the active party; figures that were made from labels.
+    """
+
+    members: Own[Mapping[str, str]]
+    rows: RowFigures
+    fit: FitFigures
+    labels: Own[LabelFigures]
+    evaluation: Own[ClassFigures | ValueFigures]
+    privacy: Charged | None
+    dataset: Own[str]
+    timing: TimingFigures
+
+    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+        """Return what may leave the party: an evaluation too, unless differential privacy protects labels."""
+        shown = super().shown_to_coordinator()
+        if self.privacy is None and self.evaluation is not None:
+            figures = self.evaluation.shown_to_coordinator()
+            shown |= {f"evaluation.{name}": figure for name, figure in figures.items()}
+        return shown
+
+    @classmethod
+    def of(
+        cls,
+        session: Session[Any],
+        prepared: Prepared,
+        fit: FitFigures,
+        evaluation: Mapping[str, Any] | None,
+        charged: Charged | None,
+        laps: Mapping[str, float],
+        **own: Any,
+    ) -> Self:
+        """Return the report of a training; `own` has the fields that only this system has."""
+        plan = prepared.plan
+        return cls(
+            members=members_of(session),
+            rows=RowFigures(
+                common=len(prepared.rows.features),
+                trained=len(plan.train),
+                validation=len(plan.validation),
+                test=len(plan.test),
+                batches=len(plan.batches),
+                features=len(prepared.standardiser.columns),
+                shrunk=prepared.rows_shrunk,
+                dropped_columns=prepared.standardiser.dropped,
+            ),
+            fit=fit,
+            labels=LabelFigures(prepared.labels.clipped, prepared.labels.range),
+            evaluation=quality_of(evaluation),
+            privacy=charged,
+            dataset=session.me.dataset,
+            timing=TimingFigures(**laps),
+            **own,
+        )

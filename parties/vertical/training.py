@@ -31,13 +31,12 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.randomness import drawn_together, named
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
-from blindfit.parties.vertical.report import report_of, summary_of
+from blindfit.parties.vertical.report import VerticalReport
 from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
@@ -128,7 +127,7 @@ class Trained:
 
 @dataclass(frozen=True, repr=False)
 class Kept:
-    report: dict[str, Any]
+    report: VerticalReport
 
 
 # --- guards and methods -----------------------------------------------------------------------------------------------
@@ -174,10 +173,6 @@ class Method(Protocol[J_contra, B, P, T]):
     @property
     def guards(self) -> Sequence[Guard[Any]]: ...
 
-    def describe_charge(self, agreed: Agreed[B, P]) -> Charged | None:
-        """Return what this party's own budget was charged; None where it was not."""
-        ...
-
     async def begin(self, read: Read) -> tuple[B, Alignment]:
         """Align the rows and keep their order, or take up the order of the training that is resumed."""
         ...
@@ -198,8 +193,12 @@ class Method(Protocol[J_contra, B, P, T]):
 
     async def train(self, agreed: Agreed[B, P]) -> T: ...
 
+    def make_report(self, agreed: Agreed[B, P], trained: T) -> VerticalReport:
+        """Return this party's report, with what its own budget was charged."""
+        ...
+
     def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
-        """Write this party's part of the model and its report, to which the system's own figures are added first."""
+        """Write this party's part of the model and its report."""
         ...
 
 
@@ -264,9 +263,8 @@ async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], 
     """Write what is kept, and forget what the training could be resumed from once every party has its own."""
     work.session.channel.require_all_read(but=Stored)  # while the training could still be resumed
     work.clock.lap("evaluate_s")
-    figures = trained.epochs, trained.evaluation, method.describe_charge(agreed)
-    report = report_of(work.session, work.source, agreed.prepared, *figures) | {"timing": work.clock.laps}
-    method.write(agreed, trained, report)
+    report = method.make_report(agreed, trained)
+    method.write(agreed, trained, report.content(work.session))
     await ready.run_stored(trained.epochs, work.seats.others, work.session.channel)
     work.checkpoints.remove()
     return Kept(report)
@@ -326,4 +324,4 @@ class DataParty(Generic[J, B, P, T]):
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             work = Work.of(self._party, session)
-            return summary_of((await run_training(self._method(work), work)).report)
+            return (await run_training(self._method(work), work)).report.shown_to_coordinator()

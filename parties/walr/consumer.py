@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from blindfit.parties.walr.holders import passives_of
 from blindfit.parties.walr.lead import lead
 from blindfit.parties.walr.reading import cluster_of, prepare_rows
 from blindfit.parties.walr.release_file import BATCHES, own_fit, write_release, write_rows
-from blindfit.parties.walr.report import report_of, summary
+from blindfit.parties.walr.report import WalrReport, report_of
 from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.walr.start import read_start
@@ -60,13 +59,13 @@ class Consumer:
         fit = await self._fit(session, prepared, released, randomness, init, bounds)
         clock.lap("fit_s")
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
-        report = report_of(session, prepared, released, fit, tested, clock.laps)
+        report = report_of(prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
         start = init_weights(init, prepared.standardiser, job.walr)
         of_fit = own_fit(job, fit.fit, start, randomness.seed_of(BATCHES))
         write_release(self._party, session, released, fit.model, of_fit)
         write_rows(self._party, session, released, prepared.train.ids)
-        return summary(report)
+        return report.shown_to_coordinator()
 
     async def _released(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
         """The noisy sum; and while the server works, what the fit needs of the rows alone."""
@@ -96,12 +95,12 @@ class Consumer:
         prepared: PreparedRows,
         fit: FittedModel,
         tested: NDArray[np.float64],
-        report: dict[str, Any],
+        report: WalrReport,
     ) -> None:
         party, me = self._party, session.id
-        model = {**fit.model.to_dict(), "privacy": report["privacy"], "session": me}
+        model = {**fit.model.to_dict(), "privacy": report.privacy.to_dict(), "session": me}
         party.write(me, "model.json", encoded_json(model))
-        party.write(me, "report.json", encoded_json(report))
+        party.write(me, "report.json", encoded_json(report.content(session)))
         if len(tested):
             columns = {"id": prepared.test_ids, "probability": tested}
             party.write(me, HELD_OUT_SCORES, encoded_table(columns))

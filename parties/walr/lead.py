@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr.messages import BlockFit
@@ -14,11 +13,12 @@ from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
 from blindfit.parties.walr.reading import read_where
 from blindfit.parties.walr.release_file import servers_fit, write_release, write_rows
-from blindfit.parties.walr.report import header, summary
+from blindfit.parties.walr.report import FitFigures, PrivacyFigures, RowFigures, WalrReport
 from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.work.clock import Clock
@@ -39,45 +39,42 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     clock.lap("fit_s")
     part = part_of(session, prepared, fit, intercept=intercept)
     report = report_of(session, prepared, released, fit, clock.laps)
-    write_part(party, session.id, part, report)
+    write_part(party, session.id, part, report.content(session))
     write_release(party, session, released, part, servers_fit(job, fit), grid.norm_bound)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
         party.write(session.id, HELD_OUT_ROWS, encoded_table({"id": prepared.test_ids}))
-    return summary(report)
+    return report.shown_to_coordinator()
 
 
 def report_of(
     session: Session[WalrJob], prepared: PreparedRows, released: Released, fit: BlockFit, laps: dict[str, float]
-) -> dict[str, Any]:
+) -> WalrReport:
     answer, request = released.aggregate.answer, released.request
     scale = 2.0**-request.frac_bits / answer.rows_kept
-    return {
-        **header(session),
-        "members": {name: member.role for name, member in session.members.items()},
-        "rows": {
-            "trained": int(answer.rows_kept),
-            "held_out": len(prepared.test_ids),
-            "clipped": prepared.rows_clipped,
-            "not_counted": int(request.n_rows - answer.rows_kept),
-            "features": int(request.n_columns - session.job.walr.intercept),  # of all holders
-            "dropped_columns": list(prepared.standardiser.dropped),
-        },
-        "privacy": {
-            **released.privacy(),
-            "noise_std_of_mean": answer.noise_std * scale,
-            "holders": list(passives_of(session)),
-        },
-        "fit": {
-            "solver": fit.solver,
-            "iterations": int(fit.iterations),
-            "converged": bool(fit.converged),
-            "reason": f"fitted by {session.with_role('measurement').name}",
-            "gradient_norm": fit.gradient_norm,
-            "l2": fit.l2,
-            "mu": treatment_of(session.job.walr.mu, answer.rows_kept * request.n_columns),
-            "feasible": None if fit.feasible < 0 else bool(fit.feasible),
-        },
-        "bytes_sent": released.aggregate.bytes_sent + session.channel.bytes_sent,
-        "timing": laps,
-    }
+    return WalrReport(
+        members=members_of(session),
+        rows=RowFigures(
+            trained=int(answer.rows_kept),
+            held_out=len(prepared.test_ids),
+            clipped=prepared.rows_clipped,
+            not_counted=int(request.n_rows - answer.rows_kept),
+            features=int(request.n_columns - session.job.walr.intercept),
+            dropped_columns=prepared.standardiser.dropped,
+        ),
+        privacy=PrivacyFigures(
+            **released.privacy(), noise_std_of_mean=answer.noise_std * scale, holders=passives_of(session)
+        ),
+        fit=FitFigures(
+            solver=fit.solver,
+            iterations=int(fit.iterations),
+            converged=bool(fit.converged),
+            reason=f"fitted by {session.with_role('measurement').name}",
+            gradient_norm=fit.gradient_norm,
+            l2=fit.l2,
+            mu=treatment_of(session.job.walr.mu, answer.rows_kept * request.n_columns),
+            feasible=None if fit.feasible < 0 else bool(fit.feasible),
+        ),
+        bytes_sent=released.aggregate.bytes_sent + session.channel.bytes_sent,
+        timing=TimingFigures(**laps),
+    )

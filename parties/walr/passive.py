@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
@@ -12,12 +11,12 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
-from blindfit.parties.training.summary import told
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, rounded_as_told, send_if_wanted, write_part
 from blindfit.parties.walr.reading import cluster_of, read_where
-from blindfit.parties.walr.report import header
+from blindfit.parties.walr.report import HolderReport, HolderRows
 from blindfit.parties.walr.settings import WalrJob
 from blindfit.parties.work.clock import Clock
 
@@ -45,16 +44,20 @@ class ColumnHolder:
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")
         part = self._rounded(session, part_of(session, prepared, fit, intercept=False))
-        rows = {"sent": len(prepared.train.ids), "held_out": len(prepared.test_ids), "trained": int(fit.rows_kept)}
-        report: dict[str, Any] = {
-            **header(session),
-            "members": {name: member.role for name, member in session.members.items()},
-            "rows": {**rows, "features": len(source.feature_names), "clipped": prepared.rows_clipped},
-            "bytes_sent": session.channel.bytes_sent,
-            "timing": clock.laps,
-        }
-        write_part(party, session.id, part, report)
-        return {**told(report, ("rows", "timing"), ("clipped",)), "bytes_sent": report["bytes_sent"]}
+        report = HolderReport(
+            members=members_of(session),
+            rows=HolderRows(
+                sent=len(prepared.train.ids),
+                held_out=len(prepared.test_ids),
+                trained=int(fit.rows_kept),
+                features=len(source.feature_names),
+                clipped=prepared.rows_clipped,
+            ),
+            bytes_sent=session.channel.bytes_sent,
+            timing=TimingFigures(**clock.laps),
+        )
+        write_part(party, session.id, part, report.content(session))
+        return report.shown_to_coordinator()
 
     def _salt(self, session: Session[WalrJob]) -> bytes:
         """Whoever does not know it cannot try rows out on their hash."""

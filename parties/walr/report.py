@@ -1,85 +1,152 @@
-"""What the active party writes of a job into its own report, and what of it the coordinator may see."""
+"""What the parties of a WALR job with columns report of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blindfit.algorithms.messages import ParameterValue
 from blindfit.parties.measurement.servers import Released
-from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.summary import told
+from blindfit.parties.training.report import FittedRows, Own, Report, SumPrivacy, Table, TimingFigures
 from blindfit.parties.walr.fit import FittedModel
 from blindfit.parties.walr.rows import PreparedRows
-from blindfit.parties.walr.settings import WalrJob
 
 
-def header(session: Session[WalrJob]) -> dict[str, Any]:
-    """Of a party's report: whose it is, and of which job."""
-    return {
-        "session": session.id,
-        "party": session.me.name,
-        "role": session.me.role,
-        "job": dict(session.parameters),
-    }
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RowFigures(FittedRows, Table):
+    """Attributes:
+    unknown: rows that the server does not know and takes as label 0; 0 also if it keeps that number private.
+    features: of all parties.
+    """
+
+    trained: int
+    held_out: int
+    clipped: Own[int]  # depends on values
+    not_counted: int
+    unknown: int | None = None
+    features: int
+    dropped_columns: Own[tuple[str, ...]]
+
+    @property
+    def sent(self) -> int:
+        return self.trained + self.not_counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyFigures(SumPrivacy):
+    """Attributes:
+    holders: of columns, in addition to the active party.
+    """
+
+    noise_std_of_mean: float
+    holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FitFigures(Table):
+    """How the fit ended. The coordinator never sees a sum, nor what follows from one.
+
+    A reason of infeasibility may quote a coordinate of the noisy mean. The gradient where a fit begins, or has hardly
+    moved from, is the noisy mean less a known vector: of one column its norm is that.
+
+    Attributes:
+        feasible: None if neither was proved.
+    """
+
+    solver: str
+    iterations: int
+    converged: bool
+    reason: str
+    gradient_norm: Own[float]
+    objective_history: Own[tuple[float, ...]] = None
+    l2: float
+    mu: str
+    feasible: bool | None
+    feasibility: Own[str] = None
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OwnFitFigures(FitFigures):
+    """A fit by the active party itself."""
+
+    mean_prediction: Own[float]  # next to the base rate of the release
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class WalrReport(Report):
+    """Attributes:
+    members: roles by name, where several parties hold columns.
+    servers: what each of two servers gave.
+    """
+
+    members: Own[Mapping[str, str]] = None
+    rows: RowFigures
+    privacy: PrivacyFigures
+    fit: FitFigures
+    bytes_sent: int
+    timing: TimingFigures
+    servers: Own[list[Any]] = None
 
 
 def report_of(
-    session: Session[WalrJob],
     prepared: PreparedRows,
     released: Released,
     fitted: FittedModel,
     tested: NDArray[np.float64],
     laps: dict[str, float],
-) -> dict[str, Any]:
+) -> WalrReport:
     """Args:
     tested: the probabilities of the held-out rows.
     """
-    answer, request = released.aggregate.answer, released.request
-    return {
-        **header(session),
-        "rows": {
-            "trained": int(answer.rows_kept),
-            "held_out": len(prepared.test_ids),
-            "clipped": prepared.rows_clipped,
-            "not_counted": int(request.n_rows - answer.rows_kept),
-            "unknown": int(answer.rows_unknown),
-            "features": len(prepared.standardiser.columns),
-            "dropped_columns": list(prepared.standardiser.dropped),
-        },
-        "privacy": {
-            **released.privacy(),
-            "noise_std_of_mean": fitted.noise_std,
-        },
-        "fit": {
-            "solver": fitted.fit.result.solver,
-            "iterations": fitted.fit.result.iterations,
-            "converged": bool(fitted.fit.result.converged),
-            "reason": fitted.fit.result.reason,
-            "gradient_norm": fitted.fit.result.gradient_norm,
-            "objective_history": list(fitted.fit.result.objective_history),
-            "l2": fitted.fit.l2,
-            "mu": fitted.fit.treatment,
-            "feasible": fitted.fit.feasibility.feasible,
-            "feasibility": fitted.fit.feasibility.reason,
-            "mean_prediction": float(tested.mean()) if len(tested) else None,  # beside the base rate of the release
-        },
-        "bytes_sent": released.aggregate.bytes_sent,
-        "timing": laps,
+    answer, request, fit = released.aggregate.answer, released.request, fitted.fit
+    return WalrReport(
+        rows=RowFigures(
+            trained=int(answer.rows_kept),
+            held_out=len(prepared.test_ids),
+            clipped=prepared.rows_clipped,
+            not_counted=int(request.n_rows - answer.rows_kept),
+            unknown=int(answer.rows_unknown),
+            features=len(prepared.standardiser.columns),
+            dropped_columns=prepared.standardiser.dropped,
+        ),
+        privacy=PrivacyFigures(**released.privacy(), noise_std_of_mean=fitted.noise_std),
+        fit=OwnFitFigures(
+            solver=fit.result.solver,
+            iterations=fit.result.iterations,
+            converged=bool(fit.result.converged),
+            reason=fit.result.reason,
+            gradient_norm=fit.result.gradient_norm,
+            objective_history=fit.result.objective_history,
+            l2=fit.l2,
+            mu=fit.treatment,
+            feasible=fit.feasibility.feasible,
+            feasibility=fit.feasibility.reason,
+            mean_prediction=float(tested.mean()) if len(tested) else None,
+        ),
+        bytes_sent=released.aggregate.bytes_sent,
+        timing=TimingFigures(**laps),
         **released.told(),
-    }
+    )
 
 
-# A reason of infeasibility may quote a coordinate of the noisy mean; and the gradient where a fit begins, or has hardly
-# moved from, is the noisy mean less a known vector: of one column its norm is that. The coordinator never sees a sum.
-OF_THE_SUM = ("gradient_norm", "objective_history", "receipt", "mean_prediction", "feasibility")
-# How many were clipped, which columns are constant, and a hash of them.
-OF_THE_ROWS = ("clipped", "dropped_columns", "request_id")
+# --- a passive party -----------------------------------------------------------------------------------
 
 
-def summary(report: dict[str, Any]) -> dict[str, ParameterValue]:
-    """What the coordinator may see: no weight, no score, no sum."""
-    parts = ("rows", "privacy", "fit", "timing")
-    return {**told(report, parts, OF_THE_SUM + OF_THE_ROWS), "bytes_sent": report["bytes_sent"]}
+@dataclass(frozen=True, repr=False, kw_only=True)
+class HolderRows(Table):
+    sent: int
+    held_out: int
+    trained: int
+    features: int
+    clipped: Own[int]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class HolderReport(Report):
+    members: Own[Mapping[str, str]]
+    rows: HolderRows
+    bytes_sent: int
+    timing: TimingFigures

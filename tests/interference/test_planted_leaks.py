@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols import ready
 from blindfit.algorithms.protocols.taylor import roles
 from blindfit.parties.dp_lr import trainer
+from blindfit.parties.dp_lr.report import DPLRReport, RowFigures
 from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
 from blindfit.parties.taylor import data_party, key_node
+from blindfit.parties.taylor.report import TaylorReport
 from blindfit.parties.vertical import training
 from tests.interference.neighbours import (
     COORDINATOR,
@@ -119,12 +122,18 @@ def test_the_text_of_a_refusal_that_depends_on_a_label(fresh: Probe, monkeypatch
     assert "error.reason" in found
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeakyRows(RowFigures):
+    positives: int
+
+
 def test_a_count_of_positives_in_the_summary(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     report_of = trainer.report_of
 
-    def report(outcome: Any) -> dict[str, Any]:
-        told = report_of(outcome)
-        return {**told, "rows": {**told["rows"], "positives": positives(outcome.rows.labels)}}
+    def report(outcome: Any) -> DPLRReport:
+        honest = report_of(outcome)
+        rows = LeakyRows(**vars(honest.rows), positives=positives(outcome.rows.labels))
+        return replace(honest, rows=rows)
 
     monkeypatch.setattr(trainer, "report_of", report)
     (found,) = told_apart(DP_LR, COORDINATOR, fresh)
@@ -202,10 +211,10 @@ def test_what_is_released_without_a_charge(fresh: Probe, monkeypatch: pytest.Mon
 def test_figures_on_labels_that_a_budget_protects(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A vertical training without label DP may tell them, one with it may not."""
 
-    def all_told(report: dict[str, Any]) -> dict[str, Any]:
-        return {"evaluation.log_loss": report["evaluation"]["log_loss"]} if report["evaluation"] else {}
+    def all_shown(report: TaylorReport) -> dict[str, Any]:
+        return {"evaluation.log_loss": report.evaluation.log_loss} if report.evaluation else {}
 
-    monkeypatch.setattr(training, "summary_of", all_told)
+    monkeypatch.setattr(TaylorReport, "shown_to_coordinator", all_shown)
     assert any("summary/evaluation.log_loss" in line for line in told_apart(LABEL_DP, COORDINATOR, fresh))
     assert told_apart(TAYLOR, COORDINATOR, Probe(fresh.authority)) == []
 

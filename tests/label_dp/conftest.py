@@ -21,7 +21,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
-from blindfit.parties.label_dp.report import Outcome, report_of, summary_of
+from blindfit.parties.label_dp.report import LabelDPReport, Outcome, report_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
 from tests.done_once import Kept, folder
@@ -69,8 +69,8 @@ class MadeUp:
             }
         )
 
-    def report(self) -> dict[str, Any]:
-        """What the active party writes."""
+    def report(self) -> LabelDPReport:
+        """What the active party reports."""
         job, (features, labels) = self.job().parameters, rows_and_labels()
         fitted = fit(settings_on(LabelGrid(*LABEL_RANGE), job, 0), labels, random.Random(1).randrange)
         noisy = fitted.mechanism.randomise(labels, random.Random(2).randrange)
@@ -99,8 +99,8 @@ class MadeUp:
         told = fit_rows(rows, released, job, job.trial_randomness, lambda *_: None)
         description = pb.DatasetDescription(snapshot="v1")
         report = report_of(Outcome(session, rows, released, told, self.true or {}, description, budget, {"fit_s": 0.5}))  # type: ignore[arg-type]
-        write_json(self.out / "shop" / "model.json", {**told.fit.model.to_dict(), "privacy": report["privacy"]})
-        write_json(self.out / "shop" / "report.json", report)
+        write_json(self.out / "shop" / "model.json", {**told.fit.model.to_dict(), "privacy": report.privacy.to_dict()})
+        write_json(self.out / "shop" / "report.json", report.content(session, server="meter"))  # type: ignore[arg-type]
         return report
 
     def written(self, *, here: bool = True) -> Written:
@@ -108,7 +108,7 @@ class MadeUp:
         session = JobSession(self.job(), {}, None, id=SESSION)  # type: ignore[arg-type]
         session.state = "DONE"
         session.seconds = {"launch": 1.0, "set_up": 0.5, "job": 2.5}
-        session.summaries = {"shop": summary_of(self.report()), "meter": {"dataset_rows": N_ROWS}}
+        session.summaries = {"shop": self.report().shown_to_coordinator(), "meter": {"dataset_rows": N_ROWS}}
         return write_report(session, self.out, list(PARTIES) if here else [])
 
 

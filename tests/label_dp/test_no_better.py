@@ -9,7 +9,7 @@ import pytest
 
 from blindfit.coordinator.label_dp.cautions import cautions_of
 from blindfit.coordinator.label_dp.figures import Figures, figures_of
-from blindfit.coordinator.report.evaluation import ValueFigures
+from blindfit.parties.training.quality import ValueFigures
 from tests.each_case import each_case
 from tests.label_dp.conftest import MadeUp
 

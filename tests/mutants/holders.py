@@ -139,10 +139,10 @@ MUTANTS = (
     Mutant(
         "the-coordinator-is-told-the-gradient-at-the-released-sum",
         (12,),
-        "blindfit.parties.walr.report:OF_THE_SUM",
-        'OF_THE_SUM = ("gradient_norm", "objective_history",',
-        'OF_THE_SUM = ("objective_history",',
-        (f"{JOBS}::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
+        "blindfit.parties.walr.report:FitFigures.gradient_norm",
+        "gradient_norm: Own[float]",
+        "gradient_norm: float",
+        ("tests/walr_blocks/test_jobs.py::test_the_coordinator_does_not_read_the_sum_off_the_gradient",),
     ),
     Mutant(
         "a-fit-goes-on-when-its-session-has-ended",

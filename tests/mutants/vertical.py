@@ -26,9 +26,9 @@ MUTANTS = (
     Mutant(
         "every-figure-is-told",
         (12,),
-        "blindfit.parties.vertical.report:summary_of",
-        "if name in TOLD_FIGURES:",
-        "if isinstance(value, int | float):",
+        "blindfit.parties.training.quality:ClassFigures.average_precision",
+        "average_precision: Own[float]",
+        "average_precision: float | None",
         ("tests/report/vertical/test_vertical_content.py",),
     ),
     # --- what single rows would be told from

@@ -586,9 +586,9 @@ MUTANTS = (
     Mutant(
         "a-report-takes-any-epsilon-that-a-party-tells",
         (14,),
-        "blindfit.coordinator.report.label_privacy:LabelPrivacy.__post_init__",
-        'in_range("epsilon", self.epsilon, 0, MOST_EPSILON)',
-        'in_range("epsilon", 0.0, 0, MOST_EPSILON)',
+        "blindfit.parties.training.report:Epsilon",
+        "Epsilon = Annotated[float, Between(0, MOST_EPSILON)]",
+        "Epsilon = Annotated[float, Between(0)]",
         ("tests/report/test_evaluate.py::test_what_cannot_be_is_named_and_nothing_is_written",),
     ),
     # --- who is to blame

@@ -347,14 +347,15 @@ def test_the_page_of_a_model_in_shares_says_so(tmp_path):
 
 def test_scores_in_short_are_of_the_rows():
     scores = np.array([-3, 0, 1, 2], np.int64) << 42
-    told = scores_in_short(part_of("bank"), scores)
+    told = scores_in_short(part_of("bank"), scores, "scores.csv").to_dict()
     expected = 1 / (1 + np.exp(-np.array([-3.0, 0.0, 1.0, 2.0])))
     assert told["of"] == "probability"
     assert [told[name] for name in ("mean", "least", "median", "largest")] == pytest.approx(
         [expected.mean(), expected[0], expected[1:3].mean(), expected[3]], abs=1e-9
     )
     assert sum(part["rows"] for part in told["histogram"]) == 4
-    assert scores_in_short(part_of("bank"), scores[:0]) == {"of": "probability", "histogram": []}
+    none = scores_in_short(part_of("bank"), scores[:0], "scores.csv").to_dict()
+    assert none == {"where": "scores.csv", "of": "probability", "histogram": []}
 
 
 def test_it_is_said_what_one_passive_party_cannot_hide():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,12 +117,12 @@ def test_text_of_a_peer_does_not_steer_a_terminal(made_up: MadeUp) -> None:
 
 def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
     """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
-    report = _report_of_the_active_party()
+    made, report = _report_of_the_active_party()
     for table in ("rows", "privacy", "fit"):
         assert report[table].keys() == PARTY_REPORT[table].keys()
     assert report.keys() == PARTY_REPORT.keys()
     session = made_up.session()
-    session.summaries["insurer"] = active.summary(report)
+    session.summaries["insurer"] = made.shown_to_coordinator()
     facts = figures_of(write_report(session, made_up.out, []).content)
     assert (facts.rows.trained, facts.rows.not_counted, facts.rows.sent) == (90, 10, 100)
     assert (report["rows"]["dropped_columns"], report["rows"]["clipped"]) == (["same"], 1)
@@ -130,7 +131,7 @@ def test_what_the_active_party_reports_is_understood(made_up: MadeUp) -> None:
     assert facts.fit.feasible is None
 
 
-def _report_of_the_active_party() -> dict[str, object]:
+def _report_of_the_active_party() -> tuple[active.WalrReport, dict[str, Any]]:
     answer = SimpleNamespace(
         rows_kept=90,
         rows_unknown=0,
@@ -172,11 +173,5 @@ def _report_of_the_active_party() -> dict[str, object]:
     server, aggregate = SimpleNamespace(), SimpleNamespace(answer=answer, bytes_sent=10)
     released = Released([server], aggregate, [request], [aggregate], [budget])  # type: ignore[list-item, arg-type]
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
-    return active.report_of(
-        session,  # type: ignore[arg-type]
-        prepared,  # type: ignore[arg-type]
-        released,
-        fitted,  # type: ignore[arg-type]
-        np.zeros(0),
-        laps,
-    )
+    made = active.report_of(prepared, released, fitted, np.zeros(0), laps)  # type: ignore[arg-type]
+    return made, made.content(session)  # type: ignore[arg-type]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from blindfit.coordinator.report.evaluation import ClassFigures, Confusion, Evaluation, ValueFigures
+from blindfit.coordinator.report.evaluation import Evaluation
 from blindfit.coordinator.report.quality import FIGURES_OUT_OF_FOLD, no_better, remark
 from blindfit.coordinator.taylor.plots import loss_plot
+from blindfit.parties.training.quality import ClassFigures, Confusion, ValueFigures
 from tests.each_case import each_case
 
 
@@ -24,6 +25,7 @@ def test_calibration_is_a_sentence(slope: float, said: str) -> None:
         log_loss=0.3,
         accuracy=0.8,
         threshold=0.5,
+        confusion=Confusion(40, 10, 40, 10),
         slope=slope,
         offset=-0.1,
         log_loss_before=0.4,
@@ -44,8 +46,9 @@ BASE = 0.6365  # log loss of one probability for all rows, at a third of positiv
     ],
 )
 def test_a_model_that_is_no_better_than_a_constant_is_a_caution(figures: dict[str, float], said: str) -> None:
-    classes = ClassFigures(rows=300, auc=0.5, ks=0.1, accuracy=0.6, threshold=0.5, **figures)
-    caution = no_better(Evaluation(classes=classes, confusion=Confusion(50, 50, 150, 50)), "Do this.")
+    cells = Confusion(50, 50, 150, 50)
+    classes = ClassFigures(rows=300, auc=0.5, ks=0.1, accuracy=0.6, threshold=0.5, confusion=cells, **figures)
+    caution = no_better(Evaluation(classes=classes), "Do this.")
     assert bool(caution) == bool(said)
     assert said in caution
     assert not said or caution.endswith("the training has diverged. Do this.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blindfit.coordinator.terminal.wording import figure
-from blindfit.coordinator.walr.figures import PrivacyFigures
+from blindfit.parties.walr.report import PrivacyFigures
 
 
 def sensitivity(privacy: PrivacyFigures) -> str:

@@ -18,7 +18,10 @@ from blindfit.coordinator.job.job import Job, read_job
 from blindfit.coordinator.report import Written
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
-from blindfit.parties.vertical import report as vertical_report
+from blindfit.parties.training.budget import Charged
+from blindfit.parties.training.quality import quality_of
+from blindfit.parties.training.report import TimingFigures
+from blindfit.parties.vertical.report import FitFigures, LabelFigures, RowFigures, VerticalReport
 from tests.report.jobs import renamed
 from tests.reports import write_report
 
@@ -86,6 +89,20 @@ WEIGHTS = {
 }
 
 
+def shown_of(report: dict[str, Any]) -> dict[str, ParameterValue]:
+    """Return what the party that wrote this report shows to the coordinator."""
+    return VerticalReport(
+        members=report["members"],
+        rows=RowFigures(**report["rows"]),
+        fit=FitFigures(**report["fit"]),
+        labels=LabelFigures(**report["labels"]),
+        evaluation=quality_of(report["evaluation"]),
+        privacy=None if report["privacy"] is None else Charged(**report["privacy"]),
+        dataset=report["dataset"],
+        timing=TimingFigures(**report["timing"]),
+    ).shown_to_coordinator()
+
+
 @dataclass
 class MadeUpTraining:
     """A finished training; a test changes what it is about, then writes."""
@@ -129,7 +146,7 @@ class MadeUpTraining:
         made.state = "DONE"
         made.seconds = {"launch": 1.2, "set_up": 0.3, "job": 9.5}
         process = {"peak_memory_mib": 182.4, "bytes_sent": 1_234_567}
-        told = {name: {**vertical_report.summary_of(self.report_of(name)), **process} for name in self.chain}
+        told = {name: {**shown_of(self.report_of(name)), **process} for name in self.chain}
         told["bank"] |= {name.replace("__", "."): value for name, value in changes.items()}
         key_node = next(name for name, role in self.roles.items() if role == "key-node")
         told[key_node] = {**self.told_by_key_node(), **process}

@@ -15,8 +15,8 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.systems import kind_of
 from blindfit.coordinator.taylor.figures import figures_of
 from blindfit.parties.training.budget import Charged
-from blindfit.parties.vertical import report as vertical_report
 from blindfit.parties.vertical.prepared import PreparedLabels
+from blindfit.parties.vertical.report import FitFigures, VerticalReport
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.report.vertical.conftest import (
     EVALUATION,
@@ -227,14 +227,14 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     """Holds PARTY_REPORT, which stands for it in these tests, to the shape of the real one."""
     if private:
         training.with_label_dp()
-    report = _report_of_a_party(private, evaluation) | {"timing": PARTY_REPORT["timing"]}
+    made, report = _report_of_a_party(private, evaluation)
     assert report.keys() == PARTY_REPORT.keys()
     for table in ("rows", "fit"):
         assert report[table].keys() == PARTY_REPORT[table].keys()
     if private:
         assert report["privacy"].keys() == PRIVACY.keys()
     session = training.session()
-    session.summaries["bank"] = vertical_report.summary_of(report)
+    session.summaries["bank"] = made.shown_to_coordinator()
     facts = figures_of(write_report(session, training.out, []).content)
     assert (report["rows"]["dropped_columns"], report["rows"]["shrunk"]) == (["same"], 7)
     assert (facts.rows["bank"].dropped_columns, facts.rows["bank"].shrunk) == (None, None)
@@ -243,10 +243,10 @@ def test_what_a_data_party_reports_is_understood(training: MadeUpTraining, priva
     assert (facts.privacy is not None) == private
 
 
-def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict[str, Any]:
+def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> tuple[VerticalReport, dict[str, Any]]:
     session = SimpleNamespace(
         id=SESSION,
-        me=SimpleNamespace(name="bank", role="active"),
+        me=SimpleNamespace(name="bank", role="active", dataset="loans"),
         parameters={"protocol": "taylor"},
         members={name: SimpleNamespace(role=role) for name, role in ROLES.items()},
     )
@@ -259,5 +259,6 @@ def _report_of_a_party(private: bool, evaluation: dict[str, Any] | None) -> dict
         labels=PreparedLabels(),
     )
     charged = Charged(**PRIVACY) if private else None
-    source = SimpleNamespace(name="loans")
-    return vertical_report.report_of(session, source, prepared, 4, evaluation, charged)  # type: ignore[arg-type]
+    laps = PARTY_REPORT["timing"]
+    made = VerticalReport.of(session, prepared, FitFigures(4), evaluation, charged, laps)  # type: ignore[arg-type]
+    return made, made.content(session)  # type: ignore[arg-type]

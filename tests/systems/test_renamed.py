@@ -53,7 +53,7 @@ def old_names(monkeypatch: pytest.MonkeyPatch) -> None:
 OLD = [
     ("datasets.NAME.missing", "leave", 'datasets.visits.missing = "leave" is now "drop": change the value'),
     ("policy.least", 3, "policy.least is now policy.min_rows: rename it"),
-    ("datasets.NAME.askers", ["shop"], "datasets.visits.askers is now datasets.visits.consumers: rename it"),
+    ("datasets.NAME.askers", ["shop"], "datasets.visits.askers is now datasets.visits.active_parties: rename it"),
 ]
 
 

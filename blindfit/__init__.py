@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
     from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
     from blindfit.algorithms.statistics.walr.model import WALRModel
-    from blindfit.parties.identity.connections import load_identity
+    from blindfit.parties.identity.identity import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
     from blindfit.parties.systems import load_model
     from blindfit.parties.training.public_model import load_pretrained

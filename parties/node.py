@@ -26,6 +26,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
 from blindfit.algorithms.texts import cut, printable
 from blindfit.parties.identity import connections as tls
+from blindfit.parties.identity.identity import open_identity
 from blindfit.parties.sessions.admission import Admission
 from blindfit.parties.sessions.events import state_to_pb
 from blindfit.parties.sessions.party import Party
@@ -68,7 +69,7 @@ class PartyNode:
         first_snapshots: whether to publish each dataset that never was.
         """
         self.settings = settings
-        identity = tls.open_identity(settings.identity, base_dir)
+        identity = open_identity(settings.identity, base_dir)
         if identity.name != settings.name:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"

@@ -10,7 +10,7 @@ from unittest import mock
 
 from blindfit.parties.identity import connections
 from blindfit.parties.identity.authority import PartyFiles, create_authority, issue
-from blindfit.parties.identity.connections import Identity, load_identity
+from blindfit.parties.identity.identity import Identity, load_identity
 
 
 def demo_authority(directory: Path) -> Path:

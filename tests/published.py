@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.snapshots.snapshot import Snapshot
+from blindfit.parties.snapshots.snapshots import Snapshots
 
 
 def published(snapshots: Snapshots, dataset: str, *, skip_unreadable: bool = False) -> Snapshot:

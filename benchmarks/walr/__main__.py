@@ -39,7 +39,7 @@ from blindfit.algorithms.statistics.quality import metrics
 from blindfit.coordinator.job.job import Job, load_job
 from blindfit.coordinator.running.driving import drive
 from blindfit.coordinator.running.launcher import launch
-from blindfit.parties.data.source import open_source
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.systems import load_party
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.settings import WalrJob

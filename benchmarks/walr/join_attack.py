@@ -43,12 +43,12 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, ReleaseSettings
 from blindfit.parties.data.id_hash import Words
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity import connections
 from blindfit.parties.identity.authority import create_authority, issue
-from blindfit.parties.identity.connections import Identity, load_identity
+from blindfit.parties.identity.identity import Identity, load_identity
 from blindfit.parties.measurement import codec, label_index
 from blindfit.parties.measurement.charging import LabelDataset
 from blindfit.parties.measurement.label_index import JoinState, open_index, write_index

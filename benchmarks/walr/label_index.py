@@ -37,8 +37,8 @@ from rich.table import Table
 from benchmarks.kit import machine
 from benchmarks.kit.in_turn import median_ratio
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.label_index import open_index, write_index
 from blindfit.parties.work.compute import ComputeSettings, open_workers
 

@@ -27,8 +27,9 @@ from blindfit.algorithms.statistics.quality.model_attacks import (
 from blindfit.algorithms.statistics.quality.model_attacks import Table as Rows
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.walr.model import WALRModel
+from blindfit.parties.data.duplicates import DuplicateSearch
+from blindfit.parties.data.opening import open_for_model
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import DuplicateSearch, open_for_model
 from blindfit.parties.files.written import read_json
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained

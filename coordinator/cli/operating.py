@@ -69,7 +69,7 @@ def health(settings: PartyFile, overrides: SetOption = None) -> Found:
     import asyncio
 
     from blindfit.coordinator.operator import health as health_
-    from blindfit.parties.identity.connections import open_identity
+    from blindfit.parties.identity.identity import open_identity
 
     loaded = read_party(settings, overrides)
     asyncio.run(health_.ask(open_identity(loaded.identity, settings.parent), loaded.listen))

@@ -27,7 +27,7 @@ from blindfit.algorithms.errors import (
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import make_out
 from blindfit.coordinator.report.kind import Written
-from blindfit.coordinator.running.driving import Talk, _terminable, drive
+from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
@@ -93,7 +93,7 @@ def _launched(
 
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
-        with waiting, _terminable():
+        with waiting, terminable():
             return stack.enter_context(launch(job, base_dir, out, command, say))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None

@@ -20,7 +20,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, TransportError
 from blindfit.parties.files.private_files import read_passphrase
-from blindfit.parties.identity.connections import Identity, load_identity, open_channel
+from blindfit.parties.identity.connections import open_channel
+from blindfit.parties.identity.identity import Identity, load_identity
 from blindfit.parties.wire.addresses import split_address
 from blindfit.parties.wire.limits import Limits
 

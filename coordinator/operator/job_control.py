@@ -18,7 +18,7 @@ from blindfit.coordinator.running.reaching import addresses_of, coordinator_iden
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import lines_of
 from blindfit.coordinator.terminal.whole_table import WholeTable
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.sessions.session_log import read_log
 from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.settings import PartySettings

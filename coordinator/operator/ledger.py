@@ -24,7 +24,7 @@ from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.answers import StoredLabels
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import acknowledge_rollbacks

@@ -21,7 +21,9 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.walr import two_servers
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import counted
-from blindfit.parties.data.source import DuplicateSearch, Source, open_source
+from blindfit.parties.data.duplicates import DuplicateSearch
+from blindfit.parties.data.opening import open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private, sync_directory
 from blindfit.parties.settings import PartySettings
 

@@ -21,13 +21,15 @@ from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.snapshots import changed, datasets_of, unpublished
 from blindfit.coordinator.terminal.wording import plain
+from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import Source, kinds_of, open_for_model, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshots import Snapshots, check_kinds, not_published
+from blindfit.parties.snapshots.snapshot import check_kinds
+from blindfit.parties.snapshots.snapshots import Snapshots, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import require_offered
 from blindfit.protos import control_pb2

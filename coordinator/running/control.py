@@ -11,7 +11,7 @@ import grpc
 
 from blindfit.algorithms.errors import BlindfitError, PeerTimeout
 from blindfit.parties.identity import connections as identity
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import error_codes, waits
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import control_pb2_grpc

@@ -29,7 +29,7 @@ def drive(
     judge = next(iter(job.with_role("key-node")), "")
     with JobProgress(list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet) as progress:
         session.on_event = progress.show
-        with _terminable():
+        with terminable():
             try:
                 asyncio.run(_until_terminated(session.run()))
             except (TransportError, ProtocolError) as error:
@@ -67,7 +67,7 @@ def _way_on(session: JobSession, progress: JobProgress) -> str:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """SIGTERM ends what no event loop runs as Ctrl-C does: processes are stopped."""
 
     def interrupt(_number: int, _frame: object) -> None:

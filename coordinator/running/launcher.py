@@ -25,7 +25,7 @@ from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
-from blindfit.parties.identity.connections import Identity, load_identity
+from blindfit.parties.identity.identity import Identity, load_identity
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import load_party
 from blindfit.parties.tables import read_values, toml_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
-from blindfit.parties.identity.connections import Identity, open_identity
+from blindfit.parties.identity.identity import Identity, open_identity
 
 
 def addresses_of(job: Job[Any]) -> dict[str, str]:

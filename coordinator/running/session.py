@@ -37,7 +37,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
 from blindfit.coordinator.running.control import Control
 from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import codec, error_codes, waits
 from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2

@@ -13,7 +13,8 @@ from blindfit.coordinator.terminal.wording import counted
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.populations import why_it_waits
-from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.snapshots.snapshot import Snapshot
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.work.compute import cluster_of

@@ -19,8 +19,8 @@ from blindfit.algorithms.randomness import generator_of
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.verify.checks import Check
 from blindfit.coordinator.verify.read import Read
+from blindfit.parties.data.opening import open_for_model
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import open_for_model
 from blindfit.parties.files.written import read_json
 from blindfit.parties.training.rows import read_rows
 from blindfit.parties.walr.fit import fit_sum, rows_to_fit

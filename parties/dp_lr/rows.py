@@ -16,7 +16,8 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.opening import open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.feature_bounds import scale_of

@@ -82,7 +82,7 @@ def create_authority(directory: Path, name: str, days: int = 3650, passphrase: b
         write_new(directory / "authority.key", key_pem, mode=0o600)
         _save_index(directory, _Index())
         # Last, because it is what makes the folder an authority.
-        write_new(directory / "authority.pem", _pem(root))
+        write_new(directory / "authority.pem", pem_of(root))
         _write_crl(_Signer(directory, root, key), CRL_DAYS)
 
 
@@ -142,7 +142,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
             raise ConfigError(f"{files.certificate} was not issued by this authority: its key is not on a curve")
         certificate = _sign(signer, party, public_key, names, days, None)
         _save_index(directory, index.with_issued(party, certificate))
-        replace_file(files.certificate, _pem(certificate))
+        replace_file(files.certificate, pem_of(certificate))
     return files
 
 
@@ -407,8 +407,8 @@ def _write_folder(
     try:
         files = PartyFiles.in_folder(temporary)
         write_new(files.key, key_pem, mode=0o600)
-        write_new(files.certificate, _pem(certificate))
-        write_new(files.authority, _pem(signer.root))
+        write_new(files.certificate, pem_of(certificate))
+        write_new(files.authority, pem_of(signer.root))
         if (signer.directory / REVOKED).exists():
             write_new(temporary / REVOKED, read_file(signer.directory / REVOKED))
         if set_aside is not None:
@@ -436,5 +436,5 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def pem_of(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.identity.authority import party_of
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 
 RECEIPTS, RELEASES = "receipts", "releases"  # what a key signs: one key's proof is not another's
 

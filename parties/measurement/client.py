@@ -25,7 +25,7 @@ from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum, SentRows
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.parties.identity import connections as identity
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import labels_codec as measurement_labels_codec
 from blindfit.parties.wire import error_codes

@@ -37,8 +37,9 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.workers import THIS_PROCESS, OpenWorkers, Workers, even_slices, in_this_process
 from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.duplicates import duplicate_error
 from blindfit.parties.data.id_hash import HashKeys, hash_texts, hash_texts_64
-from blindfit.parties.data.source import Source, duplicate_error
+from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import open_private
 from blindfit.parties.measurement.bucket_files import (
     N_BUCKETS,

@@ -12,7 +12,7 @@ import structlog
 from blindfit.algorithms.errors import PolicyRefused, SessionUnknown
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.files.vault import RECEIPT_KEY
-from blindfit.parties.identity import connections
+from blindfit.parties.identity.identity import current
 from blindfit.parties.identity.key_proof import RECEIPTS, prove
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
@@ -64,7 +64,7 @@ def open_service(party: Party) -> MeasurementService:
         fit=party.settings.fit,
         vault=party.vault,
         find_session=partial(_find_session, party),
-        prove_key=lambda key: prove(connections.current(party.identity), RECEIPTS, key),
+        prove_key=lambda key: prove(current(party.identity), RECEIPTS, key),
     )
 
 

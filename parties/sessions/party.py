@@ -14,7 +14,7 @@ from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.private_files import make_private, read_passphrase
 from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, open_vault
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import Sessions
 from blindfit.parties.settings import PartySettings

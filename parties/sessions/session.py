@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.proposal import Member, digest_of, membership
 from blindfit.parties.sessions.state import State
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.receipts import SignedReceipt
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.link import Signal

@@ -24,7 +24,7 @@ from blindfit.parties.sessions import blame, events
 from blindfit.parties.sessions.admission import Admission
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.state import ENDS, State, Step, next_state
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.database import stamp
 from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import waits

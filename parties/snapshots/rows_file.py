@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import MOST_DISTINCT
 from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.duplicates import DuplicateSearch
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.origin import Origin, without_values
-from blindfit.parties.data.source import DuplicateSearch, RowBatch, Source, no_row_left, take
+from blindfit.parties.data.source import RowBatch, Source, no_row_left, take
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"

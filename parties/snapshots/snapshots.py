@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
-from blindfit.algorithms.digest_format import DigestFormat
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
-from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
-from blindfit.parties.data.origin import Origin, Tolerates, nothing, refuse_missing_names
-from blindfit.parties.data.settings import BATCH_ROWS, DatasetSettings, PartyDatasetSettings, is_csv, words_besides
-from blindfit.parties.data.source import Source, fingerprint_of, open_source
-from blindfit.parties.data.urls import without_password
+from blindfit.parties.data.opening import fingerprint_of, open_source
+from blindfit.parties.data.origin import Tolerates, nothing
+from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
+from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
 from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
-from blindfit.parties.snapshots.rows_file import FILE, RowsFile, Written, write_rows
+from blindfit.parties.snapshots.rows_file import Written, write_rows
+from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, content_of, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
 from blindfit.parties.work.ending import described
@@ -39,142 +38,6 @@ from blindfit.parties.work.ending import described
 log = structlog.get_logger(__name__)
 
 Writer = Callable[[Source, Path], Written]
-DIGEST = DigestFormat(renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": []})
-"""How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
-COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
-ENCODED = ("positive", "categories", "dates", "missing_words", "left_out")  # done when a snapshot is made
-SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
-    "number": ("number", "boolean"),
-    "boolean": ("boolean", "number"),
-    "date": ("date",),
-    "category": ("category",),
-}
-DESCRIBE: dict[Kind, str] = {
-    "number": "take it out of `categories` and `dates`",
-    "boolean": "take it out of `categories` and `dates`",
-    "date": "name it in `dates`; the table must hold dates there",
-    "category": "name it in `categories`",
-}
-
-
-@dataclass(frozen=True, repr=False)
-class Snapshot:
-    """A published dataset.
-
-    Args:
-        batch_rows: that are held in memory at a time, as the party's file has it now.
-        remarks: on how it was made, where that was just now.
-    """
-
-    row: SnapshotRow
-    directory: Path
-    batch_rows: int
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        return self.row.id
-
-    @property
-    def size_bytes(self) -> int:
-        """On the disk."""
-        return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
-
-    def content(self, columns: Sequence[str]) -> RowContent:
-        """What its rows hold in these features."""
-        return content_of(self.row, columns)
-
-    def source(self) -> Source:
-        """Return its rows with all columns that it was published with; of a party that keeps rows.
-
-        Raises:
-            DataError: some of these columns cannot be read.
-        """
-        meaning = DIGEST.restored(json.loads(self.row.meaning))
-        for name, problem in meaning.get("unusable", {}).items():
-            raise _unusable(self.row, name, problem)
-        settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
-        columns = tuple(meaning["columns"])
-        chosen = DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows})
-        return Source.of(self._file, chosen, self.row.dataset, record_of(self.row), columns, AsWritten())
-
-    def scored_by(
-        self, record: TableRecord, columns: Sequence[str], means: Mapping[str, float], *, labels: bool = False
-    ) -> Source:
-        """Return its rows as a model reads them: the model's columns, converted by its record. No row is read here.
-
-        Args:
-            columns: the model's, in order.
-            means: by the model's columns, what stands for a missing value where the dataset lets values be missing.
-            labels: whether the dataset's label is read too.
-
-        Raises:
-            DataError: it lacks a column, has it in another kind, or cannot read it.
-        """
-        meaning, there, file = DIGEST.restored(json.loads(self.row.meaning)), record_of(self.row), self._file
-        kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
-        settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
-        problems = meaning.get("unusable", {})
-        described = {name: _described_kind(name, meaning) for name in problems}
-        check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
-        for told in words_that_are_levels(
-            record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin
-        ):
-            log.warning(told, dataset=self.row.dataset)
-        for name in (settings["id"], *record.names, *filter(None, [settings.get("label")])):
-            if name in problems:
-                raise _unusable(self.row, name, problems[name])
-        if older := [c.name for c in record.columns if c.kind == "category" and c.name not in file.names]:
-            raise file.origin.error(
-                "it was made by an older version, and keeps no texts of this column",
-                column=older[0],
-                hint="publish the dataset again",
-            )
-        chosen = DatasetSettings(**{**settings, "features": tuple(columns), "batch_rows": self.batch_rows})
-        return Source.of(file, chosen, self.row.dataset, record.with_fill(means), columns, ByModel(record))
-
-    @property
-    def _file(self) -> RowsFile:
-        return RowsFile(self.directory / FILE, Origin(self.row.dataset, f"snapshot {self.row.number}"))
-
-
-def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) -> None:
-    """Raises DataError: the table lacks a column of a model's record, or has it in another kind."""
-    refuse_missing_names(record.names, list(there), origin)
-    for column in record.columns:
-        kind = there[column.name]
-        if kind not in SERVES[column.kind]:
-            problem = f"the model reads it as a {column.kind}, and the dataset describes a {kind}"
-            raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
-
-
-def words_that_are_levels(
-    record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin
-) -> Iterator[str]:
-    """Say, to the operator only, which levels of the model a csv dataset takes for missing values.
-
-    It is no refusal: the levels may be those of rows, and others would learn from a refusal what these rows hold.
-    """
-    for column in record.columns if is_csv(url) else ():
-        declared = categories.get(column.name, ()) if isinstance(categories, Mapping) else ()
-        taken = {*column.levels, *(column.reference or ())} & set(words) - {*record.missing_words, *declared}
-        if taken:
-            yield (
-                f"column {column.name}: a level of the model is one of datasets.{origin.dataset}.missing_words, so it "
-                "is missing in this csv file unless it is quoted; take it out of the words"
-            )
-
-
-def _described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
-    """Return the kind that the party's file gives a column that could not be read."""
-    if column in (meaning["categories"] or ()):
-        return "category"
-    return "date" if column in (meaning["dates"] or ()) else "number"
-
-
-def _unusable(row: SnapshotRow, column: str, problem: str) -> DataError:
-    hint = f"correct it, and publish the dataset again: snapshot {row.number} has no column {column}"
-    return DataError(problem, hint=hint)
 
 
 class Snapshots:
@@ -475,7 +338,7 @@ class Snapshots:
                 population=settings.population or "",
                 meaning=json.dumps(
                     {
-                        **_meaning(settings),
+                        **meaning_of(settings),
                         **_found(source, written),
                         "distinct": dict(written.distinct),
                     }
@@ -499,53 +362,8 @@ class Snapshots:
 
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """Return whether the snapshot is of the dataset as these settings describe it."""
-        meaning, described = json.loads(row.meaning), _meaning(settings)
+        meaning, described = json.loads(row.meaning), meaning_of(settings)
         return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
-
-
-def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
-    """Raises DataError: it has not all of these features."""
-    distinct = json.loads(row.meaning)["distinct"]
-    if missing := [name for name in columns if name not in distinct]:
-        raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
-    record = record_of(row)
-    counts: dict[str, int] = {}
-    for name in columns:  # the columns of a category are one: a row has one level, or none of them
-        column = record.behind[name]
-        if record.level_of(name) is None:
-            counts[column.name] = distinct[name]
-        elif column.kind == "category" and distinct[name] > 1:
-            counts[column.name] = counts.get(column.name, 1) + 1
-    return RowContent.of(list(counts.values()))
-
-
-def record_of(row: SnapshotRow) -> TableRecord:
-    """Return what its columns were made of, without means."""
-    meaning = json.loads(row.meaning)
-    levels, dates = meaning.get("levels", {}), meaning.get("dates") or ()
-    booleans, reference = meaning.get("booleans", ()), meaning.get("reference", {})
-    are_found = not isinstance(meaning.get("categories"), Mapping)  # then every level of a row has a column
-    columns = []
-    for name in _table_columns(meaning):
-        rule = rule_of(meaning.get("missing", ""), lacks_values=name in meaning.get("indicators", ()))
-        if name in levels:
-            others = [] if are_found else reference.get(name)
-            met = None if others is None else tuple(others)
-            columns.append(TableColumn(name, "category", tuple(levels[name]), met, rule, declared=not are_found))
-        else:
-            kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
-            columns.append(TableColumn(name, kind, missing=rule))
-    known = [level for of_column in levels.values() for level in of_column]
-    words = words_besides(known, meaning.get("url", ""), meaning.get("missing_words", MISSING_WORDS))
-    return TableRecord(tuple(columns), missing_words=words)
-
-
-def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
-    """The table's columns that a snapshot's come from, in order."""
-    levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
-    of_made = {made(name, level): name for name in levels for level in levels[name]}
-    of_made |= {made(name, ""): name for name in indicators}
-    return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
 
 
 def _found(source: Source, written: Written) -> dict[str, Any]:
@@ -559,11 +377,6 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
         "indicators": [column.name for column in usable if column.missing == "indicator"],
         "unusable": {name: problem.message for name, problem in written.problems.items()},
     }
-
-
-def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
-    chosen = settings.model_dump(mode="json", include={*COLUMNS, *ENCODED, "population"})
-    return DIGEST.fields({**chosen, "url": without_password(settings.url)})
 
 
 def not_published(dataset: str) -> str:

@@ -28,7 +28,7 @@ from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.idle import IdleChannel

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from blindfit.algorithms.columns.levels import added, unseen_levels
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.duplicates import DuplicateSearch
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import DuplicateSearch, Source
+from blindfit.parties.data.source import Source
 
 log = structlog.get_logger(__name__)
 

@@ -30,7 +30,8 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.walr.fit import WalrFit
 from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files.vault import MODEL_KEY
-from blindfit.parties.identity import connections, key_proof
+from blindfit.parties.identity import key_proof
+from blindfit.parties.identity.identity import current
 from blindfit.parties.measurement.client import Aggregate
 from blindfit.parties.measurement.servers import Released, Server, content_salt, proof_of
 from blindfit.parties.sessions.party import Party
@@ -69,7 +70,7 @@ def write_release(
         model: the party's part, where others hold columns too.
         own_norm_bound: grid steps; of the party's columns, where others hold some.
     """
-    key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), connections.current(party.identity)
+    key, identity = party.vault.signing_key(party.data_dir / MODEL_KEY), current(party.identity)
     proof = key_proof.prove(identity, key_proof.RELEASES, key.public_bytes)
     each = list(zip(released.servers, released.requests, released.answers, strict=True))
     messages = [transcript_of(request, one.signed, _between(session, server)) for server, request, one in each]

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.sharing.field import P
-from blindfit.parties.data.source import open_source
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.authority import PartyFiles
-from blindfit.parties.identity.connections import Identity, load_identity
+from blindfit.parties.identity.identity import Identity, load_identity
 from tests.cluster.reading import CLUSTER, PARTIES, ROOT, mounts, settings_of
 from tests.cluster.running import certify, hand_out_data, run, try_to_hand_out_data
 

@@ -22,8 +22,9 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data import files
+from blindfit.parties.data.opening import open_for_model, open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import Source, open_for_model, open_source
+from blindfit.parties.data.source import Source
 from tests.columns.cases import CASES
 from tests.columns.new_rows import NewRows
 from tests.columns.scorers import model_of

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import open_source
 
 #: How a column `x` may be used, and what a dataset then says of it.
 USES: dict[str, dict[str, Any]] = {

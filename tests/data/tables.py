@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import RowBatch, Source, open_source
+from blindfit.parties.data.source import RowBatch, Source
 
 SQL_TYPES = {pa.string(): "TEXT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE PRECISION", pa.bool_(): "BOOLEAN"}
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.source import DuplicateSearch
+from blindfit.parties.data.duplicates import DuplicateSearch
 from tests.data.tables import read, source_of, write, write_text
 
 KINDS = ["csv", "parquet", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]

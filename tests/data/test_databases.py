@@ -9,9 +9,9 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data import database
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.sinks import open_sink
-from blindfit.parties.data.source import open_source
 from tests.data.tables import read, refused, source_of, write, write_sqlite
 from tests.each_case import each_case
 from tests.postgres import PASSWORD

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.opening import open_for_model, open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import Source, open_for_model, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.training.unit import refuse_dependent_rows
 from tests.data.tables import write
 from tests.each_case import each_case

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.data.sinks import open_sink
-from blindfit.parties.data.source import open_source
 from blindfit.parties.files.private_files import read_certificate, read_private_key
 from blindfit.parties.files.written import read_json, write_json
 from blindfit.parties.settings import PartySettings

@@ -12,8 +12,9 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.pretraining import pretrain
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.training.public_model import load_pretrained, read_public_model
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import read_split

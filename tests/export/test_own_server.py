@@ -19,7 +19,7 @@ from blindfit.coordinator.verify import checks
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.authority import PartyFiles
-from blindfit.parties.identity.connections import load_identity
+from blindfit.parties.identity.identity import load_identity
 from blindfit.parties.walr import release_document, release_file
 from tests.export.tampering import sealed_again
 from tests.export.trained import shop_and_meter, train

@@ -18,9 +18,9 @@ from sqlalchemy.exc import DBAPIError
 
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.parties.data.database import answering
+from blindfit.parties.data.opening import open_for_model, open_source
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.sinks import open_sink
-from blindfit.parties.data.source import open_for_model, open_source
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.tables import validate

@@ -12,7 +12,7 @@ from blindfit.coordinator.cli.certs import app
 from blindfit.coordinator.operator.certificates import COPY
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity.authority import PartyFiles, issue
-from blindfit.parties.identity.connections import load_identity
+from blindfit.parties.identity.identity import load_identity
 from tests.certificates import load
 
 PASSPHRASE = "correct horse battery staple"

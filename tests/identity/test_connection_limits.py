@@ -8,7 +8,8 @@ import grpc
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.identity.connections import Identity, open_channel, server_credentials
+from blindfit.parties.identity.connections import open_channel, server_credentials
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
 from tests.certificates import demo_authority, make_identity
 

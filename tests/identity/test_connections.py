@@ -20,19 +20,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerUnauthenticated, PeerUnreachable
 from blindfit.parties.files.private_files import read_certificate
-from blindfit.parties.identity import authority
+from blindfit.parties.identity import authority, probing, revocation
 from blindfit.parties.identity import connections as module
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, revoke
-from blindfit.parties.identity.connections import (
-    Identity,
-    caller,
-    channel,
-    current,
-    load_identity,
-    open_channel,
-    probe,
-    server_credentials,
-)
+from blindfit.parties.identity.connections import caller, channel, open_channel, server_credentials
+from blindfit.parties.identity.identity import Identity, current, load_identity
+from blindfit.parties.identity.probing import probe
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
 from tests.certificates import NothingRevoked, demo_authority, load, make_identity
 from tests.hints.following import refused
@@ -100,7 +93,7 @@ def unchecked(files: PartyFiles, identity: Identity) -> Identity:
         files=replace(files, revoked=None),
         certificate_pem=files.certificate.read_bytes(),
         key_pem=files.key.read_bytes(),
-        stamps=module._stamps(files),
+        stamps=identity._stamps(files),
         revoked=NothingRevoked(),
     )
 
@@ -332,7 +325,7 @@ def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
 
     if told_apart_by == "its name":
         kept: dict[str, ssl.SSLContext] = {}
-        make = module._client_context
+        make = probing._client_context
         monkeypatch.setattr(module, "_client_context", lambda own: kept.setdefault(own.name, make(own)))
     dave = load(issue(folder, "dave"))
     with listening(tls_answer(alice, ["h2"], greet, verify_mode=ssl.CERT_REQUIRED)) as address:
@@ -441,7 +434,7 @@ def test_silence(bob: Identity) -> None:
 
 def test_a_hang_up_in_the_handshake(bob: Identity) -> None:
     with listening(lambda connection: connection.recv(4096) and None) as address:
-        assert unreachable(bob, address) == module.HUNG_UP
+        assert unreachable(bob, address) == probing.HUNG_UP
 
 
 def test_a_server_without_tls(bob: Identity) -> None:
@@ -519,8 +512,8 @@ def test_a_server_that_goes_down_is_unreachable_not_unauthenticated(alice: Ident
             context.wrap_socket(connection, server_side=True).close()
 
     with listening(die_after_the_first_handshake) as address:
-        assert unreachable(bob, address) == module.HUNG_UP
-    assert len(connections) == len(module.LOOK_AGAIN_S)
+        assert unreachable(bob, address) == probing.HUNG_UP
+    assert len(connections) == len(revocation.LOOK_AGAIN_S)
 
 
 def test_our_own_files_that_no_longer_fit_are_our_error(folder: Path, bob: Identity, alice: Identity) -> None:

@@ -21,8 +21,9 @@ from blindfit.coordinator.job.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, connections
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
-from blindfit.parties.identity.connections import RevocationList, current, load_identity
+from blindfit.parties.identity.identity import current, load_identity
 from blindfit.parties.identity.key_proof import read_certificate_der
+from blindfit.parties.identity.revocation import RevocationList
 from blindfit.parties.settings import PeerSettings
 from blindfit.parties.tables import Settings, validate
 from blindfit.parties.wire.addresses import split_address

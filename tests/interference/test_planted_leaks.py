@@ -16,7 +16,8 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.report import DPLRReport, RowFigures
 from blindfit.parties.label_dp import consumer
 from blindfit.parties.measurement.client import MeasurementClient
-from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.snapshots.snapshot import Snapshot
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.taylor.report import TaylorReport
 from blindfit.parties.vertical import training

@@ -17,8 +17,8 @@ from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob, LabelDataset

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from tests.measurement.indexes import built
 
 FEW, MANY, COLUMNS, PERSONS = 50_000, 200_000, 20, 50_000  # 12 MB more of weights, and as much of ids

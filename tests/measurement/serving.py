@@ -15,7 +15,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.measurement.client import MeasurementClient
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.wire import error_codes

@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
-        "blindfit.parties.snapshots.snapshots:content_of",
+        "blindfit.parties.snapshots.snapshot:content_of",
         "            counts[column.name] = counts.get(column.name, 1) + 1",
         "            counts[name] = distinct[name]",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "a-training-leaves-out-a-column-that-cannot-be-read",
         (31,),
-        "blindfit.parties.snapshots.snapshots:Snapshot.source",
+        "blindfit.parties.snapshots.snapshot:Snapshot.source",
         "            raise _unusable(self.row, name, problem)",
         "            pass",
         ("tests/columns/test_joint_scoring.py::test_a_column_that_cannot_be_read_is_refused_to_whoever_needs_it",),

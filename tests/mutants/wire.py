@@ -121,7 +121,7 @@ MUTANTS = (
     Mutant(
         "revoked-servers-stay",
         (15,),
-        "blindfit.parties.identity.connections:_check_peer",
+        "blindfit.parties.identity.probing:_check_peer",
         "if identity.revoked.has(leaf):",
         "if leaf is None:",
         (f"{CONNECTIONS}::test_a_revoked_server",),
@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "a-list-that-no-option-names-is-not-read",
         (15,),
-        "blindfit.parties.identity.connections:load_identity",
+        "blindfit.parties.identity.identity:load_identity",
         "RevocationList(revoked or beside, root",
         "RevocationList(revoked or beside.with_name('else'), root",
         ("tests/identity/test_revoked_in_jobs.py::test_the_documented_way_revokes",),
@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "any-party-may-answer",
         (15,),
-        "blindfit.parties.identity.connections:_check_peer",
+        "blindfit.parties.identity.probing:_check_peer",
         "    if name != peer:\n",
         "    if not peer:\n",
         (f"{CONNECTIONS}::test_another_partys_server_even_if_its_certificate_lists_the_name_as_a_host",),
@@ -161,7 +161,7 @@ MUTANTS = (
     Mutant(
         "an-old-list-of-the-revoked",
         (15,),
-        "blindfit.parties.identity.connections:RevocationList._check_fresh",
+        "blindfit.parties.identity.revocation:RevocationList._check_fresh",
         "if ends is None or ends <= now:",
         "if ends is None:",
         (f"{IDENTITY_FILES}::test_a_revocation_list_ages_and_changes_while_it_is_in_use",),
@@ -478,7 +478,7 @@ MUTANTS = (
     Mutant(
         "private-key-in-a-text",
         (19,),
-        "blindfit.parties.identity.connections:Identity.key_pem",
+        "blindfit.parties.identity.identity:Identity.key_pem",
         "    key_pem: bytes = field(repr=False)\n",
         "    key_pem: bytes = field()\n",
         (f"{IDENTITY_FILES}::test_a_good_identity_knows_its_name_and_shows_no_secret",),

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import BlindfitError, PeerAborted, PeerTimeout, 
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.running import launcher
 from blindfit.coordinator.running.session import JobSession
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire.waits import Report
 from tests.certificates import demo_authority, make_identity
 

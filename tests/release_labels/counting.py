@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from blindfit.algorithms.privacy.ledger import Budget
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import open_source
 from blindfit.parties.measurement.charging import LabelDataset
 from tests.measurement.house import House
 from tests.measurement.indexes import built

@@ -12,7 +12,7 @@ import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
-from blindfit.parties.identity.connections import load_identity
+from blindfit.parties.identity.identity import load_identity
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels
 from tests.ports import held_address
 from tests.processes.reading import error_line

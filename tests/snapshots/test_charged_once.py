@@ -24,7 +24,7 @@ from blindfit.parties.dp_lr import trainer
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob

@@ -26,7 +26,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.ways.several_parties import Blocks
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots import snapshots
+from blindfit.parties.snapshots import snapshot
 from blindfit.parties.systems import system
 from blindfit.parties.taylor import label_layouts
 from blindfit.parties.vertical import linkages, scored_rows
@@ -258,7 +258,7 @@ def start_of(model: Pretrained) -> str:
 def of_datasets(datasets: Mapping[str, Mapping[str, Any]] = DATASETS) -> Iterator[tuple[str, str]]:
     for name, options in datasets.items():
         settings = PartyDatasetSettings.model_validate(options)
-        yield f"description of {name}", json.dumps(snapshots._meaning(settings), sort_keys=True)
+        yield f"description of {name}", json.dumps(snapshot.meaning_of(settings), sort_keys=True)
 
 
 def all_digests() -> dict[str, str]:

@@ -22,7 +22,7 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job import parameters
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.snapshots import snapshots
+from blindfit.parties.snapshots import snapshot, snapshots
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical import scored_rows
@@ -55,8 +55,8 @@ def test_every_system_has_a_digest() -> None:
 
 
 def test_every_option_of_a_dataset_is_part_of_its_description_or_of_its_use() -> None:
-    described = snapshots._meaning(PartyDatasetSettings(url="csv:rows.csv", id="id")).keys() | snapshots.DIGEST.added
-    now = {snapshots.DIGEST.renamed.get(name, name) for name in PartyDatasetSettings.model_fields}
+    described = snapshot.meaning_of(PartyDatasetSettings(url="csv:rows.csv", id="id")).keys() | snapshot.DIGEST.added
+    now = {snapshot.DIGEST.renamed.get(name, name) for name in PartyDatasetSettings.model_fields}
     assert now == described | OF_HOW_IT_IS_USED
 
 
@@ -195,15 +195,15 @@ class Tomorrow(PartyDatasetSettings):
 
 @pytest.mark.parametrize("name", digests.DATASETS)
 def test_a_dataset_is_described_as_before_after_an_option_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "ENCODED", (*snapshots.ENCODED, "missing_marks"))
+    monkeypatch.setattr(snapshots, "ENCODED", (*snapshot.ENCODED, "missing_marks"))
     monkeypatch.setattr(
         snapshots,
         "DIGEST",
-        replace(snapshots.DIGEST, added={**snapshots.DIGEST.added, "missing_marks": ["", "NA"]}),
+        replace(snapshot.DIGEST, added={**snapshot.DIGEST.added, "missing_marks": ["", "NA"]}),
     )
     for more, same in (({}, True), ({"missing_marks": ("none",)}, False)):
         settings = Tomorrow.model_validate({**digests.DATASETS[name], **more})
-        described = json.dumps(snapshots._meaning(settings), sort_keys=True)
+        described = json.dumps(snapshot.meaning_of(settings), sort_keys=True)
         assert (described == FIRST[f"description of {name}"]) is same
 
 

@@ -20,7 +20,7 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots.snapshots import Snapshot
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.taylor import data_party, key_node
 from blindfit.parties.training.rows import PartyRows

@@ -21,7 +21,8 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.vault import PLAIN as UNLOCKED
 from blindfit.parties.measurement.servers import Servers
-from blindfit.parties.snapshots.snapshots import Snapshot, Snapshots
+from blindfit.parties.snapshots.snapshot import Snapshot
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.systems import load_party, snapshot_writer
 from blindfit.parties.walr import partitions
 from blindfit.parties.walr.partitions import IntegerParts, PartitionedRows

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.statistics.linear.scaling import PIECE_ROWS
+from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import PartyDatasetSettings
-from blindfit.parties.data.source import Source, open_source
+from blindfit.parties.data.source import Source
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ArrowIds, PreparedRows, read_columns
 from blindfit.parties.walr.settings import WalrJob

@@ -13,7 +13,7 @@ import grpc
 from grpc_status import rpc_status
 
 from blindfit.parties.identity.authority import issue
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.node import PartyNode
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.tables import validate

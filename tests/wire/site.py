@@ -12,7 +12,7 @@ import grpc
 
 from blindfit.algorithms.protocols.table import Table, listed
 from blindfit.parties.identity import connections as tls
-from blindfit.parties.identity.connections import Identity
+from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire.exchange import ExchangeChannel, ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
 from blindfit.parties.wire.limits import Limits, server_options

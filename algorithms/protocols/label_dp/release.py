@@ -62,7 +62,7 @@ from blindfit.algorithms.protocols.label_dp.messages import (
     LabelsOpened,
     NoisyLabels,
 )
-from blindfit.algorithms.protocols.label_dp.request import _release_parameters, step_2_check, step_2_cost, step_2_event
+from blindfit.algorithms.protocols.label_dp.request import release_parameters, step_2_check, step_2_cost, step_2_event
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.protocols.walr import ConsumerRows, ContentDigest, WeightRows
 from blindfit.algorithms.randomness import UniformInt
@@ -112,7 +112,7 @@ def step_1_open(
     for batch in _batches(ids):
         content.update(batch)
     digest = content.digest()
-    named = _release_parameters(dataset, snapshot, max_rows_per_person, release, settings)
+    named = release_parameters(dataset, snapshot, max_rows_per_person, release, settings)
     return LabelsOpen(
         protocol_version=PROTOCOL_VERSION,
         request_id=parameters_digest({**named, "content": digest.hex()}).hex(),

@@ -71,7 +71,7 @@ def step_2_cost(request: LabelsOpen, event: ReleaseEvent) -> tuple[float, float]
 def release_digest(request: LabelsOpen) -> bytes:
     """Of all that one fit, one draw and one charge stand for: not of the rows, nor of who asks."""
     return parameters_digest(
-        _release_parameters(
+        release_parameters(
             request.dataset, request.snapshot, request.max_rows_per_person, request.release, request.settings
         )
     )
@@ -82,7 +82,7 @@ def request_digest(request: LabelsOpen) -> bytes:
     return parameters_digest({"release": release_digest(request).hex(), "rows": request.content_sha256.hex()})
 
 
-def _release_parameters(
+def release_parameters(
     dataset: str, snapshot: str, max_rows_per_person: int, release: str, settings: MechanismSettings
 ) -> dict[str, Any]:
     chosen = {f"settings.{name}": value for name, value in settings_parameters(settings).items()}

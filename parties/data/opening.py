@@ -1,0 +1,180 @@
+"""Open the source of a dataset: find its columns, and check that they are what the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from blindfit.algorithms.columns.record import Kind, TableRecord
+from blindfit.algorithms.errors import DataError
+from blindfit.parties.data.advice import Advice
+from blindfit.parties.data.encoding import FromTable, described, kind_in
+from blindfit.parties.data.files import MissingWords, open_file
+from blindfit.parties.data.local_files import local_path
+from blindfit.parties.data.origin import Origin, Reader, Tolerates, near_names, nothing, refuse_missing_names
+from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.source import Source
+from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+
+
+def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Source:
+    """Open a dataset and check that it has its columns; no row is checked yet.
+
+    Levels that are to be found in the rows are read.
+
+    Args:
+        settings: Where it is and what its columns mean.
+        base_dir: What a relative path starts from: the directory of the party file.
+        name: What errors call it.
+        tolerates: which features may have a problem; `Source.problems` has them.
+
+    Raises:
+        DataError: No such file or table, no such column, or it cannot be opened.
+    """
+    reader = _open_reader(settings, base_dir, name, tolerates)
+    settings, without = _readable_roles(reader, settings, tolerates)
+    columns, problems = _features_of(reader, settings, tolerates)
+    found = described(reader, settings, columns, tolerates)
+    levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
+    how = FromTable(found.record, levels_found)
+    problems |= {**without, **found.problems}
+    return Source(name, settings, found.record, found.record.made, reader, how, problems, tolerates)
+
+
+def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
+    """As that of `open_source`, and no row is read, whatever levels are to be found in them.
+
+    Raises:
+        DataError: as `open_source`, but for what is wrong with rows.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    _features_of(reader, settings, lambda _column: True)
+    return reader.fingerprint()
+
+
+def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, Kind]:
+    """Return the kind of each feature that could be read, without reading a row.
+
+    Raises:
+        DataError: as `fingerprint_of`.
+    """
+    reader = _open_reader(settings, base_dir, name)
+    columns, _ = _features_of(reader, settings, lambda _column: True)
+    return {column: kind_in(settings, reader, column) for column in columns}
+
+
+def open_for_model(
+    settings: DatasetSettings, record: TableRecord, columns: Sequence[str], base_dir: Path, name: str, option: str = ""
+) -> Source:
+    """Open a table that has the columns of a model's record, and read them as the record says.
+
+    Args:
+        columns: the model's, in order.
+        option: what names the table, if that is not the dataset's `url` in a party file.
+
+    Raises:
+        DataError: as `open_source`.
+    """
+    declared = {column.name: frozenset(column.levels) for column in record.columns if column.declared}
+    words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
+    texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
+    dates = frozenset(column.name for column in record.columns if column.kind == "date")
+    reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
+    refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
+    filled = settings.missing == "refuse" and record.fill
+    chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
+    return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
+
+
+def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
+    words = MissingWords(frozenset(settings.missing_words), settings.declared())
+    origin = Origin(name, "", advice=Advice(name, settings))
+    return _open(settings, base_dir, origin, words, settings.text_columns(), frozenset(settings.dates), tolerates)
+
+
+def _open(
+    settings: DatasetSettings,
+    base_dir: Path,
+    origin: Origin,
+    words: MissingWords,
+    texts: frozenset[str],
+    dates: frozenset[str],
+    tolerates: Tolerates = nothing,
+) -> Reader:
+    if found := file_of(settings.url):
+        kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
+        return open_file(kind, path, replace(origin, where=str(path)), settings.made_by, words, tolerates)
+    shown = without_password(settings.url)
+    url = database_of(settings.url)
+    if url is None:
+        raise replace(origin, where=shown).error("this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
+    from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
+
+    return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
+
+
+def _readable_roles(
+    reader: Reader, settings: DatasetSettings, tolerates: Tolerates
+) -> tuple[DatasetSettings, dict[str, DataError]]:
+    """Return the settings without a label, a person and fields that the table does not have, and why.
+
+    Where a column is not tolerated, it stays, and is refused later.
+    """
+    absent = [name for name in settings.key_columns() if name not in reader.names and tolerates(name)]
+    problems = {
+        name: reader.origin.error(f"there is no column {name}", hint=near_names(name, reader.names, "columns"))
+        for name in absent
+        if name != settings.id
+    }
+    fields = {field: name for field, name in settings.quasi_identifiers.items() if name not in problems}
+    without: dict[str, Any] = {"quasi_identifiers": fields}
+    without |= {"label": None, "positive": None} if settings.label in problems else {}
+    without |= {"person": None} if settings.person in problems else {}
+    return settings.model_copy(update=without), problems
+
+
+def _features_of(
+    reader: Reader, settings: DatasetSettings, tolerates: Tolerates
+) -> tuple[tuple[str, ...], dict[str, DataError]]:
+    """Return the features as the reader has them, and why some cannot be read.
+
+    Raises:
+        DataError: it has not the columns that the settings name.
+    """
+    refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
+    wanted = _rest(reader, settings) if settings.features == "rest" else settings.features
+    found, problems = [], dict[str, DataError]()
+    for name in wanted:
+        try:
+            _check_name(name, reader)
+            found.append(name)
+        except DataError as error:
+            if not tolerates(name):
+                raise
+            problems[name] = error
+    return tuple(found), problems
+
+
+def _check_name(name: str, reader: Reader) -> None:
+    if not name and reader.names.count(name) == 1:
+        place = reader.names.index("") + 1
+        hint = f"give it a name in the table, or list the other columns: {reader.origin.advice.table}.features = [...]"
+        raise reader.origin.error(f"column {place} has no name", hint=hint)
+    refuse_missing_names([name], reader.names, reader.origin)
+
+
+def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
+    """Return every other column, but for those that the settings leave out.
+
+    A column that does not hold numbers is an error when it is read: leaving it out in silence would let a single bad
+    cell of a CSV file take its column out of the model.
+    """
+    used = (*settings.key_columns(), *settings.left_out)
+    rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))
+    if not rest:
+        table = reader.origin.advice.table
+        hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
+        raise reader.origin.error("no column is left for the features", hint=hint)
+    return rest

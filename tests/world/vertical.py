@@ -23,7 +23,7 @@ POLICY: dict[str, Any] = {"accept_seed": True, "systems": ["taylor", "predict"],
 
 def bank_and_shops(root: Path, *, rows: int = ROWS, epochs: int = 4) -> World:
     """Make the world of the Taylor loss: job.toml trains, linkage.toml trains without shop-b, predict.toml scores."""
-    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"min_linked": 30})
+    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"taylor.min_linked": 30})
     write_rows(world, rows)
     trained = {"align": {"min_common": 50}, "taylor": {"epochs": epochs, "batch_rows": 64}}
     world.job("taylor", name="vertical", seed=5, **trained)

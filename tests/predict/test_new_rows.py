@@ -19,7 +19,6 @@ from blindfit.coordinator.job.job import Job, read_job
 from blindfit.coordinator.job.trained import load_prediction, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
-from blindfit.coordinator.report import write as write_report
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.files import written
@@ -36,6 +35,7 @@ from tests.each_case import each_case
 from tests.hints.following import refused
 from tests.predict.parts import ACTIVE, part_of, standardiser
 from tests.published import published
+from tests.reports import write_report
 from tests.unconnected import unconnected
 
 TRAINING = "taylor-1a2b3c4d"

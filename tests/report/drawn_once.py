@@ -12,15 +12,17 @@ from importlib import import_module
 from typing import Any
 from unittest import mock
 
-REPORT = "blindfit.coordinator.report"
+ROOMS = "blindfit.coordinator"
 PLOTS = {  # by who calls them
-    f"{REPORT}.curves": (*("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),),
-    f"{REPORT}.plots": ("weights_plot",),
-    f"{REPORT}.walr.page": ("weights_plot", "objective_plot"),
-    f"{REPORT}.vertical.page": ("loss_plot",),
-    f"{REPORT}.label_regression.page": ("weights_plot", "fitted_plot", "laws_plot"),
-    f"{REPORT}.dp_lr.plots": ("weights_plot",),
-    f"{REPORT}.dp_lr.page": ("loss_plot",),
+    f"{ROOMS}.report.curves": (
+        *("class_histogram", "calibration_plot", "roc_plot", "precision_recall_plot", "lift_plot"),
+    ),
+    f"{ROOMS}.report.plots": ("weights_plot",),
+    f"{ROOMS}.walr.page": ("weights_plot", "objective_plot"),
+    f"{ROOMS}.taylor.page": ("loss_plot",),
+    f"{ROOMS}.label_dp.page": ("weights_plot", "fitted_plot", "laws_plot"),
+    f"{ROOMS}.dp_lr.plots": ("weights_plot",),
+    f"{ROOMS}.dp_lr.page": ("loss_plot",),
 }
 
 

@@ -292,14 +292,14 @@ class CannotAnswer(PrivacyError):
 #: What to do about a refusal, by the field that it concerns. Where a field is not here, the reason says it.
 WHAT_TO_DO = {
     # of a policy
-    "protocol": "have {party}'s operator add it to policy.protocols",
-    "privacy.epsilon": "lower privacy.epsilon, or have {party}'s operator raise policy.most_epsilon",
-    "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.most_delta",
+    "protocol": "have {party}'s operator add it to policy.systems",
+    "privacy.epsilon": "lower privacy.epsilon, or have {party}'s operator raise policy.max_epsilon",
+    "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.max_delta",
     "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
     "models_per_row": "have {party}'s operator raise policy.models_per_row, or publish the dataset again",
-    "most_failed_uploads": "wait for a day, or have {party}'s operator raise policy.most_failed_uploads",
-    "most_failed_uploads_in_all": "have {party}'s operator raise policy.most_failed_uploads_in_all",
+    "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
+    "max_failed_uploads_in_all": "have {party}'s operator raise policy.max_failed_uploads_in_all",
     # of what the party is or has
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",

@@ -57,7 +57,7 @@ MODES = (
         ),
     ),
     Mode(
-        '"split-labels"',
+        '"two-servers"',
         (
             Box((LEFT, MIDDLE), "active party", "features, model", HOLDS),
             Box((RIGHT, HIGH), "server", "a share of each\nlabel; sees rows", SERVES),

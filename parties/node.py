@@ -219,7 +219,7 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
             role=settings.role,
             version=__version__,
             protocol_version=PROTOCOL_VERSION,
-            protocols=settings.policy.protocols,
+            systems=settings.policy.systems,
             datasets=sorted(settings.datasets),
             published=sorted(self._node.party.snapshots.names_published()),
             receipt_key=self._node.party.receipts.public_key if keeps_a_ledger else b"",

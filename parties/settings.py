@@ -49,23 +49,23 @@ class PolicySettings(Settings):
     """What this party takes part in, and what it refuses."""
 
     # that it takes part in: "walr", "label-dp", "dp-lr", "taylor", "falcon", "predict", "evaluate"
-    protocols: list[str] = ["walr"]
+    systems: list[str] = ["walr"]
     # of an aggregate; a sum over few rows is of few people: raise it where rows are rare
-    least_rows: int = Field(100, ge=1)
-    # of a job's align.least_common, by ids: whether fewer rows are common tells of single people
-    least_common: int = Field(20, ge=1)
-    least_linked: int = Field(100, ge=1)  # the same by linkage, where nobody learns which rows are common
+    min_rows: int = Field(100, ge=1)
+    # of a job's align.min_common, by ids: whether fewer rows are common tells of single people
+    min_common: int = Field(20, ge=1)
+    min_linked: int = Field(100, ge=1)  # the same by linkage, where nobody learns which rows are common
     # whose scores of a row may be given; never more than (columns - 1) / 2; raise it to train again, on coarser scores
     models_per_row: int = Field(1, ge=1)
-    least_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
-    most_epsilon: float = Field(1.0, gt=0)  # largest privacy.epsilon of one job; a larger one is refused
-    most_delta: float = Field(1e-5, ge=0, lt=0.5)  # largest privacy.delta of one job; a larger one is refused
+    min_epochs: int = Field(2, ge=1)  # of a training in shares: fewer are nearly a gradient
+    max_epsilon: float = Field(1.0, gt=0)  # largest privacy.epsilon of one job; a larger one is refused
+    max_delta: float = Field(1e-5, ge=0, lt=0.5)  # largest privacy.delta of one job; a larger one is refused
     unsafe: list[str] = []  # flags that a job may carry which nobody is asked about
     approve: Literal["auto", "ask"] = "auto"  # "ask": a job waits until the operator has said yes (blindfit approve)
     accept_seed: bool = False  # a job's choice of split and batches: for parties on one machine
     mechanisms: list[str] | None = Field(None, min_length=1)  # of label releases; default: all
-    most_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
-    most_failed_uploads_in_all: int = Field(1000, ge=1)  # of all consumers, ever
+    max_failed_uploads: int = Field(20, ge=1)  # of ids, without an answer: of each consumer in 24 hours
+    max_failed_uploads_in_all: int = Field(1000, ge=1)  # of all consumers, ever
 
     @field_validator("mechanisms")
     @classmethod
@@ -87,10 +87,10 @@ class PolicySettings(Settings):
         """The field and the reason of what this policy does not allow. A flag that it does not list is let pass only
         where an operator sees it before he says yes.
         """
-        if epsilon > self.most_epsilon:
-            yield "privacy.epsilon", f"{epsilon:g} is more than its most_epsilon = {self.most_epsilon:g}"
-        if delta > self.most_delta:
-            yield "privacy.delta", f"{delta:g} is more than its most_delta = {self.most_delta:g}"
+        if epsilon > self.max_epsilon:
+            yield "privacy.epsilon", f"{epsilon:g} is more than its max_epsilon = {self.max_epsilon:g}"
+        if delta > self.max_delta:
+            yield "privacy.delta", f"{delta:g} is more than its max_delta = {self.max_delta:g}"
         if self.approve == "auto":
             for flag in unsafe:
                 if flag not in self.unsafe:
@@ -178,14 +178,16 @@ class PartyDatasetSettings(DatasetSettings):
     # whose budget pays: a table of [populations]; datasets about the same people name the same one
     population: str | None = None
     # hours; None: when the operator says. Label bits, models of a row, linkages count from 0 each time, changed or not
-    publish_every_h: float | None = Field(None, gt=0, le=24 * 366)
+    snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
     row_is: str | None = Field(None, max_length=60)  # in words, for the privacy statement: "a person-year"
     # ids that the table does not have: "refuse" the request, or count them as label 0
     unknown_rows: Literal["refuse", "zero"] = "refuse"
     rows_are_public: bool = False  # who is in the table, and how many rows it has
     max_rows_per_person: int = Field(1, ge=1, le=2**16)  # that count, of a dataset with a person column
-    consumers: list[str] = []  # active parties that may ask
-    holders: list[str] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
+    active_parties: list[str] = []  # active parties that may ask
+    passive_parties: list[
+        str
+    ] = []  # passive parties whose columns may be summed with a consumer's: each is told its weights
     label_range: tuple[float, float] | None = None  # public; labels outside are clipped
     scores_may_be_solved_for: bool = False  # its features, by whoever gets the scores: without count or rounding
 
@@ -212,14 +214,14 @@ SERVER_OPTIONS = {
     "unknown_rows",
     "rows_are_public",
     "max_rows_per_person",
-    "consumers",
-    "holders",
+    "active_parties",
+    "passive_parties",
     "row_is",
     "label_range",
 }
-SERVER_POLICY = {"most_failed_uploads", "most_failed_uploads_in_all"}
-ALIGNMENT_POLICY = {"least_common", "least_linked"}
-OPTIONS_OF_SOME_SYSTEMS = {"models_per_row", "least_epochs"} | ALIGNMENT_POLICY
+SERVER_POLICY = {"max_failed_uploads", "max_failed_uploads_in_all"}
+ALIGNMENT_POLICY = {"min_common", "min_linked"}
+OPTIONS_OF_SOME_SYSTEMS = {"models_per_row", "min_epochs"} | ALIGNMENT_POLICY
 CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
 
 
@@ -320,8 +322,8 @@ class PartySettings(Settings):
     def options_of_some_systems(self) -> frozenset[str]:
         """What this file says that a party of its role makes use of for some systems alone."""
         said = {"scores"} if "scores" in self.model_fields_set else set()
-        if self.role != "measurement" and "least_rows" in self.policy.model_fields_set:
-            said.add("policy.least_rows")
+        if self.role != "measurement" and "min_rows" in self.policy.model_fields_set:
+            said.add("policy.min_rows")
         if self.policy.unsafe:
             said.add("policy.unsafe")
         said |= {f"policy.{option}" for option in self.policy.model_fields_set & OPTIONS_OF_SOME_SYSTEMS}
@@ -329,8 +331,8 @@ class PartySettings(Settings):
 
     def in_vain_in_words(self, option: str) -> str:
         """Of `options_of_some_systems`."""
-        if option == "policy.least_rows":
-            return "policy.least_rows is an option of a measurement server"
+        if option == "policy.min_rows":
+            return "policy.min_rows is an option of a measurement server"
         return f"{option if '.' in option else f'[{option}]'} does nothing"
 
     @model_validator(mode="after")
@@ -370,22 +372,22 @@ class PartySettings(Settings):
                 f'datasets.{name}.unknown_rows = "zero" cannot go with a person column, remove one of them: rows that '
                 "the table does not have belong to no person, so which rows of a person are kept could depend on labels"
             )
-        strangers = [c for c in dataset.consumers if self.peers.get(c) is None or self.peers[c].role != "active"]
-        if not dataset.consumers:
-            raise ValueError(f"datasets.{name}.consumers is empty: name the active parties that may ask")
+        strangers = [c for c in dataset.active_parties if self.peers.get(c) is None or self.peers[c].role != "active"]
+        if not dataset.active_parties:
+            raise ValueError(f"datasets.{name}.active_parties is empty: name the active parties that may ask")
         if strangers:
             raise ValueError(
-                f"datasets.{name}.consumers: {strangers[0]} is not an active party of [peers]: correct it, or add "
+                f"datasets.{name}.active_parties: {strangers[0]} is not an active party of [peers]: correct it, or add "
                 f'[peers.{strangers[0]}] with role = "active"'
             )
-        others = [h for h in dataset.holders if self.peers.get(h) is None or self.peers[h].role != "passive"]
+        others = [h for h in dataset.passive_parties if self.peers.get(h) is None or self.peers[h].role != "passive"]
         if others:
             raise ValueError(
-                f"datasets.{name}.holders: {others[0]} is not a passive party of [peers]: correct it, or add "
+                f"datasets.{name}.passive_parties: {others[0]} is not a passive party of [peers]: correct it, or add "
                 f'[peers.{others[0]}] with role = "passive"'
             )
-        if dataset.holders and dataset.label_kind != "binary":
-            raise ValueError(f"datasets.{name}.holders: does nothing without binary labels, remove it")
+        if dataset.passive_parties and dataset.label_kind != "binary":
+            raise ValueError(f"datasets.{name}.passive_parties: does nothing without binary labels, remove it")
 
     def _check_label_kind(self, name: str, dataset: PartyDatasetSettings) -> None:
         is_number = dataset.label_kind == "number"

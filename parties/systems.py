@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
-ALIGNS = frozenset({"policy.least_common"})  # options of whoever aligns rows by ids
-LINKS = ALIGNS | {"policy.least_linked"}  # and by likeness too
+ALIGNS = frozenset({"policy.min_common"})  # options of whoever aligns rows by ids
+LINKS = ALIGNS | {"policy.min_linked"}  # and by likeness too
 
 
 def walr() -> System[WalrJob]:
@@ -122,7 +122,7 @@ def dp_lr() -> System[DPLRJob]:
         DPLRJob,
         {"active": Role(1, 1, trainer)},
         models=models,
-        options={"active": frozenset({"policy.least_rows"})},
+        options={"active": frozenset({"policy.min_rows"})},
     )
 
 
@@ -181,10 +181,10 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = ALIGNS | {"policy.unsafe", "policy.least_epochs"}
+    data_options = ALIGNS | {"policy.unsafe", "policy.min_epochs"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
-        _vertical_roles(data_party, dealer, most_passive=MOST_PASSIVE_IN_SHARES),
+        _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),
         tables=tables,
         options={"active": data_options, "passive": data_options, "key-node": frozenset({"policy.unsafe"})},
         unsafe=frozenset(get_args(UnsafeFlag)),
@@ -269,11 +269,11 @@ def _vertical_roles(
     data_party: Callable[[Party], Seat[Any]],
     key_node: Callable[[Party], Seat[Any]],
     *,
-    most_passive: int = MOST_PASSIVE,
+    max_passive: int = MOST_PASSIVE,
 ) -> dict[str, Role[Any]]:
     return {
         "active": Role(1, 1, data_party),
-        "passive": Role(1, most_passive, data_party),
+        "passive": Role(1, max_passive, data_party),
         "key-node": Role(1, 1, key_node),
     }
 
@@ -321,7 +321,7 @@ def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
 
 def seats_of(party: Party) -> dict[str, Seat[Any]]:
     """Of this party's role, in every system that its policy allows."""
-    allowed = [name for name in SYSTEMS if name in party.settings.policy.protocols]
+    allowed = [name for name in SYSTEMS if name in party.settings.policy.systems]
     roles = {name: system(name).roles.get(party.settings.role) for name in allowed}
     return {name: role.open(party) for name, role in roles.items() if role is not None}
 
@@ -360,7 +360,7 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
         ConfigError: names the file and the field; also where an option does nothing in this party's systems.
     """
     settings = load_settings(path, overrides, PartySettings)
-    used = {option for name in settings.policy.protocols for option in _options_of(name, settings.role)}
+    used = {option for name in settings.policy.systems for option in _options_of(name, settings.role)}
     in_vain = settings.options_of_some_systems() - used
     if in_vain:
         option = min(in_vain)
@@ -372,7 +372,7 @@ def load_party(path: Path, overrides: Sequence[str] = ()) -> PartySettings:
 
 
 def _check_flags(settings: PartySettings, path: Path) -> None:
-    known = [flag for name in settings.policy.protocols if name in SYSTEMS for flag in sorted(system(name).unsafe)]
+    known = [flag for name in settings.policy.systems if name in SYSTEMS for flag in sorted(system(name).unsafe)]
     unknown = [flag for flag in settings.policy.unsafe if flag not in known]
     if unknown:
         raise ConfigError(f"{path}: policy.unsafe: {unknown[0]!r} is not one of {', '.join(known)}")

@@ -34,12 +34,12 @@ class DescribePartyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyDescription(_message.Message):
-    __slots__ = ("name", "role", "version", "protocol_version", "protocols", "datasets", "receipt_key", "published")
+    __slots__ = ("name", "role", "version", "protocol_version", "systems", "datasets", "receipt_key", "published")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    SYSTEMS_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_FIELD_NUMBER: _ClassVar[int]
@@ -47,11 +47,11 @@ class PartyDescription(_message.Message):
     role: str
     version: str
     protocol_version: str
-    protocols: _containers.RepeatedScalarFieldContainer[str]
+    systems: _containers.RepeatedScalarFieldContainer[str]
     datasets: _containers.RepeatedScalarFieldContainer[str]
     receipt_key: bytes
     published: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., protocols: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ..., published: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., version: _Optional[str] = ..., protocol_version: _Optional[str] = ..., systems: _Optional[_Iterable[str]] = ..., datasets: _Optional[_Iterable[str]] = ..., receipt_key: _Optional[bytes] = ..., published: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("name", "role", "address", "dataset")
@@ -109,7 +109,7 @@ class WaitingAnswer(_message.Message):
     still_s: float
     is_ending: bool
     has_ended: bool
-    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: _Optional[bool] = ..., has_ended: _Optional[bool] = ...) -> None: ...
+    def __init__(self, waits: _Optional[_Iterable[_Union[Wait, _Mapping]]] = ..., still_s: _Optional[float] = ..., is_ending: bool = ..., has_ended: bool = ...) -> None: ...
 
 class Wait(_message.Message):
     __slots__ = ("peer", "step", "since_s")

@@ -38,7 +38,7 @@ class Chunk(_message.Message):
     LAST_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     last: bool
-    def __init__(self, data: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
+    def __init__(self, data: _Optional[bytes] = ..., last: bool = ...) -> None: ...
 
 class End(_message.Message):
     __slots__ = ()

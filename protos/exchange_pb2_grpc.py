@@ -5,7 +5,7 @@ import warnings
 
 from blindfit.protos import exchange_pb2 as blindfit_dot_protos_dot_exchange__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in blindfit/protos/exchange_pb2_grpc.py depends on'
+        + f' but the generated code in blindfit/protos/exchange_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ExchangeStub:
+class ExchangeStub(object):
     """Messages between the parties of a session: one long-lived stream for each session and ordered pair (sender, receiver).
     """
 
@@ -42,7 +42,7 @@ class ExchangeStub:
                 _registered_method=True)
 
 
-class ExchangeServicer:
+class ExchangeServicer(object):
     """Messages between the parties of a session: one long-lived stream for each session and ordered pair (sender, receiver).
     """
 
@@ -70,7 +70,7 @@ def add_ExchangeServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Exchange:
+class Exchange(object):
     """Messages between the parties of a session: one long-lived stream for each session and ordered pair (sender, receiver).
     """
 

@@ -13,15 +13,15 @@ class DescribeDatasetRequest(_message.Message):
     def __init__(self, dataset: _Optional[str] = ...) -> None: ...
 
 class DatasetDescription(_message.Message):
-    __slots__ = ("dataset", "snapshot", "population", "unit", "max_rows_per_person", "unknown_rows", "least_rows", "most_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi", "certificate", "receipt_key_signature")
+    __slots__ = ("dataset", "snapshot", "population", "unit", "max_rows_per_person", "unknown_rows", "min_rows", "max_epsilon", "receipt_key", "mechanisms", "label_kind", "label_lo", "label_hi", "certificate", "receipt_key_signature")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     MAX_ROWS_PER_PERSON_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_ROWS_FIELD_NUMBER: _ClassVar[int]
-    LEAST_ROWS_FIELD_NUMBER: _ClassVar[int]
-    MOST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    MIN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_EPSILON_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_KEY_FIELD_NUMBER: _ClassVar[int]
     MECHANISMS_FIELD_NUMBER: _ClassVar[int]
     LABEL_KIND_FIELD_NUMBER: _ClassVar[int]
@@ -35,8 +35,8 @@ class DatasetDescription(_message.Message):
     unit: str
     max_rows_per_person: int
     unknown_rows: str
-    least_rows: int
-    most_epsilon: float
+    min_rows: int
+    max_epsilon: float
     receipt_key: bytes
     mechanisms: _containers.RepeatedScalarFieldContainer[str]
     label_kind: str
@@ -44,7 +44,7 @@ class DatasetDescription(_message.Message):
     label_hi: float
     certificate: bytes
     receipt_key_signature: bytes
-    def __init__(self, dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ..., certificate: _Optional[bytes] = ..., receipt_key_signature: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, dataset: _Optional[str] = ..., snapshot: _Optional[str] = ..., population: _Optional[str] = ..., unit: _Optional[str] = ..., max_rows_per_person: _Optional[int] = ..., unknown_rows: _Optional[str] = ..., min_rows: _Optional[int] = ..., max_epsilon: _Optional[float] = ..., receipt_key: _Optional[bytes] = ..., mechanisms: _Optional[_Iterable[str]] = ..., label_kind: _Optional[str] = ..., label_lo: _Optional[float] = ..., label_hi: _Optional[float] = ..., certificate: _Optional[bytes] = ..., receipt_key_signature: _Optional[bytes] = ...) -> None: ...
 
 class BudgetRequest(_message.Message):
     __slots__ = ("dataset",)
@@ -172,7 +172,7 @@ class Opened(_message.Message):
     __slots__ = ("send_rows",)
     SEND_ROWS_FIELD_NUMBER: _ClassVar[int]
     send_rows: bool
-    def __init__(self, send_rows: _Optional[bool] = ...) -> None: ...
+    def __init__(self, send_rows: bool = ...) -> None: ...
 
 class RowsKept(_message.Message):
     __slots__ = ("bits",)
@@ -181,7 +181,7 @@ class RowsKept(_message.Message):
     def __init__(self, bits: _Optional[bytes] = ...) -> None: ...
 
 class NoisySum(_message.Message):
-    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta", "entry", "ciphertexts", "rows_unknown")
+    __slots__ = ("sums", "noise_std", "sensitivity", "event", "unit", "neighbours", "rows_kept", "rows_scaled", "receipt", "min_rows", "max_epsilon", "max_delta", "budget_epsilon", "budget_delta", "entry", "ciphertexts", "rows_unknown")
     SUMS_FIELD_NUMBER: _ClassVar[int]
     NOISE_STD_FIELD_NUMBER: _ClassVar[int]
     SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
@@ -191,9 +191,9 @@ class NoisySum(_message.Message):
     ROWS_KEPT_FIELD_NUMBER: _ClassVar[int]
     ROWS_SCALED_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
-    LEAST_ROWS_FIELD_NUMBER: _ClassVar[int]
-    MOST_EPSILON_FIELD_NUMBER: _ClassVar[int]
-    MOST_DELTA_FIELD_NUMBER: _ClassVar[int]
+    MIN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MAX_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    MAX_DELTA_FIELD_NUMBER: _ClassVar[int]
     BUDGET_EPSILON_FIELD_NUMBER: _ClassVar[int]
     BUDGET_DELTA_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -208,15 +208,15 @@ class NoisySum(_message.Message):
     rows_kept: int
     rows_scaled: int
     receipt: SignedReceipt
-    least_rows: int
-    most_epsilon: float
-    most_delta: float
+    min_rows: int
+    max_epsilon: float
+    max_delta: float
     budget_epsilon: float
     budget_delta: float
     entry: str
     ciphertexts: bytes
     rows_unknown: int
-    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., least_rows: _Optional[int] = ..., most_epsilon: _Optional[float] = ..., most_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ..., ciphertexts: _Optional[bytes] = ..., rows_unknown: _Optional[int] = ...) -> None: ...
+    def __init__(self, sums: _Optional[_Iterable[int]] = ..., noise_std: _Optional[float] = ..., sensitivity: _Optional[float] = ..., event: _Optional[str] = ..., unit: _Optional[str] = ..., neighbours: _Optional[str] = ..., rows_kept: _Optional[int] = ..., rows_scaled: _Optional[int] = ..., receipt: _Optional[_Union[SignedReceipt, _Mapping]] = ..., min_rows: _Optional[int] = ..., max_epsilon: _Optional[float] = ..., max_delta: _Optional[float] = ..., budget_epsilon: _Optional[float] = ..., budget_delta: _Optional[float] = ..., entry: _Optional[str] = ..., ciphertexts: _Optional[bytes] = ..., rows_unknown: _Optional[int] = ...) -> None: ...
 
 class ReleaseLabelsRequest(_message.Message):
     __slots__ = ("open", "ids", "end")
@@ -288,7 +288,7 @@ class LabelMechanismSettings(_message.Message):
     rounding: float
     output_cells: int
     output_reach: float
-    def __init__(self, name: _Optional[str] = ..., lo: _Optional[float] = ..., hi: _Optional[float] = ..., cells: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., prior: _Optional[_Union[LabelPrior, _Mapping]] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., cell_width: _Optional[float] = ..., half_width: _Optional[float] = ..., half_width_auto: _Optional[bool] = ..., optimal_for: _Optional[str] = ..., rounding: _Optional[float] = ..., output_cells: _Optional[int] = ..., output_reach: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., lo: _Optional[float] = ..., hi: _Optional[float] = ..., cells: _Optional[int] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., prior: _Optional[_Union[LabelPrior, _Mapping]] = ..., epsilon_prior: _Optional[float] = ..., prior_mechanism: _Optional[str] = ..., cell_width: _Optional[float] = ..., half_width: _Optional[float] = ..., half_width_auto: bool = ..., optimal_for: _Optional[str] = ..., rounding: _Optional[float] = ..., output_cells: _Optional[int] = ..., output_reach: _Optional[float] = ...) -> None: ...
 
 class LabelPrior(_message.Message):
     __slots__ = ("edges", "masses")
@@ -322,7 +322,7 @@ class LabelsOpened(_message.Message):
     __slots__ = ("made_before",)
     MADE_BEFORE_FIELD_NUMBER: _ClassVar[int]
     made_before: bool
-    def __init__(self, made_before: _Optional[bool] = ...) -> None: ...
+    def __init__(self, made_before: bool = ...) -> None: ...
 
 class FittedRelease(_message.Message):
     __slots__ = ("parameters", "epsilon", "delta", "epsilon_prior", "prior_mechanism", "share_outside", "event", "unit", "neighbours", "receipt")

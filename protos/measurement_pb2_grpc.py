@@ -5,7 +5,7 @@ import warnings
 
 from blindfit.protos import measurement_pb2 as blindfit_dot_protos_dot_measurement__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in blindfit/protos/measurement_pb2_grpc.py depends on'
+        + f' but the generated code in blindfit/protos/measurement_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class MeasurementStub:
+class MeasurementStub(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
     authority, this file and docs/measurement.md.
     """
@@ -58,7 +58,7 @@ class MeasurementStub:
                 _registered_method=True)
 
 
-class MeasurementServicer:
+class MeasurementServicer(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
     authority, this file and docs/measurement.md.
     """
@@ -125,7 +125,7 @@ def add_MeasurementServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Measurement:
+class Measurement(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
     authority, this file and docs/measurement.md.
     """

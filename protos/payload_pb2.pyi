@@ -88,7 +88,7 @@ class Parameter(_message.Message):
     real: float
     flag: bool
     texts: TextList
-    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., flag: _Optional[bool] = ..., texts: _Optional[_Union[TextList, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., flag: bool = ..., texts: _Optional[_Union[TextList, _Mapping]] = ...) -> None: ...
 
 class Parameters(_message.Message):
     __slots__ = ("items",)

@@ -89,7 +89,7 @@ def full_size_keys() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def insecure_test_key() -> PrivateKey:
-    """512 bits, so that a broad test is quick; refused wherever `least_bits` is not lowered."""
+    """512 bits, so that a broad test is quick; refused wherever `min_bits` is not lowered."""
     return insecure_private_key(512, uniform=random.Random(512).randrange)
 
 

@@ -1,5 +1,5 @@
 """loky's processes forked, as the parties of other tests, from one that has imported all of Blindfit: to start anew
-costs each half a second, and a task that fails ends them all. `blindfit calibrate` of tests/work starts its own anew.
+costs each half a second, and a task that fails ends them all. `blindfit benchmark` of tests/work starts its own anew.
 """
 
 from __future__ import annotations

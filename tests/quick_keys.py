@@ -38,6 +38,6 @@ def quick_keys(make: Callable[..., PrivateKey] = small_key) -> Iterator[None]:
         yield
 
 
-def _check(key: PublicKey, *, least_bits: int = LEAST_BITS, **how: Any) -> None:
+def _check(key: PublicKey, *, min_bits: int = LEAST_BITS, **how: Any) -> None:
     """A larger key must be as large as was asked for."""
-    check_public_key(key, least_bits=BITS if key.bits == BITS else least_bits, **how)
+    check_public_key(key, min_bits=BITS if key.bits == BITS else min_bits, **how)

@@ -27,11 +27,11 @@ _HINTS = {
 }
 
 
-def check_public_key(key: PublicKey, *, least_bits: int = LEAST_BITS, maker_trusted: bool, culprit: str = "") -> None:
+def check_public_key(key: PublicKey, *, min_bits: int = LEAST_BITS, maker_trusted: bool, culprit: str = "") -> None:
     """Refuses a key under which nothing should be encrypted; as dear as a primality test and, untrusted, the proof.
 
     Args:
-        least_bits: of the modulus; lower than the default only in tests.
+        min_bits: of the modulus; lower than the default only in tests.
         maker_trusted: whether hs will be used. It must then be there and look right; else the proof must hold.
         culprit: the peer who sent the key; empty where it is our own.
 
@@ -39,7 +39,7 @@ def check_public_key(key: PublicKey, *, least_bits: int = LEAST_BITS, maker_trus
         MalformedMessage: the key is refused, and a peer sent it.
         RangeError: the key is refused.
     """
-    fault = _modulus_fault(key.n, least_bits)
+    fault = _modulus_fault(key.n, min_bits)
     if not fault:
         fault = _hs_fault(key.n, key.hs) if maker_trusted else _proof_fault(key)
     if fault:
@@ -55,12 +55,12 @@ def _refusal(fault: str, culprit: str) -> BlindfitError:
     return refusal
 
 
-def _modulus_fault(n: int, least_bits: int) -> str:
+def _modulus_fault(n: int, min_bits: int) -> str:
     """The first thing that is wrong with n, or nothing; cheap tests first."""
     if n <= 0:
         return "its modulus is not positive"
-    if not least_bits <= n.bit_length() <= MOST_BITS:
-        return f"its modulus has {n.bit_length()} bits, not {least_bits} to {MOST_BITS}"
+    if not min_bits <= n.bit_length() <= MOST_BITS:
+        return f"its modulus has {n.bit_length()} bits, not {min_bits} to {MOST_BITS}"
     if n % 2 == 0:
         return "its modulus is even"
     if key_proof.has_small_factor(n):

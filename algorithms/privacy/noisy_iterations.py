@@ -136,7 +136,7 @@ def _noise_multiplier(privacy: RunPrivacy) -> float:
     if privacy.batch_fraction == 1:
         return without_sampling
     guess = max(without_sampling * privacy.batch_fraction, _LEAST_GUESS)
-    return _least_multiplier(lambda noise: _sampled_epsilon(noise, privacy, composed), privacy.epsilon, guess)
+    return _min_multiplier(lambda noise: _sampled_epsilon(noise, privacy, composed), privacy.epsilon, guess)
 
 
 @lru_cache(maxsize=256)
@@ -146,7 +146,7 @@ def _spent(privacy: RunPrivacy) -> float:
     return run_epsilon(privacy.noise_multiplier(), privacy)
 
 
-def _least_multiplier(spent: Callable[[float], float], epsilon: float, guess: float) -> float:
+def _min_multiplier(spent: Callable[[float], float], epsilon: float, guess: float) -> float:
     """The least noise multiplier with which no more is spent than epsilon, rounded up.
 
     Raises:

@@ -21,7 +21,7 @@ Departures: the sets are shuffled, since rows kept in order (sorted by id, by da
     node compares, so that a data party learns which rows all have, and not which rows any two have; nothing is
     multiplied twice by one party. With two parties the comparison could be at one of them; it is not.
 Learns: a data party, the sizes of all sets and its own rows that all parties have, or that these are fewer than the
-    most that a party asks for with `least_common` (not how few: a set of one person's id and inventions would ask
+    most that a party asks for with `min_common` (not how few: a set of one person's id and inventions would ask
     whether that person is a customer). The key node, the sizes and which shuffled positions of which sets match, also
     those that only some of them have; no id. With one data party's help it would learn who is behind positions, of
     that party's own ids.
@@ -66,7 +66,7 @@ class InThread(Protocol):
 @dataclass(frozen=True, slots=True)
 class SetSize:
     count: Integer
-    least_common: Integer  # this party goes on with as many common rows, or more
+    min_common: Integer  # this party goes on with as many common rows, or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class SetSizes:
     """Both in the ring's order. By the key node, so that nobody can tell two parties two sizes."""
 
     counts: IntegerTensor
-    least_common: IntegerTensor
+    min_common: IntegerTensor
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -129,11 +129,11 @@ class Ring:
 
     parties: tuple[str, ...]
     counts: tuple[int, ...] = ()
-    least_common: tuple[int, ...] = ()
+    min_common: tuple[int, ...] = ()
 
     @property
     def least(self) -> int:
-        return max(self.least_common)
+        return max(self.min_common)
 
     def next_after(self, party: str) -> str:
         return self.parties[(self.parties.index(party) + 1) % len(self.parties)]
@@ -208,10 +208,10 @@ def step_1_prepare(ids: Sequence[str], uniform: UniformInt, *, owner: str) -> Ow
     return OwnSet(ids, psi.permutation(len(ids), uniform), BlindingKey.draw(uniform))
 
 
-def step_1_size(own: OwnSet, least_common: int) -> SetSize:
-    if not 1 <= least_common <= MAX_IDS:
-        raise ConfigError(f"least_common is {least_common}: it must be from 1 to {MAX_IDS:,}")
-    return SetSize(len(own.ids), least_common)
+def step_1_size(own: OwnSet, min_common: int) -> SetSize:
+    if not 1 <= min_common <= MAX_IDS:
+        raise ConfigError(f"min_common is {min_common}: it must be from 1 to {MAX_IDS:,}")
+    return SetSize(len(own.ids), min_common)
 
 
 def step_3_blind(own: OwnSet, places: slice, *, workers: Workers = THIS_PROCESS) -> Points:
@@ -249,7 +249,7 @@ def step_6_unshuffle(own: OwnSet, chunks: Sequence[Int32Tensor], *, key_node: st
 def too_few(ring: Ring) -> DataError:
     """One line for every party, the key node too."""
     sizes = ", ".join(f"{party} {count:,}" for party, count in zip(ring.parties, ring.counts, strict=True))
-    asking = ring.parties[ring.least_common.index(ring.least)]
+    asking = ring.parties[ring.min_common.index(ring.least)]
     fewer = "no row" if ring.least == 1 else f"fewer than {ring.least:,} rows, the least that {asking} asks for,"
     return DataError(
         f"the parties have {fewer} in common (ids: {sizes})",
@@ -264,16 +264,16 @@ def too_few(ring: Ring) -> DataError:
 def step_2_sizes(sizes: Sequence[SetSize], ring: Ring) -> SetSizes:
     """Raises MalformedMessage: a size is out of range."""
     for party, size in zip(ring.parties, sizes, strict=True):
-        for name, value in (("count", size.count), ("least_common", size.least_common)):
+        for name, value in (("count", size.count), ("min_common", size.min_common)):
             if not 1 <= value <= MAX_IDS:
                 raise MalformedMessage(culprit=party, field=name, reason="is out of range", step="SetSize")
-    counts, least_common = zip(*((size.count, size.least_common) for size in sizes), strict=True)
-    return SetSizes(np.array(counts, np.int64), np.array(least_common, np.int64))
+    counts, min_common = zip(*((size.count, size.min_common) for size in sizes), strict=True)
+    return SetSizes(np.array(counts, np.int64), np.array(min_common, np.int64))
 
 
 def step_2_ring(told: SetSizes, ring: Ring) -> Ring:
     """Raises DataError: no party can have as many common rows as one of them asks for."""
-    sized = Ring(ring.parties, tuple(told.counts.tolist()), tuple(told.least_common.tolist()))
+    sized = Ring(ring.parties, tuple(told.counts.tolist()), tuple(told.min_common.tolist()))
     if min(sized.counts) < sized.least:
         raise too_few(sized)
     return sized
@@ -283,7 +283,7 @@ def step_2_check(told: SetSizes, mine: SetSize, ring: Ring, *, me: str, key_node
     seat = ring.parties.index(me)
     for name, sizes, own in (
         ("counts", told.counts, mine.count),
-        ("least_common", told.least_common, mine.least_common),
+        ("min_common", told.min_common, mine.min_common),
     ):
         in_range = sizes.shape == (len(ring.parties),) and sizes.min() >= 1 and sizes.max() <= MAX_IDS
         if not in_range or sizes[seat] != own:
@@ -331,7 +331,7 @@ async def run_data_party(
     key_node: str,
     channel: Channel,
     *,
-    least_common: int = 1,
+    min_common: int = 1,
     uniform: UniformInt = system_uniform,
     workers: Workers = THIS_PROCESS,
     in_thread: InThread = directly,
@@ -341,7 +341,7 @@ async def run_data_party(
     Args:
         ids: one for each row, none twice; text, compared as it is.
         data_parties: all of them, this one too; the same order at every party.
-        least_common: fewer common rows than this end the session at every party.
+        min_common: fewer common rows than this end the session at every party.
         workers: psi.Threads, or processes; they hold this session's secret.
         report: told after each chunk.
 
@@ -351,7 +351,7 @@ async def run_data_party(
     """
     ring = step_0_ring(data_parties, key_node)
     own = await in_thread(partial(step_1_prepare, ids, uniform, owner=me))
-    size = step_1_size(own, least_common)
+    size = step_1_size(own, min_common)
     await channel.send(key_node, size)
     told = await channel.receive(key_node, SetSizes)
     step_2_check(told, size, ring, me=me, key_node=key_node)
@@ -460,7 +460,7 @@ async def _receive_all(
 
 
 def run_locally(
-    id_sets: Sequence[Sequence[str]], uniforms: Sequence[UniformInt], *, least_common: int = 1
+    id_sets: Sequence[Sequence[str]], uniforms: Sequence[UniformInt], *, min_common: int = 1
 ) -> tuple[Alignment, ...]:
     """
     Args:
@@ -473,7 +473,7 @@ def run_locally(
         step_1_prepare(ids, uniform, owner=owner)
         for ids, uniform, owner in zip(id_sets, own_uniforms, ring.parties, strict=True)
     ]
-    ring = step_2_ring(step_2_sizes([step_1_size(own, least_common) for own in owns], ring), ring)
+    ring = step_2_ring(step_2_sizes([step_1_size(own, min_common) for own in owns], ring), ring)
     sets = [_blinded_by_all(owns, seat, ring) for seat in range(len(owns))]
     rows = step_5_compare(sets, ring.least, key_uniform)
     step_6_check_outcome(step_5_outcome(rows), ring, key_node="key node")

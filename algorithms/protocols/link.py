@@ -19,7 +19,7 @@ Model: semi-honest; two data parties, and a key node that colludes with neither.
 The key shares go from one data party to the other over their own authenticated link, past the key node.
 
 Departures: max for min, or nearly all rows that the larger party keeps would be matches, and it would know.
-Learns: a data party, both sizes, and that at least `least_matches` rows match or that fewer do; not how many, nor
+Learns: a data party, both sizes, and that at least `min_matches` rows match or that fewer do; not how many, nor
     which: its own rows stand in uniformly random slots, whatever matched. (The smaller party knows that its empty slots
     match nothing.) The key node, all filters, and which shuffled positions match; it has no secret to make filters of
     guessed people with, but likeness itself tells something: see docs/linkage.md. With one data party's help it would
@@ -94,7 +94,7 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     sizes: IntegerTensor  # of the first party and of the second
-    enough: Integer  # 1; or 0, when fewer than `least_matches` rows match or anybody does, and the session ends
+    enough: Integer  # 1; or 0, when fewer than `min_matches` rows match or anybody does, and the session ends
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,25 +121,25 @@ class LinkageSettings:
 
     Args:
         threshold: least Dice coefficient of a match.
-        least_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
+        min_matches: fewer end the session. A party with few records, or with one and inventions, would otherwise
             learn of single people whether the other has them.
     """
 
     encoding: clk.Encoding
     threshold: float = 0.8
-    least_matches: int = 100
+    min_matches: int = 100
 
     def __post_init__(self) -> None:
         matching.check_threshold(self.threshold)
-        if not 1 <= self.least_matches <= MAX_RECORDS:
-            raise ConfigError(f"least_matches is {self.least_matches}: it must be from 1 to {MAX_RECORDS:,}")
+        if not 1 <= self.min_matches <= MAX_RECORDS:
+            raise ConfigError(f"min_matches is {self.min_matches}: it must be from 1 to {MAX_RECORDS:,}")
 
     def parameters(self) -> dict[str, ParameterValue]:
         """For the handshake."""
         return {
             **self.encoding.parameters(),
             "linkage_threshold": self.threshold,
-            "linkage_least_matches": self.least_matches,
+            "linkage_min_matches": self.min_matches,
         }
 
 
@@ -172,7 +172,7 @@ class Matched:
 
     Attributes:
         anybody: there are none, as too many pairs are alike; for the key node's own operator. A data party is told the
-            same as of too few matches: with copies of one record it could ask for a group smaller than `least_matches`.
+            same as of too few matches: with copies of one record it could ask for a group smaller than `min_matches`.
     """
 
     matches: Pairs
@@ -266,7 +266,7 @@ def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -
 def too_few(settings: LinkageSettings) -> DataError:
     """One line for every party; it does not say how many match."""
     return DataError(
-        f"fewer than {settings.least_matches:,} rows of the two parties match, the least that the job asks for",
+        f"fewer than {settings.min_matches:,} rows of the two parties match, the least that the job asks for",
         hint="do both parties' columns hold the same things, dates and postcodes written alike? A lower threshold "
         "finds more matches, and more wrong ones, until it tells nobody apart: the key node's log says where it is so",
     )
@@ -332,7 +332,7 @@ def step_2_watched(
 
 
 def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
-    enough = matched.summary.n_matches >= settings.least_matches
+    enough = matched.summary.n_matches >= settings.min_matches
     return Outcome(np.array(matched.summary.sizes, np.int64), int(enough))
 
 

@@ -64,7 +64,7 @@ class Plan:
         if self.n_rows * self.width > MOST_NUMBERS:
             raise RangeError(
                 f"{self.n_rows} rows of {self.width} numbers are more than the {MOST_NUMBERS} that shares are held of",
-                hint='use fewer rows or columns, or another trust than "shares" in [walr], or in [evaluate]',
+                hint='use fewer rows or columns, or another trust than "shared-rows" in [walr], or in [evaluate]',
             )
         if _rows_that_fit(self.width, self.norm_bound) < LEAST_BLOCK_ROWS:
             raise RangeError(

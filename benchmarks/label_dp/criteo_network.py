@@ -28,12 +28,12 @@ class CriteoTraining:
     epochs: int = 50
     batch_rows: int = 8192
     learning_rate: float = 1e-3
-    least_rate: float = 5e-6
+    min_rate: float = 5e-6
     weight_decay: float = 1e-4
     embedding_width: int = 8
 
     def rate(self, epoch: int) -> float:
-        return self.least_rate + (self.learning_rate - self.least_rate) * (1 + cos(pi * epoch / self.epochs)) / 2
+        return self.min_rate + (self.learning_rate - self.min_rate) * (1 + cos(pi * epoch / self.epochs)) / 2
 
 
 class EmbeddingNetwork:

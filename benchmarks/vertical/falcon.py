@@ -176,8 +176,8 @@ def _write_job(base: Path, parties: list[Party], epochs: int, security: str) -> 
 
 def _party_file(name: str, roles: dict[str, str]) -> str:
     text = f'name = "{name}"\nrole = "{roles[name]}"\ndata_dir = "state/{name}"\n'
-    text += '[policy]\nprotocols = ["falcon"]\nunsafe = ["weight-bits"]\n'
-    text += "" if roles[name] == "key-node" else "least_epochs = 1\n"
+    text += '[policy]\nsystems = ["falcon"]\nunsafe = ["weight-bits"]\n'
+    text += "" if roles[name] == "key-node" else "min_epochs = 1\n"
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{role}"\n' for peer, role in roles.items() if peer != name)
     if roles[name] == "key-node":

@@ -222,7 +222,7 @@ def _write_job(base: Path, parties: list[Party], epochs: int, batch_rows: int, t
 
 
 def _party_file(name: str, roles: dict[str, str]) -> str:
-    text = f'name = "{name}"\nrole = "{roles[name]}"\ndata_dir = "state/{name}"\n[policy]\nprotocols = ["taylor"]\n'
+    text = f'name = "{name}"\nrole = "{roles[name]}"\ndata_dir = "state/{name}"\n[policy]\nsystems = ["taylor"]\n'
     text += 'unsafe = ["no-gradient-noise"]\n'  # what benchmarks.vertical.taylor_privacy compares with
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{role}"\n' for peer, role in roles.items() if peer != name)

@@ -42,7 +42,7 @@ name = "{name}"
 role = "{role}"
 data_dir = "state/{name}"
 identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ protocols = ["walr"], accept_seed = true, most_epsilon = 8.0 }}
+policy = {{ systems = ["walr"], accept_seed = true, max_epsilon = 8.0 }}
 peers = {{ {peers} }}
 """
 LABELS = """
@@ -55,7 +55,7 @@ url = "parquet:labels.parquet"
 id = "id"
 label = "label"
 population = "people"
-consumers = ["active"]
+active_parties = ["active"]
 """
 COLUMNS = '[datasets.rows]\nurl = "parquet:{name}.parquet"\nid = "id"\nfeatures = "rest"\n'
 

@@ -228,12 +228,12 @@ async def serve(directory: Path, which: str, attacker: Connection) -> None:
 
 def service_in(directory: Path) -> MeasurementService:
     settings = PartyDatasetSettings(
-        url="csv:visits.csv", id="id", label="label", population="people", consumers=["shop"], unknown_rows="zero"
+        url="csv:visits.csv", id="id", label="label", population="people", active_parties=["shop"], unknown_rows="zero"
     )
     (directory / "index").mkdir()
     write_index(open_source(settings, directory, "visits"), directory / "index")
     dataset = LabelDataset("visits", settings, open_index(directory / "index"), "snapshot")
-    policy = PolicySettings(least_rows=1, most_epsilon=50, most_failed_uploads=MANY, most_failed_uploads_in_all=MANY)
+    policy = PolicySettings(min_rows=1, max_epsilon=50, max_failed_uploads=MANY, max_failed_uploads_in_all=MANY)
     key = SigningKey.load_or_create(directory / "key.pem")
     store = Store(directory / "party.sqlite")
     return MeasurementService("labels", {"visits": dataset}, {"people": Budget(1, 1e-6)}, policy, store, key)

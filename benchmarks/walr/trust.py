@@ -48,17 +48,17 @@ from blindfit.parties.systems import load_party
 ROLES = {"active": "active", "one": "measurement", "east": "measurement", "west": "measurement", "notary": "key-node"}
 JOBS = {
     "trusted": ("active", "one"),
-    "split-labels": ("active", "east", "west"),
-    "paillier": ("active", "one"),
-    "shares": ("active", "east", "west", "notary"),
+    "two-servers": ("active", "east", "west"),
+    "encrypted-rows": ("active", "one"),
+    "shared-rows": ("active", "east", "west", "notary"),
 }
-KEYS = {"trusted": "trusted_s", "split-labels": "split_s", "paillier": "paillier_s", "shares": "shares_s"}
+KEYS = {"trusted": "trusted_s", "two-servers": "split_s", "encrypted-rows": "paillier_s", "shared-rows": "shares_s"}
 PARTY = """
 name = "{name}"
 role = "{role}"
 data_dir = "state/{name}"
 identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ protocols = ["walr"], accept_seed = true, most_epsilon = 8.0{unsafe} }}
+policy = {{ systems = ["walr"], accept_seed = true, max_epsilon = 8.0{unsafe} }}
 peers = {{ {peers} }}
 """
 LABELS = """
@@ -70,7 +70,7 @@ delta = 1e-5
 url = "parquet:{name}.parquet"
 id = "id"
 population = "people"
-consumers = ["active"]
+active_parties = ["active"]
 """
 OF = {"one": 'label = "label"\n', "active": '[datasets.rows]\nurl = "parquet:features.parquet"\nid = "id"\n'}
 OF_SHARES = 'label = "share"\nlabel_kind = "share"\nsplit = "split_id"\n'
@@ -103,7 +103,9 @@ def measure(n_rows: int, features: int, repetitions: int) -> dict[str, Any]:
             for trust, found in runs.items():
                 found.append(run_job(directory, trust, repetition, x, y))
     median = {t: {name: statistics.median(r[name] for r in found) for name in found[0]} for t, found in runs.items()}
-    median["shares"]["dealt_bytes"] = dealt_bytes(n_rows, features + 1, int(median["shares"]["norm_bound_steps"]))
+    median["shared-rows"]["dealt_bytes"] = dealt_bytes(
+        n_rows, features + 1, int(median["shared-rows"]["norm_bound_steps"])
+    )
     plain = LogisticRegression(C=np.inf).fit(x, y)
     return {
         "rows": n_rows,

@@ -1,4 +1,4 @@
-"""`blindfit audit MECHANISM`: does a label mechanism keep the epsilon that it claims, as far as samples can tell?"""
+"""`blindfit attack MECHANISM`: does a label mechanism keep the epsilon that it claims, as far as samples can tell?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blindfit audit MODEL.JSON`: what a fitted logistic model gives away of the rows that it was fitted to."""
+"""`blindfit attack MODEL.JSON`: what a fitted logistic model gives away of the rows that it was fitted to."""
 
 from __future__ import annotations
 

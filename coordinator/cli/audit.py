@@ -1,4 +1,4 @@
-"""`blindfit audit`: attacks on our own mechanisms and models, to be run before others run them."""
+"""`blindfit attack`: attacks on our own mechanisms and models, to be run before others run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_MODELS = ("members", "non-members", "label", "id", "sensitive")
 _SAMPLES, _MECHANISM_CONFIDENCE, _MODEL_CONFIDENCE = 200_000, 0.999, 0.95
 
 
-def audit(
+def attack(
     context: typer.Context,
     target: Annotated[
         str,

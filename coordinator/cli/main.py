@@ -38,7 +38,7 @@ def _about(
     pass
 
 
-auditing.app.command(rich_help_panel=auditing.PANEL)(audit_.audit)
+auditing.app.command(rich_help_panel=auditing.PANEL)(audit_.attack)
 for group in (training, inspecting, operating, auditing):
     app.add_typer(group.app)
 app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)

@@ -117,7 +117,7 @@ def cancel(
 
 
 @app.command(rich_help_panel=PANEL)
-def publish(
+def snapshot(
     context: typer.Context,
     settings: PartyFile,
     dataset: Annotated[str | None, typer.Argument(help="Which; without it, what is published is listed.")] = None,
@@ -210,7 +210,7 @@ def lock(
 
 
 @app.command(rich_help_panel=PANEL)
-def calibrate(settings: PartyFile, overrides: SetOption = None) -> Found:
+def benchmark(settings: PartyFile, overrides: SetOption = None) -> Found:
     """Say whether a party's workers work, and how fast they are."""
     from blindfit.coordinator.operator import calibrate as calibrate_
 

@@ -21,7 +21,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.coordinator.terminal.wording import count, counted, duration
 from blindfit.parties.files.written import read_json, write_file, write_json
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, UNCHECKED_ROWS, Trust
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, UNCHECKED_ROWS, Trust
 
 NAMES = {
     "log_loss": "log loss",
@@ -151,7 +151,7 @@ def _told(figure: Mapping[str, float]) -> str:
 def statement(content: Mapping[str, Any]) -> Iterator[str]:
     active, servers, privacy = content["active"], " and ".join(content["servers"]), _privacy(content)
     trust = content["job"]["evaluate"]["trust"]
-    follows = f", if {active} follows the protocol" if trust == PAILLIER else ""
+    follows = f", if {active} follows the protocol" if trust == ENCRYPTED_ROWS else ""
     yield (
         f"Released: {active} learnt one noisy sum, and made these figures of it; epsilon {privacy.epsilon:g} at delta "
         f"{privacy.delta:g} protects {privacy.unit}{follows}."
@@ -161,9 +161,9 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
         "figure is not in it."
     )
     yield from _servers_learnt(content, trust)
-    if (both := privacy.epsilon_of_both) is not None and trust in TWO_SERVERS:
+    if (both := privacy.epsilon_of_both) is not None and trust in ASK_TWO_SERVERS:
         known = "the labels are known"
-        if trust == SHARES:
+        if trust == SHARED_ROWS:
             known = f"or one of them with {content['key_node']}, labels and scores are known"
         yield (
             f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
@@ -176,10 +176,10 @@ def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
     """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
     active, servers = content["active"], " and ".join(content["servers"])
     learnt = f"{servers} learnt the ids of {counted(_rows(content).sent, 'row')}, "
-    if trust == PAILLIER:
+    if trust == ENCRYPTED_ROWS:
         yield f"{learnt}and no score: they came encrypted, under a key of {active}."
         yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."
-    elif trust == SHARES:
+    elif trust == SHARED_ROWS:
         yield f"{learnt}and no score or label: of both each has uniform numbers, which alone tell nothing."
         yield f"{content['key_node']} dealt masks for so many rows and their columns, and learnt no more than how many."
     else:

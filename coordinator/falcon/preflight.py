@@ -58,7 +58,7 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
-    if reason := asked.too_few_epochs(party.settings.policy.least_epochs):
+    if reason := asked.too_few_epochs(party.settings.policy.min_epochs):
         yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
     if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
         raise ConfigError(
@@ -77,7 +77,7 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     names = {name: party.source().feature_names for name, party in data.items()}
     trial = trial_of(rows, names, roles, job.parameters, data[roles.active].dataset.label_range)
     parameters = trial.parameters
-    yield joint.common_rows(trial.n_rows, job.parameters.align.least_common)
+    yield joint.common_rows(trial.n_rows, job.parameters.align.min_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)

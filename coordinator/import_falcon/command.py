@@ -123,7 +123,7 @@ def _common(asked: FalconFile, name: str) -> dict[str, Any]:
         "data_dir": f"state/{name}",
         "identity": _identity(name),
         "peers": {peer: {"role": role} for peer, role in roles.items()},
-        "policy": {"protocols": ["falcon", "predict"]},
+        "policy": {"systems": ["falcon", "predict"]},
     }
 
 

@@ -134,7 +134,7 @@ def epochs_of(max_iteration: int, batch_rows: int, rows: int | None) -> tuple[in
     if epochs > MOST_EPOCHS:
         why += f"; {epochs:,} epochs are more than the most, {MOST_EPOCHS:,}"
     if epochs < LEAST_EPOCHS:
-        why += f"; parties allow no fewer than {LEAST_EPOCHS} (policy.least_epochs)"
+        why += f"; parties allow no fewer than {LEAST_EPOCHS} (policy.min_epochs)"
     return min(max(epochs, LEAST_EPOCHS), MOST_EPOCHS), why
 
 

@@ -54,7 +54,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, protoc
     for other in seats:
         if other is not seat:
             lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
-    lines += ["", "[policy]", f"protocols = {toml_of(list(protocols))}"]
+    lines += ["", "[policy]", f"systems = {toml_of(list(protocols))}"]
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     return "\n".join(lines) + "\n"
@@ -79,7 +79,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
             yield 'label_kind = "number"'
     if is_server:
         consumer = next(other.name for other in seats if other.role == "active")
-        yield from (f'population = "{POPULATION}"', f'consumers = ["{consumer}"]')
+        yield from (f'population = "{POPULATION}"', f'active_parties = ["{consumer}"]')
         if unknown_ids(seats):
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return

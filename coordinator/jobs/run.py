@@ -126,7 +126,7 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
             row, dataset = snapshot.row, escape(snapshot.row.dataset)
             console.print(
                 f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
-                f"the next one is made by: blindfit publish {escape(str(path))} {dataset}",
+                f"the next one is made by: blindfit snapshot {escape(str(path))} {dataset}",
                 highlight=False,
                 soft_wrap=True,
             )

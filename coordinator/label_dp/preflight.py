@@ -116,7 +116,7 @@ def _check_features(
     n, k = rows.train_features.shape
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
     yield from large_delta(job.parameters.delta, len(rows.ids))
-    if server is not None and len(rows.ids) < (least := server.settings.policy.least_rows):
+    if server is not None and len(rows.ids) < (least := server.settings.policy.min_rows):
         yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")
     if noise and server is not None and server.dataset.label_range is not None:
         lo, hi = server.dataset.label_range

@@ -1,4 +1,4 @@
-"""`blindfit calibrate`: do a party's workers work, and how much faster are they than one?"""
+"""`blindfit benchmark`: do a party's workers work, and how much faster are they than one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blindfit publish`: the next snapshot of a party's dataset, and a list of the snapshots for its operator.
+"""`blindfit snapshot`: the next snapshot of a party's dataset, and a list of the snapshots for its operator.
 
 Also the first snapshots of a job's datasets, which `blindfit run` makes: its user is the operator of every party.
 """

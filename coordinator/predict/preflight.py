@@ -20,7 +20,7 @@ from blindfit.parties.vertical.shared_models import SharedModels
 def leaks(job: Job[Any]) -> Iterator[Finding]:
     active = next(name for name, party in job.parties.items() if party.role == "active")
     yield Finding("note", "who learns what", f"{active} learns the scores of the rows that all data parties have")
-    least = job.parameters.align.least_common
+    least = job.parameters.align.min_common
     text = f"a party that invents ids to ask who is in the others' data: once {least} of them are, it learns which"
     yield Finding("note", "out of the model", text)
 

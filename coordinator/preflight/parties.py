@@ -111,13 +111,13 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         number = snapshot.row.number
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
-            f"`blindfit publish {party.file} {party.dataset_name}`"
+            f"`blindfit snapshot {party.file} {party.dataset_name}`"
         )
         yield Finding("warning", party.name, text)
     dataset = party.settings.datasets.get(party.dataset_name)
-    if dataset is not None and (hours := dataset.publish_every_h) is not None:
+    if dataset is not None and (hours := dataset.snapshot_every_h) is not None:
         text = (
-            f"{party.dataset_name} is published every {hours:g} hours (datasets.{party.dataset_name}.publish_every_h), "
+            f"{party.dataset_name} is published every {hours:g} hours (datasets.{party.dataset_name}.snapshot_every_h), "
             "and each time the counts of what repeats give away of its rows begin again: label bits, models of a row, "
             "linkages"
         )
@@ -129,7 +129,7 @@ def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     policy = settings.policy
     if settings.role != job.parties[name].role:
         yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
-    if job.protocol not in policy.protocols:
+    if job.protocol not in policy.systems:
         yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
     for field, reason in job.parameters.refusals(policy, settings.role):
         yield Finding("refuses", name, f"{field}: {reason}")
@@ -184,7 +184,7 @@ def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> It
     yield Finding("ok", name, f"is up: {role}, version {plain(told.version)}")
     if told.role != party.role:
         yield Finding("refuses", name, f"is {role}, the job says {party.role}")
-    if job.protocol not in told.protocols:
+    if job.protocol not in told.systems:
         yield Finding("refuses", name, f"takes no part in {job.protocol}")
     if party.dataset and party.dataset not in told.datasets:
         yield Finding("refuses", name, f"has no dataset named {party.dataset}")

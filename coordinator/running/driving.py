@@ -24,7 +24,7 @@ def drive(
     job: Job[Any], launched: Launched, console: Console, talk: Talk = "normal", session: JobSession | None = None
 ) -> JobSession:
     """Raises Stopped: by Ctrl-C or SIGTERM."""
-    epochs, verbose, quiet = job.parameters.most_epochs, talk == "verbose", talk == "quiet"
+    epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet"
     session = session or JobSession(job, launched.addresses, launched.identity)
     judge = next(iter(job.with_role("key-node")), "")
     with JobProgress(list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet) as progress:

@@ -67,7 +67,7 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
     for name, (path, settings) in parties.items():
         for dataset, reason in unpublished(settings, path.parent, datasets_of(job, name)):
             if reason:
-                hint = f"run `blindfit publish {path} {dataset}`, with --other-people if these are other people"
+                hint = f"run `blindfit snapshot {path} {dataset}`, with --other-people if these are other people"
                 raise ConfigError(f"{name}: {reason}", hint=hint)
             with contextlib.closing(Store.of(settings, path.parent)) as store:
                 snapshots = snapshots_of(settings, path.parent, store)

@@ -77,7 +77,7 @@ def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
     if job.parameters.align.method == "linkage":
         text = f"{trial.n_rows:,} slots; how many rows match is known only when they are linked"
         return Finding("note", "linkage", text)
-    return joint.common_rows(trial.n_rows, job.parameters.align.least_common)
+    return joint.common_rows(trial.n_rows, job.parameters.align.min_common)
 
 
 # --- what would leak -------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def _shared(job: TaylorJob) -> tuple[str, ...]:
         after = "how many columns each party has."
     if job.align.method == "linkage":
         rows = (
-            f"At least {job.align.least_common} rows match; no message says how many, or which, but who computes on "
+            f"At least {job.align.min_common} rows match; no message says how many, or which, but who computes on "
             "its gradients finds out nearly how many, and of which more than by chance; how many rows both have;"
         )
     else:
@@ -137,7 +137,7 @@ def out_of_model(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
 
 
 def _who_is_there(job: TaylorJob) -> str:
-    least = job.align.least_common
+    least = job.align.min_common
     if job.align.method == "linkage":
         return (
             f"A party that publishes anew without a record, or with inventions, to ask by whether {least} rows match "

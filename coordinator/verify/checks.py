@@ -27,7 +27,7 @@ from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.coordinator.verify.read import Read, require
 from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
 from blindfit.parties.identity import key_proof
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.fit import l2_of
 from blindfit.parties.walr.holders import walr_part
@@ -142,7 +142,7 @@ def _key(read: Read) -> str:
 
 def _servers(read: Read) -> str:
     trust, signers = read.settings.trust, [server.part.signer for server in read.servers]
-    wanted = two_servers.SERVERS if trust in TWO_SERVERS else 1
+    wanted = two_servers.SERVERS if trust in ASK_TWO_SERVERS else 1
     require(len(signers) == wanted, f'walr.trust = "{trust}" is of {wanted}, and the file has {len(signers)}')
     require(len({signer.name for signer in signers}) == wanted, f"{signers[0].name} is there twice")
     require(len({signer.key for signer in signers}) == wanted, "both sign with one key")
@@ -151,7 +151,7 @@ def _servers(read: Read) -> str:
         require(not request.blocks or trust == TRUSTED, f"{name} released a sum of several parties' columns")
         has_own_bound = read.parts.sum.own_norm_bound is not None
         require(has_own_bound == bool(request.blocks), "own_norm_bound is of several parties' columns")
-        is_asked = (bool(request.in_shares), bool(request.key)) == (trust == SHARES, trust == PAILLIER)
+        is_asked = (bool(request.in_shares), bool(request.key)) == (trust == SHARED_ROWS, trust == ENCRYPTED_ROWS)
         require(is_asked, f'{name} was not asked as walr.trust = "{trust}" asks')
     return f'{read.names}, walr.trust = "{trust}"'
 

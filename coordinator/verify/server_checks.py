@@ -17,7 +17,7 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import statement, two_servers
 from blindfit.coordinator.verify.read import ReadServer, require
 from blindfit.parties.identity import key_proof
-from blindfit.parties.measurement.trust import TWO_SERVERS
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS
 
 MOST_COUNTED = 10_000  # releases that are composed one by one
 
@@ -90,7 +90,7 @@ def _noise(server: ReadServer) -> str:
 def _range(server: ReadServer) -> str:
     """A share of a sum is any number of the field; a sum of labels is not."""
     request, answer = server.request, server.answer
-    if server.of.settings.trust in TWO_SERVERS:
+    if server.of.settings.trust in ASK_TWO_SERVERS:
         two_servers.step_2_check(request, consumer=server.about.consumer)
         two_servers.step_6_check(answer, request, server=server.name)
         return "numbers modulo 2^61 - 1"
@@ -127,11 +127,11 @@ def _count(server: ReadServer) -> str:
 
 def _policy(server: ReadServer) -> str:
     request, answer = server.request, server.answer
-    require(request.n_rows >= answer.least_rows, "fewer rows than least_rows were sent")
-    require(answer.rows_kept >= answer.least_rows, "fewer rows than least_rows counted")
-    require(request.epsilon <= answer.most_epsilon, "epsilon is more than most_epsilon")
-    require(request.delta <= answer.most_delta, "delta is more than most_delta")
-    return f"least_rows {answer.least_rows}, most_epsilon {answer.most_epsilon:g}, most_delta {answer.most_delta:g}"
+    require(request.n_rows >= answer.min_rows, "fewer rows than min_rows were sent")
+    require(answer.rows_kept >= answer.min_rows, "fewer rows than min_rows counted")
+    require(request.epsilon <= answer.max_epsilon, "epsilon is more than max_epsilon")
+    require(request.delta <= answer.max_delta, "delta is more than max_delta")
+    return f"min_rows {answer.min_rows}, max_epsilon {answer.max_epsilon:g}, max_delta {answer.max_delta:g}"
 
 
 SERVER_CHECKS: dict[str, ServerCheck] = {

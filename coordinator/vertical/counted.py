@@ -156,7 +156,7 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
 
     def _converted(self, numbers: int, largest: float) -> None:
         """Packed and masked, and as many partial decryptions."""
-        slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.most_feature_bits).slot_bits
+        slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.max_feature_bits).slot_bits
         slots = (self._key_bits - 2) // slot_bits
         self.counted += Counted(rounds=2, ciphertexts=2 * -(-numbers // slots))
 

@@ -166,7 +166,7 @@ def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:
 
 def common_rows(n_rows: int, least: int) -> Finding:
     if n_rows < least:
-        text = f"{n_rows:,} rows in common are fewer than the job asks for: set align.least_common = {n_rows}, or less"
+        text = f"{n_rows:,} rows in common are fewer than the job asks for: set align.min_common = {n_rows}, or less"
         return Finding("refuses", "psi", text)
     return Finding("ok", "psi", f"{n_rows:,} rows in common")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.statistics.walr.forecast import Assumed, Forecast, least_epsilon
+from blindfit.algorithms.statistics.walr.forecast import Assumed, Forecast, min_epsilon
 from blindfit.coordinator.plan.asked import Asked, Table
 from blindfit.coordinator.plan.pictures import figure_by_epsilon
 from blindfit.coordinator.report.plots import MUTED, POSITIVE, Plot, svg_of
@@ -83,7 +83,7 @@ class Outcome:
     def advice(self) -> Iterator[str]:
         wanted = self.asked.wanted
         if wanted is not None:
-            least = least_epsilon(self.by_epsilon, wanted)
+            least = min_epsilon(self.by_epsilon, wanted)
             largest = self.by_epsilon[-1].case.epsilon
             if least is None:
                 yield f"No epsilon up to {largest:g} is expected to reach a loss of {wanted:g}."
@@ -139,7 +139,7 @@ class Outcome:
             "settings": {name: self._losses(one) for name, one in self.settings.items()},
             "best_settings": self.best,
             "wanted": wanted,
-            "least_epsilon": None if wanted is None else least_epsilon(self.by_epsilon, wanted),
+            "min_epsilon": None if wanted is None else min_epsilon(self.by_epsilon, wanted),
         }
 
     def _losses(self, one: Forecast) -> dict[str, Any]:

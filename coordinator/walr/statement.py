@@ -28,7 +28,7 @@ from blindfit.coordinator.walr.ways import (
 from blindfit.coordinator.walr.ways import (
     two_servers as split_labels,
 )
-from blindfit.parties.measurement.trust import SHARES
+from blindfit.parties.measurement.trust import SHARED_ROWS
 from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
@@ -64,7 +64,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
             all_here=bool(report["parties_here"]),
             in_parts=bool(facts.privacy.holders),
         ),
-        shared_rows.key_node_learnt(facts) if facts.privacy.trust == SHARES else measured.key_node_learnt(),
+        shared_rows.key_node_learnt(facts) if facts.privacy.trust == SHARED_ROWS else measured.key_node_learnt(),
         words.collusion(facts),
         measured.not_covered(),
     ]
@@ -90,9 +90,9 @@ class Words(Protocol):
 
 WORDS: Mapping[str, Words] = {
     "trusted": trusted,
-    "split-labels": split_labels,
-    "paillier": hidden_rows,
-    "shares": shared_rows,
+    "two-servers": split_labels,
+    "encrypted-rows": hidden_rows,
+    "shared-rows": shared_rows,
 }
 
 

@@ -117,8 +117,8 @@ def check_rows(n_rows: int, settings: PartySettings) -> None:
     Raises:
         TooFewRows: fewer to train on than the policy asks for.
     """
-    if n_rows < settings.policy.least_rows:
-        raise TooFewRows(rows=n_rows, least=settings.policy.least_rows)
+    if n_rows < settings.policy.min_rows:
+        raise TooFewRows(rows=n_rows, least=settings.policy.min_rows)
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,7 @@ from blindfit.algorithms.protocols.walr.grid import Grid, wide_grid
 from blindfit.algorithms.statistics.walr.evaluation import FIGURES, LEAST_BINS, LEAST_SCORE_BOUND, MOST_BINS, FigureName
 from blindfit.parties.job.parameters import PrivateParameters
 from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TWO_SERVERS, Trust
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
 
@@ -64,15 +64,15 @@ class EvaluateJob(PrivateParameters):
 
     @property
     def asks_shares(self) -> bool:
-        return self.evaluate.trust in TWO_SERVERS
+        return self.evaluate.trust in ASK_TWO_SERVERS
 
     @property
     def encrypts_rows(self) -> bool:
-        return self.evaluate.trust == PAILLIER
+        return self.evaluate.trust == ENCRYPTED_ROWS
 
     @property
     def shares_rows(self) -> bool:
-        return self.evaluate.trust == SHARES
+        return self.evaluate.trust == SHARED_ROWS
 
     @property
     def unsafe(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class DataParty:
             raise ConfigError(f"datasets.{me.dataset}.label is missing: the active party has the labels")
         if me.role == "active" and (source.settings.label_kind == "binary") != (job.falcon.model == "logistic"):
             raise ConfigError(f'datasets.{me.dataset}.label_kind does not go with falcon.model = "{job.falcon.model}"')
-        if reason := job.too_few_epochs(self._party.settings.policy.least_epochs):
+        if reason := job.too_few_epochs(self._party.settings.policy.min_epochs):
             raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
         if job.privacy is not None:
             dataset = self._party.settings.datasets[me.dataset]

@@ -147,7 +147,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         return tuple(self.falcon.unsafe)
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         return self.falcon.epochs
 
     @property
@@ -171,7 +171,7 @@ class FalconJob(AlignedParameters, TrainingParameters):
         ways = [way for way in (epochs, patience, epochs | patience) if way]
         enough = [way for way in ways if self._with(way).fewest_epochs >= least]
         change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
-        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.least_epochs = {least}"
+        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.min_epochs = {least}"
         return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
 
     def _with(self, changes: Mapping[str, int]) -> FalconJob:

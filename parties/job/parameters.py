@@ -43,7 +43,7 @@ class JobParameters(Settings):
     charges_all_data_parties: ClassVar[bool] = False
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         """That its training may have; 0: it has none."""
         return 0
 
@@ -190,11 +190,11 @@ class AlignedParameters(JobParameters):
 
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
         yield from super().refusals(policy, role)
-        option = "least_linked" if self.align.method == "linkage" else "least_common"
-        least, asked = getattr(policy, option), self.align.least_common
+        option = "min_linked" if self.align.method == "linkage" else "min_common"
+        least, asked = getattr(policy, option), self.align.min_common
         if role != "key-node" and asked < least:
-            reason = f"{asked} is less than its policy.{option} = {least}: set align.least_common = {least}, or more"
-            yield "align.least_common", reason
+            reason = f"{asked} is less than its policy.{option} = {least}: set align.min_common = {least}, or more"
+            yield "align.min_common", reason
 
 
 def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:

@@ -66,7 +66,7 @@ class AlignSettings(Settings):
 
     # how common rows are found: "psi" by ids, "linkage" by similar fields where no id is common
     method: Literal["psi", "linkage"] = "psi"
-    least_common: int = Field(100, ge=1)  # fewer common rows end the job
+    min_common: int = Field(100, ge=1)  # fewer common rows end the job
     # Of linkage:
     fields: tuple[str, ...] = ()  # "last_name", "birth_date:date", "postcode:text:20" (name, kind, hashes)
     threshold: float = Field(0.8, ge=0.5, le=1)  # the least similarity of a match

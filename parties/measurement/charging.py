@@ -145,7 +145,7 @@ class ChargingService:
             PolicyRefused: there is none of this name for this consumer, or it is not published.
         """
         described = self.described.get(name)
-        if described is None or consumer not in described.consumers:
+        if described is None or consumer not in described.active_parties:
             raise PolicyRefused(party=self.name, field="dataset", reason="it has none of this name for this party")
         self.datasets[name] = self._newest(name, self.datasets.get(name))
         return self.datasets[name]
@@ -162,8 +162,8 @@ class ChargingService:
         check_rollbacks(self.store.reader(), dataset.population)
 
     def check_policy(self, request: Asked, dataset: LabelDataset, cost: Cost) -> None:
-        if request.n_rows < self.policy.least_rows:
-            raise TooFewRows(rows=request.n_rows, least=self.policy.least_rows)
+        if request.n_rows < self.policy.min_rows:
+            raise TooFewRows(rows=request.n_rows, least=self.policy.min_rows)
         for field, reason in self.policy.refusals(cost.epsilon, cost.delta):
             self.refuse(field, reason)
         if request.snapshot != dataset.snapshot:
@@ -175,8 +175,8 @@ class ChargingService:
 
     def check_kept(self, rows_kept: int) -> None:
         """The least number holds also for the rows that count."""
-        if rows_kept < self.policy.least_rows:
-            raise TooFewRows(rows=rows_kept, least=self.policy.least_rows)
+        if rows_kept < self.policy.min_rows:
+            raise TooFewRows(rows=rows_kept, least=self.policy.min_rows)
 
     # --- before any row, and again in the transaction that charges: then nobody can come between
 

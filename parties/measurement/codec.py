@@ -70,7 +70,7 @@ _OPEN_FIELDS = (
     "in_shares",
     "blocks",
 )
-_TERMS = ("least_rows", "most_epsilon", "most_delta", "budget_epsilon", "budget_delta")
+_TERMS = ("min_rows", "max_epsilon", "max_delta", "budget_epsilon", "budget_delta")
 _ANSWER_FIELDS = (
     "noise_std",
     "sensitivity",

@@ -82,7 +82,7 @@ class AggregateDesk(Background):
             return
         if self._is_of_shares or request.key:
             self._service.refuse("blocks", "several parties' columns are summed by a trusted server alone")
-        if strangers := [b.holder for b in self._blocks if b.holder not in self._dataset.settings.holders]:
+        if strangers := [b.holder for b in self._blocks if b.holder not in self._dataset.settings.passive_parties]:
             self._service.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
         if request.snapshot != self._dataset.snapshot:
             self._service.refuse("snapshot", "it is not the newest of this dataset: describe the dataset again")
@@ -116,7 +116,7 @@ class AggregateDesk(Background):
         ]
         told = several_parties.bits_told_of(columns, tally.rows_kept)
         bits = dict(zip(self._holders().snapshots(self._consumer), told, strict=True))
-        self._service.count_told_bits(self.request, self._consumer, bits, several_parties.most_bits(tally.rows_kept))
+        self._service.count_told_bits(self.request, self._consumer, bits, several_parties.max_bits(tally.rows_kept))
 
     # --- of shares: the other server
 

@@ -28,7 +28,7 @@ from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import Aggregate, MeasurementClient, check_description
 from blindfit.parties.measurement.row_key import RowKey
 from blindfit.parties.measurement.row_shares import RowShares
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, SPLIT_LABELS
+from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, SHARED_ROWS, TWO_SERVERS
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.sessions import Member, Session
 from blindfit.parties.store.receipts import hold_receipt
@@ -111,13 +111,13 @@ class Released:
             "request_id": request.request_id,
             "receipt": answer.receipt.decode("ascii", "replace"),
             **(self._promise_of_two() if len(self.servers) > 1 else {}),
-            **({"trust": PAILLIER} if request.key else {}),
+            **({"trust": ENCRYPTED_ROWS} if request.key else {}),
         }
 
     def _promise_of_two(self) -> dict[str, Any]:
         """Both have answered the same request, so the active party alone sees a noise of twice the variance."""
         request = self.request
-        trust = SHARES if request.in_shares else SPLIT_LABELS
+        trust = SHARED_ROWS if request.in_shares else TWO_SERVERS
         return {"trust": trust, "epsilon_of_both": two_servers.epsilon_of_both(request)}
 
     def told(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class MeasurementService(ChargingService):
     def _terms(self, dataset: LabelDataset) -> Terms:
         budget = self.budgets[dataset.population]
         policy = self.policy
-        return Terms(policy.least_rows, policy.most_epsilon, policy.most_delta, budget.epsilon, budget.delta)
+        return Terms(policy.min_rows, policy.max_epsilon, policy.max_delta, budget.epsilon, budget.delta)
 
     def describe(self, dataset: LabelDataset) -> pb.DatasetDescription:
         lo, hi = dataset.settings.label_range or (0.0, 1.0)
@@ -109,8 +109,8 @@ class MeasurementService(ChargingService):
             unit=dataset.kind,
             max_rows_per_person=dataset.max_rows_per_person,
             unknown_rows=dataset.settings.unknown_rows,
-            least_rows=self.policy.least_rows,
-            most_epsilon=self.policy.most_epsilon,
+            min_rows=self.policy.min_rows,
+            max_epsilon=self.policy.max_epsilon,
             receipt_key=self.key.public_bytes,
             mechanisms=sorted(NOISE_MULTIPLIERS) if dataset.settings.label_range is None else allowed_mechanisms(self),
             label_kind=dataset.settings.label_kind,

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-Trust = Literal["trusted", "split-labels", "paillier", "shares"]
+Trust = Literal["trusted", "two-servers", "encrypted-rows", "shared-rows"]
 TRUSTED: Trust = "trusted"
-SPLIT_LABELS: Trust = "split-labels"
-PAILLIER: Trust = "paillier"  # rows go to the server encrypted
-SHARES: Trust = "shares"  # rows go to two servers in shares; a key node deals masks
-TWO_SERVERS = (SPLIT_LABELS, SHARES)  # that hold shares of labels
+TWO_SERVERS: Trust = "two-servers"
+ENCRYPTED_ROWS: Trust = "encrypted-rows"  # rows go to the server encrypted
+SHARED_ROWS: Trust = "shared-rows"  # rows go to two servers in shares; a key node deals masks
+ASK_TWO_SERVERS = (TWO_SERVERS, SHARED_ROWS)  # that hold shares of labels
 UNCHECKED_ROWS = "unchecked-rows"  # the flag of a policy that lets them
 
 
@@ -25,14 +25,14 @@ def wrong_labels(option: str, dataset: str, *, shares: bool, asks_shares: bool) 
     if shares == asks_shares:
         return ""
     has = "holds shares of labels" if shares else "holds labels, and no shares of them"
-    one, other = TWO_SERVERS if shares else (TRUSTED, PAILLIER)
+    one, other = ASK_TWO_SERVERS if shares else (TRUSTED, ENCRYPTED_ROWS)
     change = f'set {option} = "{one}" or "{other}", or name another dataset' if option else "name another dataset"
     return f"its dataset {dataset} {has}: {change}"
 
 
 def unsafe(trust: Trust) -> tuple[str, ...]:
     """The defences that a job does without at its measurement servers."""
-    return (UNCHECKED_ROWS,) if trust == PAILLIER else ()
+    return (UNCHECKED_ROWS,) if trust == ENCRYPTED_ROWS else ()
 
 
 def wrong_servers(option: str, trust: Trust, roles: Sequence[str]) -> str:
@@ -41,7 +41,7 @@ def wrong_servers(option: str, trust: Trust, roles: Sequence[str]) -> str:
     Args:
         option: of the job, which says whom it trusts.
     """
-    wanted, dealers = (2 if trust in TWO_SERVERS else 1), int(trust == SHARES)
+    wanted, dealers = (2 if trust in ASK_TWO_SERVERS else 1), int(trust == SHARED_ROWS)
     if (roles.count("measurement"), roles.count("key-node")) == (wanted, dealers):
         return ""
     words = {1: "exactly one measurement server", 2: "exactly two, each with one of the tables of a split"}

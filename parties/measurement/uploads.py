@@ -57,17 +57,17 @@ class Upload:
         """
         policy = self._charging.policy
         since = stamp(-WINDOW)
-        if reader.count_uploads(consumer=self._consumer, since=since) >= policy.most_failed_uploads:
+        if reader.count_uploads(consumer=self._consumer, since=since) >= policy.max_failed_uploads:
             raise PolicyRefused(
                 party=self._charging.name,
-                field="most_failed_uploads",
-                reason=f"{policy.most_failed_uploads} uploads of this party had no answer in 24 hours: no more may",
+                field="max_failed_uploads",
+                reason=f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may",
             )
-        if reader.count_uploads() >= policy.most_failed_uploads_in_all:
+        if reader.count_uploads() >= policy.max_failed_uploads_in_all:
             raise PolicyRefused(
                 party=self._charging.name,
-                field="most_failed_uploads_in_all",
-                reason=f"{policy.most_failed_uploads_in_all} uploads had no answer: no more may",
+                field="max_failed_uploads_in_all",
+                reason=f"{policy.max_failed_uploads_in_all} uploads had no answer: no more may",
             )
 
     def begin(self) -> None:

@@ -169,11 +169,11 @@ class Session(Generic[J_co]):
         if self.error is not None:
             forget_frames(self.error)
 
-    async def change_of_state(self, most_s: float) -> None:
+    async def change_of_state(self, max_s: float) -> None:
         """Returns after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
         state = self.state
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(most_s):
+            async with asyncio.timeout(max_s):
                 await self.changed.until(lambda: self.state != state)
 
     def report(self, step: str, done: int = 0, total: int = 0, unit: str = "", waiting_for: str = "") -> None:
@@ -356,7 +356,7 @@ class Sessions:
 
     def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
         policy, job = self._settings.policy, session.job
-        if protocol != job.protocol or protocol not in policy.protocols or protocol not in self._parts:
+        if protocol != job.protocol or protocol not in policy.systems or protocol not in self._parts:
             self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
         if session.me.role != self._settings.role:
             self._refuse("role", f"it is {self._settings.role}, not {session.me.role}")

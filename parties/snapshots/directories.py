@@ -6,7 +6,7 @@
 A killed publisher leaves its mark, whether it was killed before its snapshot had its name or after: what is marked and
 unknown to the database is unfinished, and goes at the next start or publish. A snapshot's name without a mark was
 finished once. Where the database does not know it, an older database was put back, and only its operator can say which
-of the two is to stay: it is left, and named to him at each start and by `blindfit publish`.
+of the two is to stay: it is left, and named to him at each start and by `blindfit snapshot`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def unknown_in(directory: Path, rows: Sequence[SnapshotRow]) -> Iterator[str]:
 
 @contextmanager
 def only_publisher(
-    data_dir: Path, dataset: str, on_waiting: Callable[[str], None], most_wait_s: float | None = None
+    data_dir: Path, dataset: str, on_waiting: Callable[[str], None], max_wait_s: float | None = None
 ) -> Iterator[None]:
     """Of a party, in whatever process.
 
@@ -108,10 +108,10 @@ def only_publisher(
         on_waiting: is told once what is waited for, where anything is.
 
     Raises:
-        DataError: another one is still at it after `most_wait_s`, by default MOST_WAIT_S.
+        DataError: another one is still at it after `max_wait_s`, by default MOST_WAIT_S.
     """
     lock = LockFile(data_dir / LOCK)
-    wait_s = MOST_WAIT_S if most_wait_s is None else most_wait_s
+    wait_s = MOST_WAIT_S if max_wait_s is None else max_wait_s
     ends, told = time.monotonic() + wait_s, False
     while (holder := lock.take(f"{dataset}, since {stamp()}, process {os.getpid()}")) is not None:
         under_way = f"another publish of this party is under way: {holder or 'it has just begun'}"

@@ -36,7 +36,7 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
     if not others:
         return ""
     return (
-        f"{dataset} waits for `blindfit publish`: the party also has the population {others[0]}, and people in both "
+        f"{dataset} waits for `blindfit snapshot`: the party also has the population {others[0]}, and people in both "
         "would have two budgets"
     )
 
@@ -61,5 +61,5 @@ def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> Non
         f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
         f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
         hint=f'set datasets.{row.dataset}.population = "{other.population}"; or, if these are other people, '
-        f"`blindfit publish PARTY.TOML {row.dataset} --other-people`",
+        f"`blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
     )

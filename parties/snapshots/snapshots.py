@@ -240,7 +240,7 @@ class Snapshots:
         counts it begins."""
         yield from made.remarks
         dataset = made.row.dataset
-        if self._dataset(dataset).publish_every_h is not None and self.waits_for_operator(dataset):
+        if self._dataset(dataset).snapshot_every_h is not None and self.waits_for_operator(dataset):
             yield schedule_waits(dataset)
         for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
             yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
@@ -258,8 +258,8 @@ class Snapshots:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
         if weakness := content.weakness():
             yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
-        elif chosen > content.most_models:
-            yield f"its columns allow {content.most_models} models of a row, not models_per_row = {chosen}"
+        elif chosen > content.max_models:
+            yield f"its columns allow {content.max_models} models of a row, not models_per_row = {chosen}"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.
@@ -320,7 +320,7 @@ class Snapshots:
             current = self.current(dataset)
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
-            if current is not None and settings.publish_every_h is not None and self.waits_for_operator(dataset):
+            if current is not None and settings.snapshot_every_h is not None and self.waits_for_operator(dataset):
                 log.warning(schedule_waits(dataset), dataset=dataset)
 
     # --- which the party makes by itself
@@ -349,7 +349,7 @@ class Snapshots:
 
     def overdue(self, dataset: str) -> bool:
         """Return whether the owner's schedule asks for the next snapshot."""
-        every = self._dataset(dataset).publish_every_h
+        every = self._dataset(dataset).snapshot_every_h
         if every is None or (current := self.current(dataset)) is None or self.waits_for_operator(dataset):
             return False
         return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
@@ -379,7 +379,7 @@ class Snapshots:
         """At a party's start: what a publisher that was killed left goes, and what is unknown is told, in the log."""
         try:
             if self._directory.is_dir():
-                with only_publisher(self._data_dir, "what is unfinished", lambda _: None, most_wait_s=0.0):
+                with only_publisher(self._data_dir, "what is unfinished", lambda _: None, max_wait_s=0.0):
                     self._remove_unfinished()
         except OSError as error:
             log.warning("what an unfinished publish left cannot be removed", where=str(error.filename or ""))
@@ -568,4 +568,4 @@ def _meaning(settings: PartyDatasetSettings) -> dict[str, Any]:
 
 def not_published(dataset: str) -> str:
     """Say so to a proposer: in the same words whatever the rows hold."""
-    return f"{dataset} is not published: the party's operator runs `blindfit publish PARTY.TOML {dataset}`"
+    return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {dataset}`"

@@ -32,12 +32,12 @@ class Linkage:
 
     Args:
         question: a digest of all that its outcome depends on.
-        least_common: fewer matches end it.
+        min_common: fewer matches end it.
     """
 
     other: str
     question: str
-    least_common: int
+    min_common: int
 
 
 class CountReads(RowReads):

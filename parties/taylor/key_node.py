@@ -171,7 +171,7 @@ class KeyNode:
                 session.channel,
                 draw=draw,
                 in_thread=asyncio.to_thread,
-                while_wanted=partial(while_wanted, most_s=job.timeouts.session_s),
+                while_wanted=partial(while_wanted, max_s=job.timeouts.session_s),
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
             self._party.write(session.id, "linkage.json", linkage_report(linked))

@@ -138,7 +138,7 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         return tuple(self.taylor.unsafe)
 
     @property
-    def most_epochs(self) -> int:
+    def max_epochs(self) -> int:
         return self.taylor.epochs
 
     @property

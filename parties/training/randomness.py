@@ -44,7 +44,7 @@ async def drawn_together(
         if begun >= MOST_DRAWS:
             reason = (
                 f"{begun} draws of the split were begun for these snapshots: have one of the datasets published again "
-                "(`blindfit publish`)"
+                "(`blindfit snapshot`)"
             )
             raise PolicyRefused(party=session.me.name, field="split", reason=reason)
         with party.store.transaction() as transaction:

@@ -71,7 +71,7 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
         seats.chain,
         seats.key_node,
         session.channel,
-        least_common=session.job.align.least_common,
+        min_common=session.job.align.min_common,
         workers=psi.Threads(os.cpu_count() or 1),
         report=lambda step, done, total: session.report(step, done, total, "ids"),
         in_thread=asyncio.to_thread,
@@ -134,7 +134,7 @@ def restored_mask(
 
 
 def linkage_settings(job: AlignSettings) -> LinkageSettings:
-    return LinkageSettings(job.encoding(), job.threshold, job.least_common)
+    return LinkageSettings(job.encoding(), job.threshold, job.min_common)
 
 
 async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:

@@ -55,30 +55,30 @@ def _store_of(session: Session[AlignedParameters]) -> Store:
 
 def _asked(session: Session[AlignedParameters]) -> Linkage:
     (other,) = (m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-    return Linkage(other, asked_of_linkage(session).hex(), session.job.align.least_common)
+    return Linkage(other, asked_of_linkage(session).hex(), session.job.align.min_common)
 
 
 def _check(reader: Reads, session: Session[AlignedParameters]) -> None:
     asked, dataset = _asked(session), session.me.dataset
     before = [linkage for linkage in reader.linkages(session.published.id) if linkage.other == asked.other]
-    if before and asked.least_common != before[0].least_common:
+    if before and asked.min_common != before[0].min_common:
         _refuse(session, _at_another_number(dataset, before[0]))
     if len(before) >= MOST_LINKAGES and asked not in before:
         _refuse(session, _too_many(dataset, before))
 
 
 def _at_another_number(dataset: str, first: Linkage) -> str:
-    again = f"have {dataset} published again (`blindfit publish`)"
+    again = f"have {dataset} published again (`blindfit snapshot`)"
     return (
-        f"this snapshot of {dataset} was first linked with {first.other} at least_common = {first.least_common}, and "
-        f"other numbers would reveal how many rows match: set align.least_common = {first.least_common}, or {again}"
+        f"this snapshot of {dataset} was first linked with {first.other} at min_common = {first.min_common}, and "
+        f"other numbers would reveal how many rows match: set align.min_common = {first.min_common}, or {again}"
     )
 
 
 def _too_many(dataset: str, before: Sequence[Linkage]) -> str:
     return (
         f"{len(before)} linkages of this snapshot of {dataset} with {before[0].other} were begun, and each reveals "
-        f"whether enough rows match: have {dataset} published again (`blindfit publish`)"
+        f"whether enough rows match: have {dataset} published again (`blindfit snapshot`)"
     )
 
 

@@ -48,7 +48,7 @@ class ScoreQuota:
     def __init__(self, party: Party, dataset: str, content: RowContent) -> None:
         self._party, self._dataset, self._content = party, dataset, content
         self._lifted = party.settings.datasets[dataset].scores_may_be_solved_for
-        self._models = min(party.settings.policy.models_per_row, max(content.most_models, 1))
+        self._models = min(party.settings.policy.models_per_row, max(content.max_models, 1))
 
     def check(self) -> None:
         """Raises ConfigError: the rows hold so little that any score would tell them, which their operator lets pass or

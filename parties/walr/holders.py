@@ -160,7 +160,7 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
     bits = {session.published.id: several_parties.BOUND_BITS + several_parties.EXPONENT_BITS}
     with party.store.transaction() as transaction:
-        asker, most = session.with_role("active").name, several_parties.most_bits(n_rows)
+        asker, most = session.with_role("active").name, several_parties.max_bits(n_rows)
         transaction.count_told_bits(asker, request_id, bits, most, refuse)
 
 

@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics.linear.solvers import SolverName, SolverSett
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement import trust
-from blindfit.parties.measurement.trust import PAILLIER, SHARES, TRUSTED, TWO_SERVERS, Trust
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED, Trust
 from blindfit.parties.tables import Settings
 
 DEFAULT_NORM_QUANTILE = 0.99
@@ -104,18 +104,18 @@ class WalrJob(TrainingParameters):
 
     trust_option: ClassVar[str] = "walr.trust"
 
-    def grid(self, norm_bound: float, most_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
+    def grid(self, norm_bound: float, max_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
         """Of rows of at most this norm; public, as it follows from the norm and the job alone.
 
         Args:
-            most_steps: of the bound, where "auto" chooses the grid.
+            max_steps: of the bound, where "auto" chooses the grid.
 
         Raises:
             RangeError: no grid holds such a norm, or is fine enough for the noise.
         """
         if self.walr.frac_bits != "auto":
             return Grid.of(norm_bound, self.walr.frac_bits)
-        return auto_grid(norm_bound, *self._noise, most_steps)
+        return auto_grid(norm_bound, *self._noise, max_steps)
 
     def grid_of_rows(self, norm_bound: float, n_columns: int) -> Grid:
         """As `grid`; a bound that hangs on the rows is cut to what a grid holds.
@@ -131,10 +131,10 @@ class WalrJob(TrainingParameters):
             return self.grid(norm_bound, room.most)
         return room.grid(norm_bound, self.walr.fixed_bits)
 
-    def room(self, most_steps: int) -> Room:
+    def room(self, max_steps: int) -> Room:
         """
         Args:
-            most_steps: the largest norm bound of a row, in grid steps.
+            max_steps: the largest norm bound of a row, in grid steps.
 
         Raises:
             RangeError: no norm bound has a grid.
@@ -146,7 +146,7 @@ class WalrJob(TrainingParameters):
             (rows_of_unit, known or MOST_ROWS_OF_UNIT),
             largest_sum=LARGEST_SHARED_SUM if self.asks_shares else LARGEST_SUM,
             servers=2 if self.asks_shares else 1,
-            largest=most_steps,
+            largest=max_steps,
         )
 
     def _longest_row(self, n_columns: int) -> int:
@@ -165,15 +165,15 @@ class WalrJob(TrainingParameters):
 
     @property
     def asks_shares(self) -> bool:
-        return self.walr.trust in TWO_SERVERS
+        return self.walr.trust in ASK_TWO_SERVERS
 
     @property
     def encrypts_rows(self) -> bool:
-        return self.walr.trust == PAILLIER
+        return self.walr.trust == ENCRYPTED_ROWS
 
     @property
     def shares_rows(self) -> bool:
-        return self.walr.trust == SHARES
+        return self.walr.trust == SHARED_ROWS
 
     @property
     def unsafe(self) -> tuple[str, ...]:

@@ -389,8 +389,8 @@ def _text(value: FieldValue) -> str:
     return _cut(printable(value), MAX_FIELD_BYTES) if isinstance(value, str) else _cut(repr(value), MAX_FIELD_BYTES)
 
 
-def _cut(text: str, most_bytes: int) -> str:
-    return text.encode()[:most_bytes].decode(errors="ignore")
+def _cut(text: str, max_bytes: int) -> str:
+    return text.encode()[:max_bytes].decode(errors="ignore")
 
 
 def name_of(code: int) -> str:

@@ -37,7 +37,7 @@ class Limits:
         keepalive_time_s: a silent connection is pinged after this.
         keepalive_timeout_s: and given up after this without an answer.
         min_ping_interval_s: a peer that pings more often is cut off.
-        reconnect_first_s: the wait before the second attempt to connect; it doubles up to `reconnect_most_s`.
+        reconnect_first_s: the wait before the second attempt to connect; it doubles up to `reconnect_max_s`.
     """
 
     max_message_bytes: int = 4 * MIB
@@ -58,7 +58,7 @@ class Limits:
     keepalive_timeout_s: float = 10.0
     min_ping_interval_s: float = 15.0
     reconnect_first_s: float = 0.5
-    reconnect_most_s: float = 10.0
+    reconnect_max_s: float = 10.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -69,7 +69,7 @@ class Limits:
         self._must_fit("max_message_bytes", "max_typed_message_bytes")
         self._must_fit("max_typed_message_bytes", "peer_bytes")
         self._must_fit("min_ping_interval_s", "keepalive_time_s")
-        self._must_fit("reconnect_first_s", "reconnect_most_s")
+        self._must_fit("reconnect_first_s", "reconnect_max_s")
 
     def _must_fit(self, smaller: str, larger: str) -> None:
         if getattr(self, smaller) >= getattr(self, larger):
@@ -105,7 +105,7 @@ def channel_options(limits: Limits) -> Options:
         *_common_options(limits),
         ("grpc.initial_reconnect_backoff_ms", _ms(limits.reconnect_first_s)),
         ("grpc.min_reconnect_backoff_ms", _ms(limits.connect_timeout_s)),
-        ("grpc.max_reconnect_backoff_ms", _ms(limits.reconnect_most_s)),
+        ("grpc.max_reconnect_backoff_ms", _ms(limits.reconnect_max_s)),
         ("grpc.http2.max_pings_without_data", 0),  # 0: no limit, or a silent stream would lose its keepalive
         # The exchange and the measurement server's request ids decide what is sent again, not gRPC.
         ("grpc.enable_retries", 0),

@@ -16,7 +16,7 @@ HINT = "raise timeouts.session_s"
 StillWanted = Callable[[], None]
 
 
-async def while_wanted(work: Callable[[StillWanted], T], most_s: float) -> T:
+async def while_wanted(work: Callable[[StillWanted], T], max_s: float) -> T:
     """Its result.
 
     Args:
@@ -36,9 +36,9 @@ async def while_wanted(work: Callable[[StillWanted], T], most_s: float) -> T:
     running = pool.submit(contextvars.copy_context().run, work, still_wanted)
     pool.shutdown(wait=False)
     try:
-        async with asyncio.timeout(most_s):
+        async with asyncio.timeout(max_s):
             return await asyncio.wrap_future(running)
     except TimeoutError:
-        raise ComputeFailed(backend="local", reason=f"not done in {most_s:g} s", hint=HINT) from None
+        raise ComputeFailed(backend="local", reason=f"not done in {max_s:g} s", hint=HINT) from None
     finally:
         ended.set()

@@ -81,11 +81,11 @@ class Session:
     def run(
         self,
         uniforms: Sequence[UniformInt] | None = None,
-        least_common: Sequence[int] = (),
+        min_common: Sequence[int] = (),
         **options: Any,
     ) -> Session:
         uniforms = uniforms or [system_uniform] * (len(self.parties) + 1)
-        least_common = least_common or [1] * len(self.parties)
+        min_common = min_common or [1] * len(self.parties)
         seats: dict[str, Awaitable[Any]] = {
             party: align.run_data_party(
                 ids,
@@ -94,10 +94,10 @@ class Session:
                 KEY_NODE,
                 self.network.channel(party),
                 uniform=uniform,
-                least_common=least,
+                min_common=least,
                 **options,
             )
-            for party, ids, uniform, least in zip(self.parties, self.id_sets, uniforms, least_common, strict=False)
+            for party, ids, uniform, least in zip(self.parties, self.id_sets, uniforms, min_common, strict=False)
         }
         seats[KEY_NODE] = align.run_key_node(
             self.parties, KEY_NODE, self.network.channel(KEY_NODE), uniform=uniforms[-1], **options
@@ -390,13 +390,13 @@ def test_no_common_row_is_told_to_everybody_in_one_line() -> None:
 
 def test_too_few_common_rows_end_the_session_for_all() -> None:
     id_sets = overlapping(3)
-    session = Session(id_sets).run(least_common=[1, 7, 2])
+    session = Session(id_sets).run(min_common=[1, 7, 2])
     for name in (*NAMES[:3], KEY_NODE):
         error = session.ended[name]
         assert isinstance(error, DataError)
         assert "fewer than 7 rows, the least that bank asks for" in str(error)
     assert "CommonRows" not in {step for _, _, step in session.network.sent}
-    assert len(Session(id_sets).run(least_common=[1, 6, 2]).aligned_ids[0]) == 6
+    assert len(Session(id_sets).run(min_common=[1, 6, 2]).aligned_ids[0]) == 6
 
 
 def test_how_few_rows_are_common_is_not_told() -> None:
@@ -410,13 +410,13 @@ def test_how_few_rows_are_common_is_not_told() -> None:
                 seen.append(data)
             return data
 
-        Session([[probe, *"123456"], ["customer", *"abcdef"]], wire=listening).run(least_common=[1, 5])
+        Session([[probe, *"123456"], ["customer", *"abcdef"]], wire=listening).run(min_common=[1, 5])
         told.append(seen)
     assert told[0] == told[1]
 
 
 def test_sets_smaller_than_the_least_are_not_even_blinded() -> None:
-    session = Session(overlapping(2)).run(least_common=[1, 12])
+    session = Session(overlapping(2)).run(min_common=[1, 12])
     assert all(isinstance(error, DataError) for error in session.ended.values())
     assert {step for _, _, step in session.network.sent} == {"SetSize", "SetSizes"}
 
@@ -443,10 +443,10 @@ def test_parties_that_cannot_align_are_refused(parties: list[str], key_node: str
         align.step_0_ring(parties, key_node)
 
 
-@each_case("least_common", [0, -1, 2**24 + 1])
-def test_a_senseless_least_is_refused(least_common: int) -> None:
+@each_case("min_common", [0, -1, 2**24 + 1])
+def test_a_senseless_least_is_refused(min_common: int) -> None:
     with pytest.raises(ConfigError):
-        align.run_locally(overlapping(2), seeded(2), least_common=least_common)
+        align.run_locally(overlapping(2), seeded(2), min_common=min_common)
 
 
 # --- faults: who sends what it should not is named ----------------------------------------------------------
@@ -539,7 +539,7 @@ RING_FAULTS: dict[str, tuple[type[Any], str, Callable[[Any], Any], str, str]] = 
     "no ids": (SetSize, "bank", lambda m: replace(m, count=0), "bank", "count"),
     "too many ids": (SetSize, "bank", lambda m: replace(m, count=2**24 + 1), "bank", "count"),
     "a negative size": (SetSize, "bank", lambda m: replace(m, count=-1), "bank", "count"),
-    "a senseless least": (SetSize, "bank", lambda m: replace(m, least_common=0), "bank", "least_common"),
+    "a senseless least": (SetSize, "bank", lambda m: replace(m, min_common=0), "bank", "min_common"),
     "one size too few": (SetSizes, KEY_NODE, lambda m: replace(m, counts=m.counts[:1]), KEY_NODE, "counts"),
     "sizes in a column": (SetSizes, KEY_NODE, lambda m: replace(m, counts=m.counts[:, None]), KEY_NODE, "counts"),
     "no sizes": (SetSizes, KEY_NODE, lambda m: replace(m, counts=m.counts[:0]), KEY_NODE, "counts"),
@@ -554,9 +554,9 @@ RING_FAULTS: dict[str, tuple[type[Any], str, Callable[[Any], Any], str, str]] = 
     "a least changed": (
         SetSizes,
         KEY_NODE,
-        lambda m: replace(m, least_common=m.least_common + 1),
+        lambda m: replace(m, min_common=m.min_common + 1),
         KEY_NODE,
-        "least_common",
+        "min_common",
     ),
     "more common than rows": (Outcome, KEY_NODE, lambda _: Outcome(7), KEY_NODE, "common"),
     "a negative outcome": (Outcome, KEY_NODE, lambda _: Outcome(-1), KEY_NODE, "common"),

@@ -40,7 +40,7 @@ from tests.protocols.counts import assert_as_often
 
 FIELDS = (Field("first_name"), Field("last_name"), Field("birth_date", "date"), Field("postcode"))
 ROLES = {"bank": "active", "shop": "passive", "keys": "key-node"}
-SETTINGS = LinkageSettings(Encoding(FIELDS), least_matches=10)
+SETTINGS = LinkageSettings(Encoding(FIELDS), min_matches=10)
 PEOPLE = registers(70, 40, 25, seed=2)
 TABLE = [
     ("bank", "shop", "KeyShare"),
@@ -262,12 +262,12 @@ def test_a_party_in_the_middle_makes_filters_that_match_nothing(insecure_test_ke
     def wire(_sender: str, receiver: str, step: str, data: bytes) -> bytes:
         return codec.encode(intruder) if (receiver, step) == ("shop", "KeyShare") else data
 
-    results, _ = run_all(insecure_test_key, settings=replace(SETTINGS, least_matches=1), wire=wire, to_the_end=True)
+    results, _ = run_all(insecure_test_key, settings=replace(SETTINGS, min_matches=1), wire=wire, to_the_end=True)
     assert all(isinstance(result, DataError) for result in results)
 
 
 def test_too_few_matches_end_the_session_in_one_line_for_all(insecure_test_key: PrivateKey) -> None:
-    results, sent = run_all(insecure_test_key, settings=replace(SETTINGS, least_matches=26), to_the_end=True)
+    results, sent = run_all(insecure_test_key, settings=replace(SETTINGS, min_matches=26), to_the_end=True)
     assert [type(result) for result in results] == [DataError] * 3
     assert {result.message for result in results} == {
         "fewer than 26 rows of the two parties match, the least that the job asks for"
@@ -282,7 +282,7 @@ def test_too_few_matches_end_the_specification_too(insecure_test_key: PrivateKey
     with pytest.raises(DataError, match="fewer than 26 rows"):
         link.run_locally(
             (PEOPLE.first, PEOPLE.second),
-            replace(SETTINGS, least_matches=26),
+            replace(SETTINGS, min_matches=26),
             randomisers,
             ("bank", "shop"),
             (uniforms[0], uniforms[1], uniforms[2]),
@@ -321,7 +321,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
 ) -> None:
     """262,144 copies of an invention were refused by another error where 20 records are like it, or more."""
     copies = np.random.default_rng(0).integers(0, 256, (1, 128)).astype(np.uint8).repeat(70, axis=0)
-    too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, least_matches=71), copies)
+    too_few, sent, told = key_node_alone(insecure_test_key, replace(SETTINGS, min_matches=71), copies)
     monkeypatch.setattr(matching, "MAX_CANDIDATES", 32 * 70 - 1)  # of 4900: the first tile has more
     anybody, sent_then, told_then = key_node_alone(insecure_test_key, SETTINGS, copies)
     assert anybody.message.endswith("that matches anybody")  # at the key node
@@ -467,7 +467,7 @@ def test_records_that_cannot_be_linked_are_refused_before_anything_is_sent(
     assert refused(PEOPLE.first) == "bank has 70 rows: linkage takes 69 at most"
 
 
-@each_case(("name", "value"), [("threshold", 0.3), ("least_matches", 0), ("least_matches", 2**18 + 1)])
+@each_case(("name", "value"), [("threshold", 0.3), ("min_matches", 0), ("min_matches", 2**18 + 1)])
 def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
         replace(SETTINGS, **{name: value})  # type: ignore[arg-type]
@@ -476,7 +476,7 @@ def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
 def test_the_handshake_compares_all_settings() -> None:
     others = [
         replace(SETTINGS, threshold=0.81),
-        replace(SETTINGS, least_matches=11),
+        replace(SETTINGS, min_matches=11),
         replace(SETTINGS, encoding=Encoding(FIELDS, fold=True)),
     ]
     digests = {parameters_digest(settings.parameters()) for settings in [SETTINGS, *others]}

@@ -85,7 +85,7 @@ class Asking:
 
 @pytest.fixture
 async def asking(authority: Path, tmp_path: Path) -> AsyncIterator[Asking]:
-    policy = PolicySettings(least_rows=1, approve="ask", most_epsilon=5.0)
+    policy = PolicySettings(min_rows=1, approve="ask", max_epsilon=5.0)
     node = PartyNode(settings_of(authority, tmp_path).model_copy(update={"policy": policy}), tmp_path)
     await node.start()
     yield Asking(node, tmp_path)

@@ -37,7 +37,7 @@ def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, A
         "role": ROLES[name],
         "identity": {"certificate": files.certificate, "key": files.key, "authority": files.authority},
         "peers": {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}},
-        "policy": {"protocols": ["taylor"], **policy},
+        "policy": {"systems": ["taylor"], **policy},
     }
     if name != "keys":
         values["datasets"] = {"rows": {"url": "csv:rows.csv", "id": "id", "features": "rest", **label}}
@@ -139,8 +139,8 @@ async def test_a_party_without_a_dataset_has_published_none(authority: Path, tmp
     [
         ({}, {"epsilon": 1.0, "delta": 1.1e-5}, "privacy.delta"),
         ({"approve": "ask"}, {"epsilon": 1.0, "delta": 0.1}, "privacy.delta"),
-        ({"most_delta": 1e-6}, {"epsilon": 1.0}, "privacy.delta"),
-        ({"most_delta": 0.1}, {"epsilon": 1.1}, "privacy.epsilon"),
+        ({"max_delta": 1e-6}, {"epsilon": 1.0}, "privacy.delta"),
+        ({"max_delta": 0.1}, {"epsilon": 1.1}, "privacy.epsilon"),
     ],
 )
 async def test_epsilon_and_delta_are_bounded_together(
@@ -158,21 +158,21 @@ LINKED = {"method": "linkage", "fields": ["last_name", "birth_date:date"]}
 @each_case(
     ("protocol", "align", "policy", "refused"),
     [
-        ("taylor", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: set"),
-        ("predict", {"least_common": 19}, {}, "19 is less than its policy.least_common = 20: set"),
-        ("falcon", {"least_common": 99}, {"least_common": 100}, "99 is less than its policy.least_common = 100: set"),
+        ("taylor", {"min_common": 19}, {}, "19 is less than its policy.min_common = 20: set"),
+        ("predict", {"min_common": 19}, {}, "19 is less than its policy.min_common = 20: set"),
+        ("falcon", {"min_common": 99}, {"min_common": 100}, "99 is less than its policy.min_common = 100: set"),
         (
             "taylor",
-            {**LINKED, "least_common": 99},
+            {**LINKED, "min_common": 99},
             {},
-            "99 is less than its policy.least_linked = 100: set align.least_common = 100",
+            "99 is less than its policy.min_linked = 100: set align.min_common = 100",
         ),
-        ("taylor", {**LINKED, "least_common": 99}, {"least_common": 1}, "99 is less than its policy.least_linked"),
-        ("taylor", {"least_common": 20}, {}, ""),
-        ("taylor", {"least_common": 1}, {"least_common": 1}, ""),
+        ("taylor", {**LINKED, "min_common": 99}, {"min_common": 1}, "99 is less than its policy.min_linked"),
+        ("taylor", {"min_common": 20}, {}, ""),
+        ("taylor", {"min_common": 1}, {"min_common": 1}, ""),
         ("taylor", LINKED, {}, ""),
-        ("taylor", {**LINKED, "least_common": 2}, {"least_linked": 2}, ""),
-        ("predict", {}, {"least_linked": 1000}, ""),
+        ("taylor", {**LINKED, "min_common": 2}, {"min_linked": 2}, ""),
+        ("predict", {}, {"min_linked": 1000}, ""),
     ],
 )
 def test_so_few_common_rows(protocol: str, align: dict[str, Any], policy: dict[str, Any], refused: str) -> None:
@@ -180,7 +180,7 @@ def test_so_few_common_rows(protocol: str, align: dict[str, Any], policy: dict[s
     job = validate({"protocol": protocol, "align": align, **more}, system(protocol).job, source="the test")
     for role in ("active", "passive"):
         found = list(job.refusals(PolicySettings(**policy), role))
-        assert [field for field, _ in found] == ["align.least_common"] * bool(refused)
+        assert [field for field, _ in found] == ["align.min_common"] * bool(refused)
         assert not found or found[0][1].startswith(refused)
     assert not list(job.refusals(PolicySettings(**policy), "key-node"))
 
@@ -190,13 +190,11 @@ async def test_every_data_party_has_a_say_in_how_few(
     authority: Path, tmp_path: Path, name: str, accepted: bool
 ) -> None:
     async with up(authority, tmp_path, name) as node:
-        asked = answer(node, "monday", TaylorJob(align={"least_common": 1}))
+        asked = answer(node, "monday", TaylorJob(align={"min_common": 1}))
         if accepted:
             assert await asked == "ACCEPTED"
             return
-        with pytest.raises(
-            PolicyRefused, match=f"{name} refuses the job: align.least_common: 1 is less than its policy"
-        ):
+        with pytest.raises(PolicyRefused, match=f"{name} refuses the job: align.min_common: 1 is less than its policy"):
             await asked
 
 
@@ -210,7 +208,7 @@ async def test_every_data_party_has_a_say_in_how_few(
     ],
 )
 def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str]) -> None:
-    policy = PolicySettings(most_delta=0.0)
+    policy = PolicySettings(max_delta=0.0)
     assert [field for field, _ in policy.refusals(job.epsilon, job.delta, job.unsafe)] == refused
 
 
@@ -221,26 +219,26 @@ def test_pure_differential_privacy_alone(job: JobParameters, refused: list[str])
     ("policy", "said"),
     [
         (
-            {"protocols": ["label-dp"], "unsafe": ["leverage"]},
+            {"systems": ["label-dp"], "unsafe": ["leverage"]},
             "without the protocol walr or taylor or falcon or evaluate, policy.unsafe does nothing",
         ),
         (
-            {"protocols": ["taylor"], "unsafe": ["jitter"]},
+            {"systems": ["taylor"], "unsafe": ["jitter"]},
             "policy.unsafe: 'jitter' is not one of class-weights, label-bits, leverage,",
         ),
         (
-            {"protocols": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
+            {"systems": ["taylor"], "unsafe": ["leverage"], "approve": "ask"},
             'unsafe does nothing with approve = "ask"',
         ),
         (
-            {"protocols": ["taylor"], "least_common": 5},
-            "policy.least_common: data parties alone have rows to align, remo",
+            {"systems": ["taylor"], "min_common": 5},
+            "policy.min_common: data parties alone have rows to align, remo",
         ),
-        ({"protocols": ["taylor"], "least_linked": 0}, "policy.least_linked: must be at least 1"),
-        ({"protocols": ["taylor"], "most_delta": 0.5}, "policy.most_delta: must be below 0.5"),
+        ({"systems": ["taylor"], "min_linked": 0}, "policy.min_linked: must be at least 1"),
+        ({"systems": ["taylor"], "max_delta": 0.5}, "policy.max_delta: must be below 0.5"),
         (
-            {"protocols": ["taylor"], "most_delta": -1e-9},
-            "policy.most_delta: must be at least 0",
+            {"systems": ["taylor"], "max_delta": -1e-9},
+            "policy.max_delta: must be at least 0",
         ),
     ],
 )
@@ -262,16 +260,16 @@ def test_an_option_that_is_wrong_or_in_vain(tmp_path: Path, policy: dict[str, An
 @pytest.mark.parametrize(
     ("protocol", "option", "said"),
     [
-        ("falcon", "least_linked", "without the protocol taylor, policy.least_linked does nothing"),
-        ("walr", "least_common", "without the protocol taylor or falcon or predict, policy.least_common does nothing"),
-        ("taylor", "least_linked", ""),
-        ("predict", "least_common", ""),
+        ("falcon", "min_linked", "without the protocol taylor, policy.min_linked does nothing"),
+        ("walr", "min_common", "without the protocol taylor or falcon or predict, policy.min_common does nothing"),
+        ("taylor", "min_linked", ""),
+        ("predict", "min_common", ""),
     ],
 )
 def test_how_few_rows_may_be_common_where_none_are_aligned(
     authority: Path, tmp_path: Path, protocol: str, option: str, said: str
 ) -> None:
-    settings = settings_of(authority, tmp_path, "helper", {"protocols": [protocol], option: 5})
+    settings = settings_of(authority, tmp_path, "helper", {"systems": [protocol], option: 5})
     (tmp_path / "party.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_unset=True)))
     if not said:
         assert load_party(tmp_path / "party.toml")

@@ -33,7 +33,7 @@ from blindfit.protos import control_pb2 as pb
 CHARGED = {"url": "csv:loans.csv", "id": "id", "label": "label", "population": "people"}
 DATASETS = {
     "active": {**CHARGED, "features": "rest"},
-    "measurement": {**CHARGED, "consumers": ["bank"]},
+    "measurement": {**CHARGED, "active_parties": ["bank"]},
     "passive": {"url": "csv:letters.csv", "id": "id", "features": "rest"},
 }
 VERTICAL = {"bank": ("active", "loans"), "post": ("passive", "letters"), "notary": ("key-node", "")}
@@ -52,7 +52,7 @@ def party(name: str, role: str) -> PartySettings:
         "role": role,
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": {"coordinator": {"role": "coordinator"}, "bank": {"role": "active"}},
-        "policy": {"approve": "ask", "protocols": list(SYSTEMS)},
+        "policy": {"approve": "ask", "systems": list(SYSTEMS)},
         "datasets": {} if role == "key-node" else {"loans": DATASETS[role]},
     }
     if role in ("active", "measurement"):
@@ -147,11 +147,11 @@ def test_the_budget_that_is_charged(tmp_path: Path, name: str, parties: Parties,
     assert budget in shown.splitlines()
 
 
-@pytest.mark.parametrize("trust", ["split-labels", "shares"])
+@pytest.mark.parametrize("trust", ["two-servers", "shared-rows"])
 @pytest.mark.parametrize("order", [("north", "south"), ("south", "north")])
 def test_both_measurement_servers_are_told_that_they_pay(tmp_path: Path, order: tuple[str, str], trust: str) -> None:
     """In whatever order the proposer names them."""
-    keys = {"notary": ("key-node", "")} if trust == "shares" else {}
+    keys = {"notary": ("key-node", "")} if trust == "shared-rows" else {}
     parties = {"bank": ("active", "people"), **dict.fromkeys(order, ("measurement", "loans")), **keys}
     job = WalrJob(privacy={"epsilon": 0.5}, walr={"trust": trust})
     for name in order:
@@ -193,7 +193,7 @@ def test_a_dataset_without_a_budget_is_said_to_have_none(tmp_path: Path, monkeyp
 def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
     job = TaylorJob(
         seed=7,
-        align={"method": "linkage", "fields": ("last_name", "birth_date:date"), "least_common": 2},
+        align={"method": "linkage", "fields": ("last_name", "birth_date:date"), "min_common": 2},
         taylor={"epochs": 3, "gradient_noise": 0.5, "intercept": False},
         timeouts={"approval_s": 60},
     )
@@ -203,7 +203,7 @@ def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
         "seed = 7",
         'align.method = "linkage"',
         'align.fields = ["last_name", "birth_date:date"]',
-        "align.least_common = 2",
+        "align.min_common = 2",
         "taylor.epochs = 3",
         "taylor.gradient_noise = 0.5",
         "taylor.intercept = false",

@@ -42,7 +42,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
     write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
     for name in DATA_PARTIES:
-        change(project, name, "least_linked = 30", "least_linked = 1\nleast_common = 1")
+        change(project, name, "min_linked = 30", "min_linked = 1\nmin_common = 1")
     with quick_keys():
         yield project
 
@@ -64,7 +64,7 @@ def write_rows(project: Project, name: str, table: pa.Table) -> None:
 def enough(project: Project, least: int, *overrides: str, job: str = "linkage.toml") -> bool:
     """What the coordinator sees of a whole job."""
     try:
-        Nodes(project.root).run(*ALL_ROWS, f"align.least_common={least}", *overrides, job=job)
+        Nodes(project.root).run(*ALL_ROWS, f"align.min_common={least}", *overrides, job=job)
     except CannotTakePart:
         return False
     return True
@@ -99,7 +99,7 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
     """Whether or not the first linkage failed, and whatever the other party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
-    numbers = f"at least_common = {first}, .*: set align.least_common = {first}, or"
+    numbers = f"at min_common = {first}, .*: set align.min_common = {first}, or"
     said = f"align: this snapshot of rows was first linked with .* {numbers}"
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
@@ -110,12 +110,12 @@ def test_a_snapshot_is_linked_at_one_number(project: Project, first: int) -> Non
     assert enough(project, first) == answer
     project.publish("shop-a")
     with refused(
-        "this snapshot of {} was first linked with {} at least_common = {}, and other numbers would reveal how many "
-        "rows match: set align.least_common = {}, or {}"
+        "this snapshot of {} was first linked with {} at min_common = {}, and other numbers would reveal how many "
+        "rows match: set align.min_common = {}, or {}"
     ) as told:
         enough(project, 75)
-    assert Told(says("have {} published again (`blindfit publish`)")).is_in(told.text)
-    assert told.set("align.least_common") == f"align.least_common={first}"
+    assert Told(says("have {} published again (`blindfit snapshot`)")).is_in(told.text)
+    assert told.set("align.min_common") == f"align.min_common={first}"
     project.publish("bank")
     assert enough(project, 75)
 
@@ -130,7 +130,7 @@ def test_it_is_written_before_a_filter_leaves(project: Project, monkeypatch: pyt
         patch.setattr(link, "step_1_filters", lost)
         assert not enough(project, 75)
     assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
-    with pytest.raises(PolicyRefused, match=r"was first linked with .* at least_common = 75"):
+    with pytest.raises(PolicyRefused, match=r"was first linked with .* at min_common = 75"):
         enough(project, 76)
 
 
@@ -168,7 +168,7 @@ def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: Project, monke
             enough(project, MATCHES, *options)
     with refused(
         "{} linkages of this snapshot of {} with {} were begun, and each reveals whether enough rows match: have {} "
-        "published again (`blindfit publish`)"
+        "published again (`blindfit snapshot`)"
     ):
         enough(project, MATCHES)
     project.publish("shop-a")
@@ -218,7 +218,7 @@ def test_a_training_that_stopped_goes_on(project: Project, monkeypatch: pytest.M
 def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: Project) -> None:
     assert not enough(project, 118)
     for name in DATA_PARTIES:
-        told = CliRunner().invoke(app, ["publish", str(project.root / f"{name}.toml"), "rows"])
+        told = CliRunner().invoke(app, ["snapshot", str(project.root / f"{name}.toml"), "rows"])
         assert "whether enough rows match can be asked once more, also by another number" in " ".join(
             told.output.split()
         )
@@ -236,7 +236,7 @@ def invented(project: Project, person: str) -> None:
 
 
 def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(project, "shop-b", "least_linked = 30", "least_common = 1")
+    change(project, "shop-b", "min_linked = 30", "min_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
     async def told(*asked: Any) -> Aligned:
@@ -249,7 +249,7 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, mo
         invented(project, person)
         common.clear()
         with pytest.raises(BlindfitError):  # either way: one row is not enough to train on
-            Nodes(project.root).run("align.least_common=1")
+            Nodes(project.root).run("align.min_common=1")
         assert set(common) == ({1} if is_there else set())
 
 
@@ -257,24 +257,22 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: Project, mo
 def test_by_default_no_job_asks_about_so_few(project: Project, careful: str) -> None:
     """One party that is careful is enough."""
     if careful in DATA_PARTIES:
-        change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
+        change(project, careful, "min_linked = 1\nmin_common = 1\n", "")
     if careful != "shop-b":
-        change(project, "shop-b", "least_linked = 30", "least_common = 1")
+        change(project, "shop-b", "min_linked = 30", "min_common = 1")
     for person in ("p3", "p300"):
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
-            Nodes(project.root).run("align.least_common=19")
+            Nodes(project.root).run("align.min_common=19")
         assert refused.value.message == (
-            f"{careful} refuses the job: align.least_common: 19 is less than its policy.least_common = 20: set "
-            "align.least_common = 20, or more"
+            f"{careful} refuses the job: align.min_common: 19 is less than its policy.min_common = 20: set "
+            "align.min_common = 20, or more"
         )
 
 
 @pytest.mark.parametrize("careful", DATA_PARTIES)
 def test_by_default_no_linkage_asks_about_so_few(project: Project, careful: str) -> None:
-    change(project, careful, "least_linked = 1\nleast_common = 1\n", "")
-    with pytest.raises(
-        PolicyRefused, match=f"{careful} refuses the job: align.least_common: 99 is less than its polic"
-    ):
+    change(project, careful, "min_linked = 1\nmin_common = 1\n", "")
+    with pytest.raises(PolicyRefused, match=f"{careful} refuses the job: align.min_common: 99 is less than its polic"):
         enough(project, 99)
     assert enough(project, 100)

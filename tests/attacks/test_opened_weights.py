@@ -17,7 +17,7 @@ from tests.vertical.project import POPULATION, ROLES, Project
 
 ROWS, RATE = 14, 0.5
 SMALL = (
-    "align.least_common=10",
+    "align.min_common=10",
     "falcon.epochs=1",
     "falcon.batch_rows=100",
     "falcon.validation_fraction=0",
@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Project:
     for name in ROLES:
         if name != "notary":
             path = tmp_path / f"{name}.toml"
-            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 1\nleast_common = 10\n"))
+            path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmin_epochs = 1\nmin_common = 10\n"))
     return project
 
 

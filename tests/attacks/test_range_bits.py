@@ -24,7 +24,7 @@ from tests.vertical.project import Project
 ROWS = 112
 LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
 JOB = (
-    "align.least_common=50",
+    "align.min_common=50",
     "falcon.epochs=3",
     "falcon.batch_rows=1000",
     "falcon.validation_fraction=0",

@@ -51,7 +51,7 @@ class Banks:
             'identity = {certificate = "c", key = "k", authority = "a"}',
             "[peers]",
             *(f'{other} = {{role = "{of}"}}' for other, of in peers.items() if other != name),
-            '[policy]\nprotocols = ["predict"]',
+            '[policy]\nsystems = ["predict"]',
         ]
         if role == "passive":
             lines.append(f"models_per_row = {models_per_row}")
@@ -60,7 +60,7 @@ class Banks:
         (self.root / f"{name}.toml").write_text("\n".join(lines))
         if role == "active":
             (self.root / f"{name}-job.toml").write_text(
-                'name = "scores"\nprotocol = "predict"\nalign = {least_common = 20}\n'
+                'name = "scores"\nprotocol = "predict"\nalign = {min_common = 20}\n'
                 f'predict = {{session = "of-{name}"}}\n[parties]\n'
                 f'{name} = {{role = "active", config = "{name}.toml", dataset = "rows"}}\n'
                 'bureau = {role = "passive", config = "bureau.toml", dataset = "rows"}\n'

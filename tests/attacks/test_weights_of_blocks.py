@@ -68,4 +68,4 @@ def test_so_few_rows_are_refused() -> None:
         == [4 * several_parties.bits_of_a_weight(ROWS) + 30, several_parties.bits_of_a_weight(ROWS) + 30]
         == [62, 38]
     )
-    assert max(told) > several_parties.most_bits(ROWS) == 3
+    assert max(told) > several_parties.max_bits(ROWS) == 3

@@ -1,4 +1,4 @@
-"""`blindfit audit`, as a person runs it."""
+"""`blindfit attack`, as a person runs it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def blindfit(folder: Path, *arguments: str) -> Done:
-    return command.blindfit(folder, "audit", *arguments)
+    return command.blindfit(folder, "attack", *arguments)
 
 
 def change(path: Path, row: int, column: int, value: str) -> None:

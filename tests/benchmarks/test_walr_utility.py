@@ -155,7 +155,7 @@ def test_criteo_s_sales_are_read_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / walr_utility_data.CRITEO_FILE
     assert walr_utility_data.criteo(tmp_path) is None
     label_dp_criteo.generate(path, 2000, seed=1)
-    data = walr_utility_data.criteo(tmp_path, most_rows=1500)
+    data = walr_utility_data.criteo(tmp_path, max_rows=1500)
     assert data is not None
     sold = [line.split("\t")[0] == "1" for line in path.read_text().splitlines()]
     np.testing.assert_array_equal(data.labels, sold[:1500])

@@ -129,7 +129,7 @@ class Chain:
             if peer != name
         }
         about = {"name": name, "role": "key-node", "data_dir": f"state/{name}", "log_format": "json"}
-        policy = {"protocols": ["relay"]}
+        policy = {"systems": ["relay"]}
         return {**about, "identity": identity, "policy": policy, "peers": {**peers, COORDINATOR: {"role": COORDINATOR}}}
 
     async def start_parties(self, *names: str) -> None:

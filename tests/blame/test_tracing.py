@@ -40,7 +40,7 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nodes:
         peers = {peer: {"role": "key-node"}, "coordinator": {"role": "coordinator"}}
         files = {kind: f"{kind}.pem" for kind in ("certificate", "key", "authority")}
         about = {"name": name, "role": "key-node", "data_dir": f"state/{name}", "identity": files}
-        text = tomli_w.dumps({**about, "policy": {"protocols": ["relay"]}, "peers": peers})
+        text = tomli_w.dumps({**about, "policy": {"systems": ["relay"]}, "peers": peers})
         (tmp_path / f"{name}.toml").write_text(text)
     parties = {name: {"role": "key-node", "config": f"{name}.toml"} for name in PARTIES}
     job = {"protocol": "relay", "parties": parties, "timeouts": {"step_s": 3.0, "reconnect_s": 60.0}}

@@ -38,7 +38,7 @@ def test_a_job_finds_its_parties(job: str) -> None:
         assert party.address == f"{name}:{split_address(settings.listen)[1]}"
         assert party.role == settings.role
         assert party.dataset in {*settings.datasets, ""}
-        assert job_of(job).protocol in settings.policy.protocols
+        assert job_of(job).protocol in settings.policy.systems
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -82,7 +82,7 @@ def test_the_authoritys_key_is_where_no_party_is() -> None:
     ).keys()
 
 
-@pytest.mark.parametrize(("job", "trust"), [("walr-split", "split-labels"), ("walr-shares", "shares")])
+@pytest.mark.parametrize(("job", "trust"), [("walr-split", "two-servers"), ("walr-shares", "shared-rows")])
 def test_no_server_of_split_labels_has_a_label(job: str, trust: str) -> None:
     assert job_of(job).parameters.walr.trust == trust
     servers = {name for name, party in job_of(job).parties.items() if party.role == "measurement"}

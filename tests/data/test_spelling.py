@@ -121,5 +121,5 @@ def test_a_private_intersection_finds_every_spelling(tmp_path: Path) -> None:
         header, *rows = (line.partition(",") for line in path.read_text().splitlines())
         changed = [f"{change.format(name.strip(chr(34)))},{rest}" for name, _, rest in rows]
         path.write_text("\n".join(["".join(header), *changed]) + "\n")
-    made = seated(project, f"align.least_common={ROWS}")
+    made = seated(project, f"align.min_common={ROWS}")
     assert {len(seat.features) for seat in made.seats.values()} == {ROWS}

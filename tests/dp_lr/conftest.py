@@ -56,7 +56,7 @@ def party(**changes: Any) -> dict[str, Any]:
         "log_level": "debug",
         "identity": {name: f"ca/clinic/{name}.pem" for name in ("certificate", "key", "authority")},
         "peers": {"coordinator": {"role": "coordinator"}},
-        "policy": {"accept_seed": True, "protocols": ["dp-lr"], "least_rows": 100, "most_epsilon": 5.0},
+        "policy": {"accept_seed": True, "systems": ["dp-lr"], "min_rows": 100, "max_epsilon": 5.0},
         "populations": {"patients": {"epsilon": 4.0, "delta": 1e-5}},
         "datasets": {
             "patients": {"url": "csv:patients.csv", "population": "patients", "row_is": "a visit", **rows},

@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said_in_one_line(dp_lr: dict[str, Any], expected: str)
         ({"privacy": {"epsilon": 0.5, "max_rows_per_person": 2}}, "privacy.max_rows_per_person does nothing"),
         ({"split": {"test_fraction": 0.0}}, "seed does nothing with split.test_fraction = 0"),
         ({"walr": {"l2": 1.0}}, "[walr] does nothing in a dp-lr job, remove it"),
-        ({"align": {"least_common": 5}}, "[align] does nothing in a dp-lr job, remove it"),
+        ({"align": {"min_common": 5}}, "[align] does nothing in a dp-lr job, remove it"),
         ({"protocol": "taylor"}, "does nothing in a taylor job, remove it"),
         ({"parties": {}}, "parties: dp-lr needs exactly one active"),
         (

@@ -81,9 +81,9 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
 @pytest.mark.parametrize(
     ("settings", "changes", "expected"),
     [
-        ({"policy": {"protocols": ["dp-lr"], "least_rows": N_ROWS}}, {}, "478 rows are fewer than the least"),
-        ({"policy": {"protocols": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
-        ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its most_epsilon = 5"),
+        ({"policy": {"systems": ["dp-lr"], "min_rows": N_ROWS}}, {}, "478 rows are fewer than the least"),
+        ({"policy": {"systems": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
+        ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),
     ],
@@ -96,8 +96,8 @@ def test_what_would_be_refused(
 
 
 def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
-    clinic.edit(policy={"protocols": ["taylor"], "least_rows": 200})
-    with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.least_rows is an option"):
+    clinic.edit(policy={"systems": ["taylor"], "min_rows": 200})
+    with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.min_rows is an option"):
         _ = clinic.settings
     clinic.edit(policy=party()["policy"])
-    assert clinic.settings.policy.least_rows == 100
+    assert clinic.settings.policy.min_rows == 100

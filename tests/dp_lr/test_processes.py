@@ -56,8 +56,8 @@ def test_a_run_a_partys_own_page_and_the_same_run_again(project: Project) -> Non
     ("overrides", "code", "expected"),
     [
         (("privacy.epsilon=4.5",), 1, "the budget of patients would be passed: epsilon 0 of 4 is spent"),
-        (("privacy.epsilon=6.0",), 1, "clinic refuses the job: privacy.epsilon: 6 is more than its most_epsilon = 5"),
-        (("privacy.epsilon=2.0", "dp_lr.budget=iteration"), 1, "is more than its most_epsilon = 5"),
+        (("privacy.epsilon=6.0",), 1, "clinic refuses the job: privacy.epsilon: 6 is more than its max_epsilon = 5"),
+        (("privacy.epsilon=2.0", "dp_lr.budget=iteration"), 1, "is more than its max_epsilon = 5"),
         (("split.test_fraction=0.99",), 1, "are fewer than the least that this party's policy asks for, 100"),
         (("dp_lr.public_dataset=attic",), 2, "clinic has no dataset named attic"),
     ],
@@ -115,7 +115,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: Project) -> None:
     done = project.blindfit("submit", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     path.write_text("\n".join([*lines, "canary-label,1,2,3,canary"]) + "\n")
-    refused = project.blindfit("publish", "clinic.toml", "patients")  # its own operator, who reads it in full
+    refused = project.blindfit("snapshot", "clinic.toml", "patients")  # its own operator, who reads it in full
     assert (refused.returncode, "column ill: not a number" in refused.stderr) == (1, True)
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0

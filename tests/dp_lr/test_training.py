@@ -300,7 +300,7 @@ def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> N
 
 
 def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
-    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": N_ROWS})
+    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": N_ROWS})
     with pytest.raises(TooFewRows, match=f"fewer than the least that this party's policy asks for, {N_ROWS}"):
         clinic.run()
     assert entries(clinic) == []
@@ -308,12 +308,12 @@ def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
 
 def test_the_least_number_of_rows_is_enough_and_one_less_is_not(clinic: Clinic) -> None:
     trained = N_ROWS - int(held_out_of(0.2).sum())
-    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": trained + 1})
+    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained + 1})
     with pytest.raises(TooFewRows) as refused:
         clinic.run()
     assert (refused.value.rows, refused.value.least) == (trained, trained + 1)
     assert entries(clinic) == []
-    clinic.edit(policy={"accept_seed": True, "protocols": ["dp-lr"], "least_rows": trained})
+    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained})
     assert clinic.run()["rows.trained"] == trained
 
 

@@ -47,7 +47,7 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained) 
     assert [(r.name, r.why) for r in verified.results if r.why] == []
     assert len(verified.results) == ALL_CHECKS + 2
     lines = {result.name for result in verified.results}
-    assert 'servers: whole, walr.trust = "paillier"' in lines
+    assert 'servers: whole, walr.trust = "encrypted-rows"' in lines
     assert "noisy sum: 3 numbers, what the signed ciphertexts hold" in lines
     assert "whole: range of the answer: a sum that labels can give" in lines
     assert "epsilon: 1 against shop, if its rows were as short as it says, which no server could see" in lines
@@ -199,8 +199,8 @@ LIES: list[tuple[Callable[[Trained], Change], str, str]] = [
     (opened_under(spare_bytes), "servers", "a root of an encrypted sum has bytes to spare"),
     (opened_under(with_hs), "noisy sum", "it is not what the ciphertexts of whole hold"),
     (opened_under(huge_key), "noisy sum", "is not the fingerprint of the public key"),
-    (two_servers, "servers", '"paillier" is of 1, and the file has 2'),
-    (of_trusted, "servers", 'whole was not asked as walr.trust = "paillier" asks'),
+    (two_servers, "servers", '"encrypted-rows" is of 1, and the file has 2'),
+    (of_trusted, "servers", 'whole was not asked as walr.trust = "encrypted-rows" asks'),
     (of_again, "servers", "not the statement of a WALR release"),
     (not_opened, "servers", "not the statement of a WALR release"),
     (as_trusted, "servers", 'whole was not asked as walr.trust = "trusted" asks'),

@@ -25,7 +25,7 @@ from tests.export import tampering
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts
 from tests.walr_split.house import ROWS, SERVERS, House
 
-JOBS = {"split-labels": "job.toml", "shares": "shares.toml"}
+JOBS = {"two-servers": "job.toml", "shared-rows": "shares.toml"}
 CHECKS_OF_TWO = (
     1 + len([*checks.CHECKS, *checks.BELONGING, *checks.TOGETHER]) + len(SERVERS) * len(checks.SERVER_CHECKS)
 )
@@ -98,7 +98,7 @@ def test_all_passes_and_the_model_is_fitted_again_bit_for_bit(trained: Trained, 
     assert "epsilon: 1 against shop with one server, 0.6841 against shop alone" in lines
     assert "features: model fitted again: the same weights, bit for bit" in lines
     (of_rows,) = [line for line in lines if re.match(r"features: hash of the rows: \d+ rows", line)]
-    assert ("no server could see" in of_rows) == (trust == "shares")
+    assert ("no server could see" in of_rows) == (trust == "shared-rows")
 
 
 @pytest.mark.parametrize("trust", JOBS)
@@ -119,7 +119,7 @@ def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pyte
 
 def test_another_draw_is_another_question(trained: Trained) -> None:
     assert trained.verify(trained.file("again"), trained.refit("again")).passed
-    ours, theirs = trained.parts("split-labels")["servers"], trained.parts("again")["servers"]
+    ours, theirs = trained.parts("two-servers")["servers"], trained.parts("again")["servers"]
     assert [one["release"]["asked"] for one in ours] == [one["release"]["asked"] for one in theirs]
     assert [one["release"]["sums"] for one in ours] != [one["release"]["sums"] for one in theirs]
 
@@ -155,7 +155,7 @@ def first_of(trained: Trained, other: str) -> Change:
 
     def change(parts: dict[str, Any]) -> None:
         parts["servers"][0] = trained.parts(other)["servers"][0]
-        if other == "split-labels":  # else no sum can be made
+        if other == "two-servers":  # else no sum can be made
             consistent(parts)
 
     return change
@@ -220,12 +220,12 @@ def said(name: str, value: Any) -> Callable[[Trained, str], Change]:
 
 
 LIES: list[tuple[Callable[[Trained, str], Change], str, str, str]] = [
-    (first_of, "split-labels", "question", "east answered a request of another draw"),
+    (first_of, "two-servers", "question", "east answered a request of another draw"),
     (first_of, "half", "question", "east and west answered different requests: epsilon differs"),
-    (first_of, "shares", "servers", 'east was not asked as walr.trust = "split-labels" asks'),
+    (first_of, "shared-rows", "servers", 'east was not asked as walr.trust = "two-servers" asks'),
     (twice, "", "servers", "east is there twice"),
     (one_key, "", "servers", "both sign with one key"),
-    (one_left, "split-labels", "servers", '"split-labels" is of 2, and the file has 1'),
+    (one_left, "two-servers", "servers", '"two-servers" is of 2, and the file has 1'),
     (exchanged("receipt"), "", "west: signature of the receipt", "is not signed by its sender's receipt key"),
     (exchanged("newest_receipt"), "", "east: signature of the newest receipt", "is not signed by its sender"),
     (exchanged("entry"), "", "east: ledger chain", "the receipt is of another ledger entry"),
@@ -253,8 +253,8 @@ def test_a_sealed_lie_is_noticed(trained: Trained, lie: int) -> None:
 @pytest.mark.parametrize(
     ("trust", "check", "why"),
     [
-        ("split-labels", "east: range of the answer", "it is a sum that no labels give"),
-        ("shares", "servers", 'east was not asked as walr.trust = "trusted" asks'),
+        ("two-servers", "east: range of the answer", "it is a sum that no labels give"),
+        ("shared-rows", "servers", 'east was not asked as walr.trust = "trusted" asks'),
     ],
 )
 def test_one_answer_alone_is_not_taken_for_a_trusted_servers(

@@ -17,7 +17,7 @@ from tests.export.tampering import Change
 from tests.nodes import Nodes
 
 ROWS, COLUMNS = 300, 3
-POLICY: dict[str, Any] = {"protocols": ["walr"], "most_epsilon": 2.0, "accept_seed": True}
+POLICY: dict[str, Any] = {"systems": ["walr"], "max_epsilon": 2.0, "accept_seed": True}
 
 
 @dataclass
@@ -56,9 +56,9 @@ class World:
         shop = {"rows": _dataset("features.csv", features="rest")}
         self._toml("shop", {"role": "active", "datasets": shop, "policy": POLICY})
         more = {"person": "person", "max_rows_per_person": 2} if self.person else {}
-        labelled = _dataset("labels.csv", label="label", population="people", consumers=["shop"], **more)
+        labelled = _dataset("labels.csv", label="label", population="people", active_parties=["shop"], **more)
         budget = {"people": {"epsilon": 3.0, "delta": 1e-5}}
-        meter = {"datasets": {"labels": labelled}, "populations": budget, "policy": {**POLICY, "least_rows": 100}}
+        meter = {"datasets": {"labels": labelled}, "populations": budget, "policy": {**POLICY, "min_rows": 100}}
         self._toml("meter", {"role": "measurement", **meter})
         seats = {
             "shop": {"role": "active", "config": "shop.toml", "dataset": "rows"},

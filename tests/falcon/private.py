@@ -26,13 +26,13 @@ def make(root: Path, *, budget: float = 3.0, epochs: int = 2) -> Project:
     made = project.make(root, epochs=epochs)
     for name in DATA_PARTIES:
         path = root / f"{name}.toml"
-        text = path.read_text().replace("[policy]\n", "[policy]\nmost_epsilon = 8.0\n")
+        text = path.read_text().replace("[policy]\n", "[policy]\nmax_epsilon = 8.0\n")
         if name != "bank":
             text = text.replace('id = "id"\n', 'id = "id"\npopulation = "people"\n')
             text += "[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n"
         path.write_text(text.replace("epsilon = 3.0\n", f"epsilon = {budget}\n"))
     path = root / "notary.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmost_epsilon = 8.0\n"))
+    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmax_epsilon = 8.0\n"))
     return made
 
 

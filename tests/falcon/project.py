@@ -38,7 +38,7 @@ def make(root: Path, *, rows: int = 300, epochs: int = 3, options: str = "") -> 
     project = Project.make(root, rows=rows)
     job = (root / "job.toml").read_text()
     parties = job[job.index("[parties.") :]
-    head = 'name = "shared"\nprotocol = "falcon"\nseed = 5\n[align]\nleast_common = 50\n[falcon]\n'
+    head = 'name = "shared"\nprotocol = "falcon"\nseed = 5\n[align]\nmin_common = 50\n[falcon]\n'
     head += f"epochs = {epochs}\n{options}"
     (root / "job.toml").write_text(head + parties)
     for name in ROLES:
@@ -46,7 +46,7 @@ def make(root: Path, *, rows: int = 300, epochs: int = 3, options: str = "") -> 
         lines = [
             line
             for line in path.read_text().splitlines()
-            if not line.startswith(("most_epsilon", "unsafe", "least_linked"))
+            if not line.startswith(("max_epsilon", "unsafe", "min_linked"))
         ]
         text = "\n".join(lines).replace('["taylor", "predict"]', '["falcon", "predict"]\nunsafe = ["weight-bits"]')
         path.write_text(text + "\n")

@@ -303,7 +303,7 @@ def test_a_column_without_bounds_is_refused(project: Project) -> None:
 def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: Project) -> None:
     """Scaled by the bounds, not by the rows, and clipped with the intercept."""
     given = [option for option in PRIVATE if "epsilon" not in option]
-    nodes = Nodes(project.root, ["policy.most_epsilon=50"])
+    nodes = Nodes(project.root, ["policy.max_epsilon=50"])
     for name in DATA_PARTIES:
         set_budget(project.root, name, 60.0)
     session = nodes.run(*given, "privacy.epsilon=50", "falcon.security=malicious", "falcon.norm_bound=0.5")

@@ -226,18 +226,18 @@ def test_the_flag_is_the_partys_to_allow(project: Project) -> None:
 def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path) -> None:
     project = make(tmp_path, rows=90)
     with pytest.raises(PolicyRefused, match=r"learn 0\.\d\d bits of each label from its weights \(at most 0\.25\)"):
-        Nodes(project.root).run("align.least_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
+        Nodes(project.root).run("align.min_common=20", "split.test_fraction=0", "falcon.validation_fraction=0")
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_few_epochs_are_refused_by_the_policy(project: Project) -> None:
-    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.least_epochs = 2"):
+    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.min_epochs = 2"):
         Nodes(project.root).run("falcon.epochs=1")
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nleast_epochs = 4\n"))
-    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.least_epochs = 4") as refused:
+    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmin_epochs = 4\n"))
+    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.min_epochs = 4") as refused:
         Nodes(project.root).run()
     assert refused.value.party == "shop-a"
     with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:

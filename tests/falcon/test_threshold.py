@@ -408,7 +408,7 @@ def test_the_same_training_under_another_name_opens_nothing_twice(insecure_test_
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def received(case: Case, key: PrivateKey, *, least_bits: int, index: int | None = None, parties: int = 2) -> Any:
+def received(case: Case, key: PrivateKey, *, min_bits: int, index: int | None = None, parties: int = 2) -> Any:
     """By the second party of a case, of what was dealt.
 
     Args:
@@ -420,23 +420,23 @@ def received(case: Case, key: PrivateKey, *, least_bits: int, index: int | None 
         shares = deal(key, parties)
         share = shares[1 if index is None else index]
         await network.channel(KEY_NODE).send(names[1], DealtKeyShare(share.public_key, share.to_bytes()))
-        return await falcon.receive_key_share(names[1], names, KEY_NODE, least_bits, network.channel(names[1]))
+        return await falcon.receive_key_share(names[1], names, KEY_NODE, min_bits, network.channel(names[1]))
 
     return asyncio.run(dealing())
 
 
 def test_the_share_of_another_party_is_refused(insecure_test_key: PrivateKey) -> None:
     case = Case()
-    share = received(case, insecure_test_key, least_bits=512)
+    share = received(case, insecure_test_key, min_bits=512)
     assert (share.index, share.parties) == (1, 2)
     for index, parties in ((0, 2), (1, 3), (2, 3)):
         with pytest.raises(MalformedMessage, match=f"{KEY_NODE} sent .*share: is another party's"):
-            received(case, insecure_test_key, least_bits=512, index=index, parties=parties)
+            received(case, insecure_test_key, min_bits=512, index=index, parties=parties)
 
 
 def test_a_small_key_is_refused(insecure_test_key: PrivateKey) -> None:
     with pytest.raises(MalformedMessage) as refused:
-        received(Case(), insecure_test_key, least_bits=2048)
+        received(Case(), insecure_test_key, min_bits=2048)
     assert refused.value.culprit == KEY_NODE
 
 

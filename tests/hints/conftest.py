@@ -36,7 +36,7 @@ def vertical(directory: Path, protocol: str, rows: int = 400, columns: tuple[int
     made = Project(directory)
     made.parties = {name: party(name, role) for name, role in VERTICAL.items()}
     for settings in made.parties.values():
-        settings["policy"]["protocols"] = [protocol]
+        settings["policy"]["systems"] = [protocol]
     made.job = {
         "protocol": protocol,
         "parties": {

@@ -29,8 +29,8 @@ async def test_a_long_computation() -> None:
         return 3
 
     with refused("raise timeouts.session_s"):
-        await while_wanted(work, most_s=0.01)
-    assert await while_wanted(work, most_s=60.0) == 3
+        await while_wanted(work, max_s=0.01)
+    assert await while_wanted(work, max_s=60.0) == 3
 
 
 def test_a_task_that_takes_long() -> None:

@@ -170,7 +170,7 @@ def test_parties_that_know_no_coordinator_in_common(tmp_path: Path) -> None:
     wrong = run(project, "run", "job.toml", "--out", "out")
     refused_command('add [peers.coordinator] with role = "coordinator" to each file', wrong)
     path.write_text(path.read_text() + '[peers.coordinator]\nrole = "coordinator"\n')
-    done = run(project, "run", "job.toml", "--out", "out2", "--set", "align.least_common=10000")
+    done = run(project, "run", "job.toml", "--out", "out2", "--set", "align.min_common=10000")
     assert "coordinator" not in done.stderr
 
 
@@ -265,7 +265,7 @@ def test_a_strength_beside_a_model(tmp_path: Path) -> None:
 
 def test_labels_that_a_mechanism_does_not_look_at(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("id,y\n" + "".join(f"{i},{i % 7}\n" for i in range(50)))
-    words = ("audit", "laplace", "--range", "0", "7", "--samples", "2000")
+    words = ("attack", "laplace", "--range", "0", "7", "--samples", "2000")
     refused_command(
         "--labels: {} learns nothing from labels beforehand, so they do nothing; remove it",
         blindfit(tmp_path, *words, "--labels", "labels.csv:y"),
@@ -283,7 +283,7 @@ def audited(tmp_path: Path) -> Path:
 
 
 def test_a_label_that_is_a_feature_of_the_model(audited: Path) -> None:
-    words = ("audit", "model.json", "--members", "members.csv", "--non-members", "others.csv")
+    words = ("attack", "model.json", "--members", "members.csv", "--non-members", "others.csv")
     told = refused_command(
         "name other columns: --label COLUMN, --id COLUMN", blindfit(audited, *words, "--label", "f5")
     )

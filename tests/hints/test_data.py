@@ -225,7 +225,7 @@ def test_rows_of_which_none_is_left(tmp_path: Path) -> None:
 
 
 def test_a_table_for_a_model_is_told_of_no_option_of_a_party_file(tmp_path: Path) -> None:
-    """Of `blindfit audit` and `verify`: no party's file describes it."""
+    """Of `blindfit attack` and `verify`: no party's file describes it."""
     settings = validate(PARTIES["active"], PartySettings, source="party.toml").datasets["rows"]
     for text, mended in [("id,age,y\na,x,0\n", "id,age,y\na,1,0\n"), ("id,age,y\na,,0\n", "id,age,y\na,2,0\n")]:
         (tmp_path / "rows.csv").write_text(text)

@@ -214,9 +214,9 @@ def test_many_weights_of_a_linear_model(falcon: Project) -> None:
 )
 def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -> None:
     project = vertical(tmp_path, "falcon")
-    project.parties["post"]["policy"]["least_epochs"] = 6
+    project.parties["post"]["policy"]["min_epochs"] = 6
     told = found("falcon.epochs: {}", project.check(*sets), "refuses")
-    assert Told(says("training may end after {}: fewer than its policy.least_epochs = {}")).is_in(told.text)
+    assert Told(says("training may end after {}: fewer than its policy.min_epochs = {}")).is_in(told.text)
     assert Told(says("falcon.{} = {}")).is_in(told.text)
     changes = [way for way in told.sets if not way.startswith("policy.")]
     assert changes
@@ -224,7 +224,7 @@ def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -
 
 
 def test_epochs_that_hardly_count(falcon: Project) -> None:
-    falcon.parties["post"]["policy"]["least_epochs"] = 6
+    falcon.parties["post"]["policy"]["min_epochs"] = 6
     sets = ("falcon.decay=50", "falcon.schedule=inverse", "falcon.validation_fraction=0")
     told = found("lower falcon.decay", falcon.check(*sets))
     not_found(told, falcon.check(*sets, "falcon.decay=0.1"))
@@ -235,7 +235,7 @@ def test_noise_that_leaves_little(falcon: Project) -> None:
         falcon.parties[name]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}
         falcon.parties[name]["datasets"]["loans"]["population"] = "people"
     for settings in falcon.parties.values():
-        settings["policy"]["most_epsilon"] = 50.0
+        settings["policy"]["max_epsilon"] = 50.0
     falcon.job["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "epochs": 2}
     falcon.job["split"] = {"test_fraction": 0.0}
     told = found("expect a weak model; use more rows or a larger privacy.epsilon", falcon.check("privacy.epsilon=0.5"))

@@ -286,7 +286,7 @@ CASES = [
     ),
     Wrong(
         "walr-holder",
-        {"walr.trust": "paillier"},
+        {"walr.trust": "encrypted-rows"},
         says='walr.trust = "{}" is for one party\'s columns: passive parties need "{}"',
         mend={"walr.trust": "trusted"},
     ),

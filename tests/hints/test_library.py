@@ -314,7 +314,7 @@ def test_a_sum_of_two_servers_that_is_too_large() -> None:
 
 def test_rows_that_are_too_many_or_too_long_to_share() -> None:
     columns = 250
-    with refused('use fewer rows or columns, or another trust than "shares" in [walr], or in [evaluate]'):
+    with refused('use fewer rows or columns, or another trust than "shared-rows" in [walr], or in [evaluate]'):
         Plan(MOST_NUMBERS // 256 + 1, columns, 2**16)
     Plan(MOST_NUMBERS // 256, columns, 2**16)
     Plan(MOST_NUMBERS // 256 + 1, columns - 1, 2**16)

@@ -41,11 +41,11 @@ def measured(directory: Path, protocol: str, rows: int = 300, **job: Any) -> Pro
             "data_dir": f"state/{name}",
             "identity": IDENTITY,
             "peers": peers,
-            "policy": {"protocols": [protocol], "most_epsilon": 50.0, "most_delta": 0.1},
+            "policy": {"systems": [protocol], "max_epsilon": 50.0, "max_delta": 0.1},
             "datasets": {"rows": {"url": f"csv:{name}.csv", "id": "id"}},
         }
     made.parties["shop"]["datasets"]["rows"]["features"] = "rest"
-    about = {"label": "y", "population": "people", "consumers": ["shop"]}
+    about = {"label": "y", "population": "people", "active_parties": ["shop"]}
     about |= {"label_kind": "number", "label_range": [0.0, 10.0]} if numbers else {}  # type: ignore[dict-item]
     made.parties["meter"]["datasets"]["rows"] |= about
     made.parties["meter"]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}
@@ -62,7 +62,7 @@ def alone(directory: Path, rows: int = 300, **dp_lr: Any) -> Project:
     del clinic["peers"]["meter"], made.job["parties"]["meter"]
     clinic["datasets"]["rows"] |= {"label": "y", "population": "people"}
     clinic["populations"] = server["populations"]
-    clinic["policy"]["least_rows"] = 10
+    clinic["policy"]["min_rows"] = 10
     made.job["dp_lr"] = dp_lr
     return made
 
@@ -94,7 +94,7 @@ def test_labels_and_the_trust_that_goes_with_them(tmp_path: Path, protocol: str)
             **{n: {"role": "measurement"} for n in ("meter", "probe")},
         }
     project.job["parties"]["probe"] = {"role": "measurement", "config": "probe.toml", "dataset": "rows"}
-    told = found('set {} = "{}" or "{}", or name another dataset', project.check(f"{protocol}.trust=split-labels"))
+    told = found('set {} = "{}" or "{}", or name another dataset', project.check(f"{protocol}.trust=two-servers"))
     del project.job["parties"]["probe"]
     not_found(told, project.check(told.set(f"{protocol}.trust")))
 
@@ -106,7 +106,7 @@ def test_numbers_that_are_asked_for_as_an_aggregate(tmp_path: Path) -> None:
     del rows["label_kind"], rows["label_range"]
     told = found('{} has no labels that are numbers: set protocol = "walr"', project.check())
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["walr"]
+        settings["policy"]["systems"] = ["walr"]
     not_found(told, project.check("protocol=walr"))
 
 
@@ -186,20 +186,20 @@ def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
 def test_a_dataset_that_has_changed_is_published(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
     project.check()
-    assert blindfit(tmp_path, "publish", "shop.toml", "rows").returncode == 0
+    assert blindfit(tmp_path, "snapshot", "shop.toml", "rows").returncode == 0
     project.tables["shop"]["x0"] += 1.0
-    told = found("`blindfit publish {} {}`", project.check())
+    told = found("`blindfit snapshot {} {}`", project.check())
     assert blindfit(tmp_path, *told.commands[0]).returncode == 0
     not_found(told, check(load_job(tmp_path / "job.toml"), tmp_path))  # and not its own, which writes the table again
 
 
 def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.parties["shop"]["datasets"]["rows"]["publish_every_h"] = 24
+    project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"] = 24
     told = found(
-        "{} is published every {} hours (datasets.{}.publish_every_h), and each time the counts", project.check()
+        "{} is published every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
     )
-    del project.parties["shop"]["datasets"]["rows"]["publish_every_h"]
+    del project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"]
     not_found(told, project.check())
 
 
@@ -254,7 +254,7 @@ def test_features_of_another_system(tmp_path: Path, protocol: str) -> None:
 def test_a_budget_that_does_not_hold_a_release(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
     project.check()
-    assert blindfit(tmp_path, "publish", "shop.toml", "rows").returncode == 0
+    assert blindfit(tmp_path, "snapshot", "shop.toml", "rows").returncode == 0
     event, budget = ReleaseEvent("gaussian", 1.0, "replace"), Budget(1.0, 1e-5)
     with refused("lower privacy.epsilon; `blindfit ledger PARTY.TOML` at that party shows what was spent") as told:
         check_budget([], event, budget, "people")

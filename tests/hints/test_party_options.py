@@ -20,14 +20,14 @@ PEERS = {
     "post": {"role": "passive"},
 }
 ROWS = {"url": "csv:rows.csv", "id": "id"}
-LABELS = {**ROWS, "label": "y", "population": "people", "consumers": ["bank"]}
+LABELS = {**ROWS, "label": "y", "population": "people", "active_parties": ["bank"]}
 BUDGET = {"populations": {"people": {"epsilon": 3.0, "delta": 1e-5}}}
 
 
 def party(role: str, protocols: list[str], **tables: Any) -> dict[str, Any]:
     known = {name: peer for name, peer in PEERS.items() if name != "bank" or role != "active"}
     named = {"name": "party", "role": role, "identity": IDENTITY, "peers": known}
-    return {**named, "policy": {"protocols": protocols}, **tables}
+    return {**named, "policy": {"systems": protocols}, **tables}
 
 
 PARTIES: dict[str, dict[str, Any]] = {
@@ -48,9 +48,9 @@ DATASET = "datasets.rows"
 CASES = [
     Wrong(
         "active",
-        {"policy.least_rows": 3},
-        says="policy.least_rows is an option of a measurement server",
-        mend={"policy.least_rows": None},
+        {"policy.min_rows": 3},
+        says="policy.min_rows is an option of a measurement server",
+        mend={"policy.min_rows": None},
     ),
     # --- datasets
     Wrong(
@@ -122,34 +122,34 @@ CASES = [
     ),
     Wrong(
         "server",
-        {f"{DATASET}.consumers": []},
-        says="datasets.{}.consumers is empty: name the active parties that may ask",
-        mend={f"{DATASET}.consumers": ["bank"]},
+        {f"{DATASET}.active_parties": []},
+        says="datasets.{}.active_parties is empty: name the active parties that may ask",
+        mend={f"{DATASET}.active_parties": ["bank"]},
     ),
     *(
         Wrong(
             "server",
-            {f"{DATASET}.consumers": ["shop"]},
-            says="datasets.{}.consumers: {} is not an active party of [peers]: correct it, or add "
+            {f"{DATASET}.active_parties": ["shop"]},
+            says="datasets.{}.active_parties: {} is not an active party of [peers]: correct it, or add "
             '[peers.{}] with role = "active"',
             mend=mend,
         )
-        for mend in ({f"{DATASET}.consumers": ["bank"]}, {"peers.shop": {"role": "active"}})
+        for mend in ({f"{DATASET}.active_parties": ["bank"]}, {"peers.shop": {"role": "active"}})
     ),
     *(
         Wrong(
             "server",
-            {f"{DATASET}.holders": ["shop"]},
-            says="datasets.{}.holders: {} is not a passive party of [peers]: correct it, or add "
+            {f"{DATASET}.passive_parties": ["shop"]},
+            says="datasets.{}.passive_parties: {} is not a passive party of [peers]: correct it, or add "
             '[peers.{}] with role = "passive"',
             mend=mend,
         )
-        for mend in ({f"{DATASET}.holders": ["post"]}, {"peers.shop": {"role": "passive"}})
+        for mend in ({f"{DATASET}.passive_parties": ["post"]}, {"peers.shop": {"role": "passive"}})
     ),
     Wrong(
         "numbers",
-        {f"{DATASET}.holders": ["post"]},
-        says="datasets.{}.holders: does nothing without binary labels, remove it",
+        {f"{DATASET}.passive_parties": ["post"]},
+        says="datasets.{}.passive_parties: does nothing without binary labels, remove it",
     ),
     Wrong(
         "numbers",
@@ -182,10 +182,10 @@ CASES = [
     Wrong("passive", {"fit": {"time_limit_s": 3.0}}, says="{} is for a measurement server's datasets of label_kind"),
     Wrong(
         "passive",
-        {"policy.most_failed_uploads": 3},
+        {"policy.max_failed_uploads": 3},
         says="policy.{}: ids are uploaded to a measurement server alone, remove it",
     ),
-    Wrong("key-node", {"policy.least_common": 30}, says="policy.{}: data parties alone have rows to align, remove it"),
+    Wrong("key-node", {"policy.min_common": 30}, says="policy.{}: data parties alone have rows to align, remove it"),
     Wrong(
         "active",
         {"policy.models_per_row": 2},
@@ -202,9 +202,9 @@ CASES = [
     ),
     Wrong(
         "passive",
-        {"policy.least_epochs": 3},
+        {"policy.min_epochs": 3},
         says="without the protocol {}, {}, remove it",
-        mend={"policy.least_epochs": None},
+        mend={"policy.min_epochs": None},
     ),
     Wrong("passive", {"scores": {"url": "csv:s.csv"}}, says="scores: the active party alone gets any, remove it"),
     Wrong(

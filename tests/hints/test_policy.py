@@ -32,16 +32,16 @@ PRIVATE = {"privacy": {"epsilon": 0.5}}
 CASES: list[tuple[JobParameters, str, str, dict[str, Any], JobParameters | None]] = [
     (
         job(privacy={"epsilon": 1.5}),
-        says("{} is more than its most_epsilon = {}"),
-        says("operator raise policy.most_epsilon"),
-        {"most_epsilon": 2.0},
+        says("{} is more than its max_epsilon = {}"),
+        says("operator raise policy.max_epsilon"),
+        {"max_epsilon": 2.0},
         job(privacy={"epsilon": 1.0}),
     ),
     (
         job(privacy={"epsilon": 0.5, "delta": 1e-4}),
-        says("{} is more than its most_delta = {}"),
-        says("operator raise policy.most_delta"),
-        {"most_delta": 1e-3},
+        says("{} is more than its max_delta = {}"),
+        says("operator raise policy.max_delta"),
+        {"max_delta": 1e-3},
         job(privacy={"epsilon": 0.5, "delta": 1e-5}),
     ),
     (
@@ -59,11 +59,11 @@ CASES: list[tuple[JobParameters, str, str, dict[str, Any], JobParameters | None]
         job(),
     ),
     (
-        job(align={"least_common": 10}),
-        says("{} is less than its policy.{} = {}: set align.least_common = {}, or more"),
-        "set align.least_common = 20, or more",
+        job(align={"min_common": 10}),
+        says("{} is less than its policy.{} = {}: set align.min_common = {}, or more"),
+        "set align.min_common = 20, or more",
         {},
-        job(align={"least_common": 20}),
+        job(align={"min_common": 20}),
     ),
 ]
 
@@ -91,10 +91,10 @@ async def test_what_a_policy_does_not_allow(
 
 
 async def test_a_system_that_a_party_takes_no_part_in(authority: Path, tmp_path: Path) -> None:
-    async with up(authority, tmp_path, "helper", protocols=["falcon"]) as node:
-        with refused("operator add it to policy.protocols"):
+    async with up(authority, tmp_path, "helper", systems=["falcon"]) as node:
+        with refused("operator add it to policy.systems"):
             await answer(node, "monday", job())
-    async with up(authority, tmp_path, "helper", protocols=["falcon", "taylor"]) as node:
+    async with up(authority, tmp_path, "helper", systems=["falcon", "taylor"]) as node:
         assert await answer(node, "tuesday", job()) == "ACCEPTED"
 
 

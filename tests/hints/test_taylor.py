@@ -141,9 +141,9 @@ def linked(directory: Path) -> Project:
 
 def test_rows_that_are_all_held_out(tmp_path: Path) -> None:
     project = vertical(tmp_path, "taylor", rows=6)
-    wrong = ("align.least_common=1", "split.test_fraction=0.5", "taylor.validation_fraction=0.5")
+    wrong = ("align.min_common=1", "split.test_fraction=0.5", "taylor.validation_fraction=0.5")
     for name in ("bank", "post", "shop"):
-        project.parties[name]["policy"]["least_common"] = 1
+        project.parties[name]["policy"]["min_common"] = 1
     told = found("lower split.test_fraction or {}", project.check(*wrong))
     for lower in ("split.test_fraction=0.2", "taylor.validation_fraction=0.2"):
         not_found(told, project.check(*wrong, lower))
@@ -151,15 +151,15 @@ def test_rows_that_are_all_held_out(tmp_path: Path) -> None:
 
 def test_rows_that_are_too_few_to_hold_one_out(tmp_path: Path) -> None:
     project = vertical(tmp_path, "taylor", rows=30)
-    wrong = ("align.least_common=20", "taylor.validation_fraction=0.01")
+    wrong = ("align.min_common=20", "taylor.validation_fraction=0.01")
     told = found("set {} = 0, or raise it", project.check(*wrong))
     not_found(told, project.check(*wrong, told.set("taylor.validation_fraction")))
     not_found(told, project.check(*wrong, "taylor.validation_fraction=0.1"))
 
 
 def test_too_few_rows_in_common(taylor: Project) -> None:
-    told = found("set align.least_common = {}, or less", taylor.check("align.least_common=500"))
-    assert not refusals(taylor, told.set("align.least_common"))
+    told = found("set align.min_common = {}, or less", taylor.check("align.min_common=500"))
+    assert not refusals(taylor, told.set("align.min_common"))
 
 
 def test_few_rows_for_many_columns(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_few_test_rows(taylor: Project) -> None:
 
 def test_label_dp_that_leaves_little(taylor: Project) -> None:
     for name in taylor.parties:
-        taylor.parties[name]["policy"]["most_epsilon"] = 50.0
+        taylor.parties[name]["policy"]["max_epsilon"] = 50.0
     taylor.parties["bank"]["populations"]["customers"]["epsilon"] = 100.0
     told = found(
         "{}: expect a weak model; use more rows or a larger privacy.epsilon", taylor.check("privacy.epsilon=0.1")

@@ -422,11 +422,11 @@ def a_row_of_zero(party: str) -> Build:
     return build
 
 
-def least_rows(party: str, build: Build, least: Callable[[Case, Probe], int]) -> Build:
+def min_rows(party: str, build: Build, least: Callable[[Case, Probe], int]) -> Build:
     """Where the policy asks for just as many rows as there are."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
-        return build(case.with_policy(party, least_rows=least(case, probe)), probe)
+        return build(case.with_policy(party, min_rows=least(case, probe)), probe)
 
     return built
 
@@ -581,7 +581,7 @@ PAIRS = (
         "label-dp-persons",
         "too-few-count",
         "meter",
-        least_rows("meter", labels_of_a_person("meter"), lambda case, _: len(case.data["meter"])),
+        min_rows("meter", labels_of_a_person("meter"), lambda case, _: len(case.data["meter"])),
         refused=True,
     ),
     Pair("label-dp", "a-feature", "shop", a_feature("shop")),
@@ -600,7 +600,7 @@ PAIRS = (
     Pair("dp-lr", "between-jobs", "clinic", between_jobs(a_label("clinic"))),
     Pair("dp-lr", "published-anew", "clinic", between_jobs(a_label("clinic"), publish=True)),
     Pair("dp-lr-add-or-remove", "a-row", "clinic", a_row("clinic")),
-    Pair("dp-lr-add-or-remove", "a-row-at-the-least", "clinic", least_rows("clinic", a_row("clinic"), n_trained)),
+    Pair("dp-lr-add-or-remove", "a-row-at-the-least", "clinic", min_rows("clinic", a_row("clinic"), n_trained)),
     Pair("dp-lr-add-or-remove", "the-only-row", "clinic", in_job(the_only_row("clinic"), **ONE_TRAINED)),
     # taylor: labels
     Pair("taylor", "a-label", "bank", a_label("bank")),

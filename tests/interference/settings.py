@@ -102,7 +102,7 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__security": ("malicious", "semi-honest"),
         **DP,
     },
-    "predict": {"align__least_common": (20, 40, 64)},
+    "predict": {"align__min_common": (20, 40, 64)},
     "evaluate": {
         "evaluate__figures": (
             ["log_loss"],

@@ -60,10 +60,10 @@ def walr(**more: Callable[[int], Any]) -> Case:
         data={"shop": table(1, features=2), "meter": table(2, label=binary, **more)},
         datasets={
             "shop": {"features": "rest"},
-            "meter": {"label": "label", "population": "people", "consumers": ["shop"]},
+            "meter": {"label": "label", "population": "people", "active_parties": ["shop"]},
         },
         job={"seed": 3, "privacy": {"epsilon": 1.0}, "timeouts": TIMEOUTS},
-        policy={"meter": {"least_rows": 20}},
+        policy={"meter": {"min_rows": 20}},
         more={"meter": {"populations": BUDGET}},
         covered=frozenset({"meter"}),
     )
@@ -94,7 +94,7 @@ def walr_holders() -> Case:
         datasets={
             **case.datasets,
             "bank": {"features": "rest"},
-            "meter": {**case.datasets["meter"], "holders": ["bank"]},
+            "meter": {**case.datasets["meter"], "passive_parties": ["bank"]},
         },
     )
 
@@ -115,7 +115,7 @@ def walr_split() -> Case:
         roles={"shop": "active", "east": "measurement", "west": "measurement"},
         data={"shop": case.data["shop"], **tables},
         datasets={"shop": case.datasets["shop"], "east": holds, "west": holds},
-        job={**case.job, "walr": {"trust": "split-labels"}},
+        job={**case.job, "walr": {"trust": "two-servers"}},
         policy=dict.fromkeys(("east", "west"), case.policy["meter"]),
         more=dict.fromkeys(("east", "west"), case.more["meter"]),
         covered=frozenset({"east", "west"}),
@@ -125,14 +125,14 @@ def walr_split() -> Case:
 def walr_hidden() -> Case:
     """The server sums rows that it cannot read."""
     case = walr()
-    hidden = replace(case, job={**case.job, "walr": {"trust": "paillier"}})
+    hidden = replace(case, job={**case.job, "walr": {"trust": "encrypted-rows"}})
     return hidden.with_policy("meter", unsafe=["unchecked-rows"])
 
 
 def walr_shares() -> Case:
     """Labels and rows in shares between two servers."""
     case = walr_split()
-    hidden = replace(case, job={**case.job, "walr": {"trust": "shares"}})
+    hidden = replace(case, job={**case.job, "walr": {"trust": "shared-rows"}})
     return replace(hidden, roles={**hidden.roles, "dealer": "key-node"})
 
 
@@ -181,7 +181,7 @@ def dp_lr() -> Case:
             "dp_lr": {"iterations": 5, "feature_bounds": ["*:-4:4"]},
             "timeouts": TIMEOUTS,
         },
-        policy={"clinic": {"least_rows": 20}},
+        policy={"clinic": {"min_rows": 20}},
         more={"clinic": {"populations": BUDGET}},
         covered=frozenset({"clinic"}),
     )
@@ -211,7 +211,7 @@ def taylor() -> Case:
         datasets={name: {"features": "rest", **OF_ROLE[VERTICAL[name]]} for name in CHAIN},
         job={
             "seed": 5,
-            "align": {"least_common": 20},
+            "align": {"min_common": 20},
             "taylor": {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2},
             "timeouts": TIMEOUTS,
         },
@@ -251,10 +251,10 @@ def taylor_linkage() -> Case:
     roles = {name: role for name, role in VERTICAL.items() if name != "shop-b"}
     data = {name: {i: {"name": f"name {i}", **row} for i, row in case.data[name].items()} for name in CHAIN[:2]}
     datasets = {name: {**case.datasets[name], "quasi_identifiers": {"name": "name"}} for name in CHAIN[:2]}
-    align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "least_common": 10}
+    align = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "min_common": 10}
     taylor_job = {"epochs": 1, "batch_rows": 64, "patience": 0, "validation_fraction": 0.2}
     job = {**case.job, "align": align, "taylor": taylor_job}
-    policy = {name: {"least_linked": 10} for name in CHAIN[:2]}
+    policy = {name: {"min_linked": 10} for name in CHAIN[:2]}
     return replace(case, roles=roles, data=data, datasets=datasets, job=job, policy=policy)
 
 
@@ -315,8 +315,8 @@ def predict() -> Case:
         roles=VERTICAL,
         data={name: table(10 + seed, features=SCORED_COLUMNS) for seed, name in enumerate(CHAIN)},
         datasets={name: {"features": "rest"} for name in CHAIN},
-        job={"align": {"least_common": 10}, "predict": {"session": TRAINED}, "timeouts": TIMEOUTS},
-        policy={name: {"least_common": 1} for name in CHAIN},
+        job={"align": {"min_common": 10}, "predict": {"session": TRAINED}, "timeouts": TIMEOUTS},
+        policy={name: {"min_common": 1} for name in CHAIN},
         prepare=_keep_models,
     )
 

@@ -100,11 +100,11 @@ def test_the_same_world_looks_the_same(name: str, probe: Probe) -> None:
 
 def test_refusals_are_heard(probe: Probe) -> None:
     """Of a proposal by the coordinator, of a request by whoever made it."""
-    proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", most_epsilon=0.1)).record
+    proposed = probe.run(SYSTEMS["walr"]().with_policy("shop", max_epsilon=0.1)).record
     (line,) = proposed.streams["shop", COORDINATOR, "Propose"]
     assert line.what == "error POLICY_REFUSED"
     assert [field.name for field in line.fields] == ["error.field", "error.party", "error.reason"]
-    asked = probe.run(SYSTEMS["walr"]().with_policy("meter", least_rows=1000)).record
+    asked = probe.run(SYSTEMS["walr"]().with_policy("meter", min_rows=1000)).record
     assert [line.what for line in asked.streams["meter", "shop", "Measurement"]] == [
         "DatasetDescription",
         "error TOO_FEW_ROWS",

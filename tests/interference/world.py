@@ -151,7 +151,7 @@ def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
     role = case.roles[name]
     files = make_identity(authority, name).files
     peers = {peer: {"role": other} for peer, other in case.roles.items() if peer != name}
-    policy = {"protocols": [case.system], "most_epsilon": 8.0, "accept_seed": True, **case.policy.get(name, {})}
+    policy = {"systems": [case.system], "max_epsilon": 8.0, "accept_seed": True, **case.policy.get(name, {})}
     content: dict[str, Any] = {
         "name": name,
         "role": role,

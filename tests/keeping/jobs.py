@@ -215,7 +215,7 @@ def _open_locked(ran: Ran) -> None:
 
 # --- the jobs ----------------------------------------------------------------------------------------
 
-SMALL = ("taylor.epochs=2", "align.least_common=30")
+SMALL = ("taylor.epochs=2", "align.min_common=30")
 
 
 def vertical(root: Path, rows: int = 100) -> None:
@@ -235,7 +235,7 @@ def run_taylor(ran: Ran) -> None:
     vertical(ran.root)
     plant_vertical(ran)
     ran.report("job.toml", *SMALL)
-    ran.refused("job.toml", *SMALL, "align.least_common=5000")
+    ran.refused("job.toml", *SMALL, "align.min_common=5000")
     ran.plant("bank.csv", 2, bought=WRONG)
     ran.forget_snapshots()
     ran.refused("job.toml", *SMALL)
@@ -246,7 +246,7 @@ def run_linkage(ran: Ran) -> None:
     plant_vertical(ran)
     ran.report("linkage.toml", *SMALL)
     ran.forget_snapshots()  # another number is refused of those that were linked
-    ran.refused("linkage.toml", *SMALL, "align.least_common=5000")
+    ran.refused("linkage.toml", *SMALL, "align.min_common=5000")
 
 
 def run_label_dp_training(ran: Ran) -> None:
@@ -261,7 +261,7 @@ def run_predict(ran: Ran) -> None:
     plant_vertical(ran)
     session = ran.report("job.toml", *SMALL)
     ran.heard.messages.clear()
-    model = (f"predict.session={session}", "align.least_common=30")
+    model = (f"predict.session={session}", "align.min_common=30")
     ran.report("predict.toml", *model)
     ran.plant("shop-b.csv", 2, x0=WRONG)
     ran.forget_snapshots()

@@ -1,4 +1,4 @@
-"""`blindfit ledger` and `blindfit publish`: what an operator is shown of what was charged, and of what is published."""
+"""`blindfit ledger` and `blindfit snapshot`: what an operator sees of charges and of snapshots."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> Non
 def test_there_is_nothing_to_say(bank: Bank, console: Console) -> None:
     ledger_view.describe(bank.settings, bank.directory).show(console)
     assert "people 0 0 5 5 1e-05" in shown(console)
-    assert not any(word in " ".join(shown(console)) for word in ("Ledger", "Uploads", "publish", "receipt"))
+    assert not any(word in " ".join(shown(console)) for word in ("Ledger", "Uploads", "snapshot", "receipt"))
 
 
 def test_a_party_without_a_budget_or_never_started(bank: Bank, console: Console, tmp_path: Path) -> None:

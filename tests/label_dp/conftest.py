@@ -127,7 +127,7 @@ def party(name: str, role: str, other: str, other_role: str, dataset: dict[str, 
         "data_dir": f"state/{name}",
         "identity": files,
         "peers": {"coordinator": {"role": "coordinator"}, other: {"role": other_role}},
-        "policy": {"accept_seed": True, "protocols": ["label-dp"], "most_epsilon": 5.0},
+        "policy": {"accept_seed": True, "systems": ["label-dp"], "max_epsilon": 5.0},
         "datasets": {"rows" if role == "active" else "labels": {"id": "id", **dataset}},
     }
 
@@ -146,9 +146,9 @@ def write_project(directory: Path) -> None:
     }  # fmt: skip
     labels_of = {"url": "csv:labels.csv", "label": "spend", "label_kind": "number", "label_range": list(LABEL_RANGE)}
     meter = party(
-        "meter", "measurement", "shop", "active", {**labels_of, "population": "people", "consumers": ["shop"]}
+        "meter", "measurement", "shop", "active", {**labels_of, "population": "people", "active_parties": ["shop"]}
     )
-    meter["policy"]["least_rows"] = 500
+    meter["policy"]["min_rows"] = 500
     meter["populations"] = {"people": {"epsilon": 6.0, "delta": 1e-5}}
     job = {
         "name": "spend",

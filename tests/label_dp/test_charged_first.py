@@ -58,13 +58,13 @@ def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: Project, 
     """However often it is tried, and by whatever name."""
     with_persons(project.path("labels.csv"), 2)
     project.edit("meter.toml", 'label = "spend"\n', 'label = "spend"\nperson = "person"\nmax_rows_per_person = 1\n')
-    project.edit("meter.toml", "least_rows = 500", "least_rows = 1501")
+    project.edit("meter.toml", "min_rows = 500", "min_rows = 1501")
     nodes = Nodes(project.directory)
     for name in ("first", "second"):
         with pytest.raises(CannotAnswer):
             nodes.run(*RP, f"privacy.release={name}")
     assert (charges(project), estimates) == (0, [])
-    project.edit("meter.toml", "least_rows = 1501", "least_rows = 1500")
+    project.edit("meter.toml", "min_rows = 1501", "min_rows = 1500")
     nodes.run(*RP)
     assert (charges(project), len(estimates)) == (1, 1)
 

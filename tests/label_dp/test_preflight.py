@@ -53,7 +53,7 @@ def test_a_bias_that_stays_is_a_warning(project):
 
 
 def test_too_few_rows_are_refused(project):
-    project.edit("meter.toml", "least_rows = 500", "least_rows = 3001")
+    project.edit("meter.toml", "min_rows = 500", "min_rows = 3001")
     assert "meter: its policy asks for 3,001 rows at least, not 3,000" in text(found(project), "refuses")
 
 
@@ -63,10 +63,10 @@ def test_a_spent_budget_is_told(project):
 
 
 def test_policies_of_both_parties_are_looked_at(project):
-    project.edit("shop.toml", "most_epsilon = 5.0", "most_epsilon = 3.0")
+    project.edit("shop.toml", "max_epsilon = 5.0", "max_epsilon = 3.0")
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
-    assert "shop: privacy.epsilon: 4 is more than its most_epsilon = 3" in said
+    assert "shop: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
     assert "meter: its policy has no protocol label-dp" in said
 
 

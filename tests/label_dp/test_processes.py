@@ -109,7 +109,7 @@ def test_a_mechanism_with_a_prior(project):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("privacy.epsilon=5.5", "refuses the job: privacy.epsilon: 5.5 is more than its most_epsilon = 5"),
+        ("privacy.epsilon=5.5", "refuses the job: privacy.epsilon: 5.5 is more than its max_epsilon = 5"),
         ("label_dp.evaluate_on=shoes", "the active party has no dataset named shoes"),
         ("label_dp.evaluate_on=rows", "datasets.rows: label_dp.evaluate_on needs a label"),
     ],

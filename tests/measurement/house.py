@@ -32,7 +32,7 @@ ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound
 SETTINGS = ReleaseSettings("visits", "", epsilon=1.0, delta=1e-6)
 BUDGET = Budget(1.0, 1e-6)
 MANY = 10**6
-POLICY = PolicySettings(least_rows=1, most_epsilon=50.0, most_failed_uploads=MANY, most_failed_uploads_in_all=MANY)
+POLICY = PolicySettings(min_rows=1, max_epsilon=50.0, max_failed_uploads=MANY, max_failed_uploads_in_all=MANY)
 NAMES = tuple(f"row-{i}" for i in range(12))
 
 
@@ -43,7 +43,7 @@ def make_dataset(
     *,
     name: str = "visits",
     population: str = "people",
-    consumers: Sequence[str] = ("shop", "bank"),
+    active_parties: Sequence[str] = ("shop", "bank"),
     unknown_rows: str = "refuse",
     max_rows_per_person: int = 1,
     **options: Any,
@@ -56,7 +56,7 @@ def make_dataset(
         label="label",
         person="person" if persons else None,
         population=population,
-        consumers=list(consumers),
+        active_parties=list(active_parties),
         unknown_rows=unknown_rows,
         max_rows_per_person=max_rows_per_person,
         **options,

@@ -220,7 +220,7 @@ async def refusal(world: World, rows: ConsumerRows, request: AggregateOpen, cons
 
 
 async def test_refusals_are_typed_and_come_before_any_row(open_house: OpenHouse, authority: Path) -> None:
-    house = open_house(policy=POLICY.model_copy(update={"least_rows": 5, "most_epsilon": 1.0}))
+    house = open_house(policy=POLICY.model_copy(update={"min_rows": 5, "max_epsilon": 1.0}))
     rows = one_hot()
     async with serving(house, authority) as world:
         lost = await world.ask()

@@ -140,7 +140,7 @@ def test_a_refusal_is_the_same_for_whatever_private_reason(tmp_path: Path) -> No
     for number, names in enumerate((STRANGERS, KNOWN["some"], (*ASKED[1:], STRANGERS[0]))):
         house = House(tmp_path / str(number), {"visits": make_dataset(tmp_path / str(number), dict.fromkeys(names, 1))})
         told.add(refusal(house))
-    house = House(tmp_path / "few", {"visits": few}, policy=house.policy.model_copy(update={"least_rows": 2}))
+    house = House(tmp_path / "few", {"visits": few}, policy=house.policy.model_copy(update={"min_rows": 2}))
     told.add(refusal(house))
     assert told == {"labels cannot answer this request; its operator knows why"}
 

@@ -163,7 +163,7 @@ def released(tmp_path: Path, label: int, persons: bool = False, releases: int = 
     owners = [f"person-{i % CELLS}" for i in range(len(names))] if persons else None
     directory = tmp_path / f"{label}-{persons}"
     dataset = make_dataset(directory, dict.fromkeys(names, label), owners)
-    policy = PolicySettings(least_rows=1, most_epsilon=50, most_delta=0.4)
+    policy = PolicySettings(min_rows=1, max_epsilon=50, max_delta=0.4)
     house = House(directory, {"visits": dataset}, Budget(1000.0, 0.4), policy)
     rows = ConsumerRows(tuple(names), np.zeros((len(names), CELLS), np.int32))
     rows.weights[np.arange(len(names)), np.arange(len(names)) % CELLS] = ONE if persons else 2 * ONE

@@ -182,8 +182,8 @@ def test_the_budget_is_refused_before_any_row(open_house: OpenHouse) -> None:
     house.ask(release="smaller", epsilon=0.5)
 
 
-def test_least_rows(open_house: OpenHouse) -> None:
-    house = open_house(policy=POLICY.model_copy(update={"least_rows": 12}))
+def test_min_rows(open_house: OpenHouse) -> None:
+    house = open_house(policy=POLICY.model_copy(update={"min_rows": 12}))
     error = refused(house, TooFewRows, rows=one_hot(NAMES[:11]))
     assert (error.rows, error.least) == (11, 12)
     house.ask()
@@ -192,20 +192,20 @@ def test_least_rows(open_house: OpenHouse) -> None:
 def test_least_rows_are_rows_that_count(open_house: OpenHouse, tmp_path: Path) -> None:
     """Twelve rows of one person are one row, and nothing is charged to find that out."""
     dataset = make_dataset(tmp_path, dict.fromkeys(NAMES, 1), persons=["ann"] * 12)
-    house = open_house(datasets={"visits": dataset}, policy=POLICY.model_copy(update={"least_rows": 2}))
+    house = open_house(datasets={"visits": dataset}, policy=POLICY.model_copy(update={"min_rows": 2}))
     with pytest.raises(CannotAnswer):
         house.ask()
     assert house.entries == []
 
 
-def test_most_epsilon(open_house: OpenHouse) -> None:
-    house = open_house(policy=POLICY.model_copy(update={"most_epsilon": 0.5}))
+def test_max_epsilon(open_house: OpenHouse) -> None:
+    house = open_house(policy=POLICY.model_copy(update={"max_epsilon": 0.5}))
     assert refused(house, PolicyRefused).field == "privacy.epsilon"
     house.ask(epsilon=0.5)
 
 
-def test_most_delta(open_house: OpenHouse) -> None:
-    house = open_house(policy=POLICY.model_copy(update={"most_delta": 1e-7}))
+def test_max_delta(open_house: OpenHouse) -> None:
+    house = open_house(policy=POLICY.model_copy(update={"max_delta": 1e-7}))
     assert refused(house, PolicyRefused, delta=1.1e-7).field == "privacy.delta"
     house.ask(delta=1e-7)
 
@@ -214,7 +214,7 @@ def test_an_unknown_dataset_and_somebody_elses_are_refused_alike(open_house: Ope
     labels = dict.fromkeys(NAMES, 1)
     datasets = {
         "visits": make_dataset(tmp_path, labels),
-        "secret": make_dataset(tmp_path, labels, name="secret", consumers=["bank"]),
+        "secret": make_dataset(tmp_path, labels, name="secret", active_parties=["bank"]),
     }
     house = open_house(datasets=datasets)
     existing = refused(house, PolicyRefused, dataset="secret")
@@ -230,7 +230,7 @@ def test_a_consumer_that_is_struck_off_gets_no_stored_answer(open_house: OpenHou
     house = open_house()
     house.ask()
     house.close()
-    other = open_house(datasets={"visits": make_dataset(tmp_path, labels, consumers=["bank"])})
+    other = open_house(datasets={"visits": make_dataset(tmp_path, labels, active_parties=["bank"])})
     refused(other, PolicyRefused)
 
 

@@ -56,8 +56,8 @@ def two_populations(directory: Path) -> dict[str, LabelDataset]:
     """One dataset and one consumer of each."""
     labels = dict.fromkeys(NAMES, 1)
     return {
-        "visits": make_dataset(directory, labels, consumers=["shop"]),
-        "patients": make_dataset(directory, labels, name="patients", population="patients", consumers=["bank"]),
+        "visits": make_dataset(directory, labels, active_parties=["shop"]),
+        "patients": make_dataset(directory, labels, name="patients", population="patients", active_parties=["bank"]),
     }
 
 

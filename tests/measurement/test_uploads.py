@@ -38,7 +38,7 @@ UNKNOWN = one_hot((*NAMES, "nobody"))
 
 
 def limits(in_24_hours: int = 3, in_all: int = 10**6) -> PolicySettings:
-    return POLICY.model_copy(update={"most_failed_uploads": in_24_hours, "most_failed_uploads_in_all": in_all})
+    return POLICY.model_copy(update={"max_failed_uploads": in_24_hours, "max_failed_uploads_in_all": in_all})
 
 
 def failed(house: House) -> int:
@@ -139,14 +139,14 @@ def test_a_consumer_may_fail_so_often_in_a_day(open_house: OpenHouse, monkeypatc
     for ask in (wrong_hash, lambda house: refused(house, release="an honest one")):
         error = ask(house)
         assert isinstance(error, PolicyRefused)
-        assert error.field == "most_failed_uploads"
+        assert error.field == "max_failed_uploads"
         assert house.consumed == ["AggregateOpen"]
     assert house.octets() == answer  # what was answered before is
     assert not isinstance(wrong_hash(house, "bank"), PolicyRefused)
     house.ask(consumer="bank", release="of another consumer")
     clock[0] = datetime(2026, 1, 2, 12, tzinfo=UTC)  # the first one's 24 hours are not yet over
     assert isinstance(wrong_hash(house), PolicyRefused)
-    with refused_by("wait for a day, or have {party}'s operator raise policy.most_failed_uploads") as told:
+    with refused_by("wait for a day, or have {party}'s operator raise policy.max_failed_uploads") as told:
         house.ask(release="an honest one")
     assert Told(says("{} uploads of this party had no answer in 24 hours: no more may")).is_in(told.text)
     clock[0] += timedelta(seconds=1)
@@ -169,8 +169,8 @@ def test_all_consumers_may_fail_so_often_for_ever(open_house: OpenHouse, monkeyp
         wrong_hash(house, consumer)
         clock[0] += timedelta(days=100)
     for consumer in ("shop", "bank"):
-        assert refused(house, consumer=consumer).field == "most_failed_uploads_in_all"
-    with refused_by("have {party}'s operator raise policy.most_failed_uploads_in_all"):
+        assert refused(house, consumer=consumer).field == "max_failed_uploads_in_all"
+    with refused_by("have {party}'s operator raise policy.max_failed_uploads_in_all"):
         house.ask()
     house.policy = limits(in_all=5)  # the operator's word
     house.reopen()
@@ -261,7 +261,7 @@ def test_the_operator_sees_whose_uploads_had_no_answer(house: House) -> None:
 # --- settings ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["most_failed_uploads", "most_failed_uploads_in_all"])
+@pytest.mark.parametrize("option", ["max_failed_uploads", "max_failed_uploads_in_all"])
 def test_the_limits_are_a_measurement_servers(option: str) -> None:
     party = {
         "name": "shop",

@@ -138,7 +138,7 @@ MUTANTS = (
         "any-delta",
         (5,),
         "parties/settings.py",
-        "if delta > self.most_delta:",
+        "if delta > self.max_delta:",
         "if delta > 1:",
         (f"{POLICY}::test_epsilon_and_delta_are_bounded_together",),
     ),
@@ -164,7 +164,7 @@ MUTANTS = (
         "parties/measurement/charging.py",
         "self.policy.refusals(cost.epsilon, cost.delta):",
         "self.policy.refusals(cost.epsilon, 0.0):",
-        ("tests/measurement/test_release.py::test_most_delta",),
+        ("tests/measurement/test_release.py::test_max_delta",),
     ),
     # --- who takes part
     Mutant(

@@ -70,7 +70,7 @@ MUTANTS = (
         "a-holder-whom-the-label-holder-did-not-name-is-told-weights",
         (12,),
         DESK,
-        "if b.holder not in self._dataset.settings.holders",
+        "if b.holder not in self._dataset.settings.passive_parties",
         "if not b.holder",
         (f"{JOBS}::test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights",),
     ),

@@ -393,8 +393,8 @@ MUTANTS = (
         "one-private-row-fewer-than-the-policy",
         (12,),
         "parties/dp_lr/trainer.py",
-        "if n_rows < settings.policy.least_rows:",
-        "if n_rows + 1 < settings.policy.least_rows:",
+        "if n_rows < settings.policy.min_rows:",
+        "if n_rows + 1 < settings.policy.min_rows:",
         (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
     ),
     # --- no row, and no number of rows, decides how a training ends

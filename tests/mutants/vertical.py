@@ -471,7 +471,7 @@ MUTANTS = (
         "a-comparison-of-filters-in-threads-of-others",
         (27,),
         "parties/taylor/key_node.py",
-        "while_wanted=partial(while_wanted, most_s=job.timeouts.session_s),",
+        "while_wanted=partial(while_wanted, max_s=job.timeouts.session_s),",
         "while_wanted=lambda work: asyncio.to_thread(work, lambda: None),",
         ("tests/vertical/test_linkage_ends.py",),
     ),

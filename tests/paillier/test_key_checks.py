@@ -57,7 +57,7 @@ MALFORMED_MODULI = {
 @each_case(("n", "reason"), MALFORMED_MODULI.values(), ids=MALFORMED_MODULI)
 def test_malformed_moduli_are_refused(n: int, reason: str, maker_trusted: bool) -> None:
     with pytest.raises(RangeError, match=reason):
-        check_public_key(PublicKey(n, 4), least_bits=BITS, maker_trusted=maker_trusted)
+        check_public_key(PublicKey(n, 4), min_bits=BITS, maker_trusted=maker_trusted)
 
 
 def test_a_prime_is_refused_even_with_a_proof() -> None:
@@ -66,22 +66,22 @@ def test_a_prime_is_refused_even_with_a_proof() -> None:
     proof = tuple(key_proof._challenges(n))  # x^n = x
     assert key_proof.verify(n, proof)
     with pytest.raises(RangeError, match="a prime"):
-        check_public_key(PublicKey(n, None, proof), least_bits=BITS, maker_trusted=False)
+        check_public_key(PublicKey(n, None, proof), min_bits=BITS, maker_trusted=False)
 
 
 @pytest.mark.parametrize("maker_trusted", [True, False])
 def test_good_keys_pass(real_key: PrivateKey, insecure_test_key: PrivateKey, maker_trusted: bool) -> None:
     check_public_key(real_key.public_key, maker_trusted=maker_trusted)
-    check_public_key(insecure_test_key.public_key, least_bits=BITS, maker_trusted=maker_trusted)
+    check_public_key(insecure_test_key.public_key, min_bits=BITS, maker_trusted=maker_trusted)
 
 
 @pytest.mark.parametrize("maker_trusted", [True, False])
 def test_small_keys_are_refused_unless_the_checker_asks_for_them(
     insecure_test_key: PrivateKey, maker_trusted: bool
 ) -> None:
-    for least_bits in ({}, {"least_bits": BITS + 1}):
+    for min_bits in ({}, {"min_bits": BITS + 1}):
         with pytest.raises(RangeError, match="has 512 bits"):
-            check_public_key(insecure_test_key.public_key, maker_trusted=maker_trusted, **least_bits)
+            check_public_key(insecure_test_key.public_key, maker_trusted=maker_trusted, **min_bits)
 
 
 def test_a_peer_who_sends_a_bad_key_is_named(insecure_test_key: PrivateKey) -> None:
@@ -119,15 +119,15 @@ def test_a_malformed_hs_is_refused_where_it_would_be_used_and_harmless_where_not
 ) -> None:
     key = replace(insecure_test_key.public_key, hs=hs(insecure_test_key))
     with pytest.raises(RangeError, match=reason):
-        check_public_key(key, least_bits=BITS, maker_trusted=True)
-    check_public_key(key, least_bits=BITS, maker_trusted=False)
+        check_public_key(key, min_bits=BITS, maker_trusted=True)
+    check_public_key(key, min_bits=BITS, maker_trusted=False)
 
 
 def test_primes_of_another_form_are_refused_where_hs_would_be_used() -> None:
     key = private_key_of_primes(prime(256, 1, 1), prime(256, 2, 3)).public_key
-    check_public_key(key, least_bits=BITS, maker_trusted=False)
+    check_public_key(key, min_bits=BITS, maker_trusted=False)
     with pytest.raises(RangeError, match="3 mod 4"):
-        check_public_key(replace(key, hs=4), least_bits=BITS, maker_trusted=True)
+        check_public_key(replace(key, hs=4), min_bits=BITS, maker_trusted=True)
 
 
 def test_refusals_that_can_be_helped_have_a_hint(insecure_test_key: PrivateKey) -> None:
@@ -135,7 +135,7 @@ def test_refusals_that_can_be_helped_have_a_hint(insecure_test_key: PrivateKey) 
     for refused_key, maker_trusted in ((PublicKey(key.n, None), True), (replace(key, proof=()), False)):
         for culprit in ("", "hospital"):
             with pytest.raises((RangeError, MalformedMessage)) as refused:
-                check_public_key(refused_key, least_bits=BITS, maker_trusted=maker_trusted, culprit=culprit)
+                check_public_key(refused_key, min_bits=BITS, maker_trusted=maker_trusted, culprit=culprit)
             assert refused.value.hint
 
 
@@ -171,7 +171,7 @@ def test_a_degenerate_modulus_has_no_proof() -> None:
     assert all(pow(s, DEGENERATE, p) == c % p for s, c in zip(forged, challenges, strict=True))  # the best one can do
     assert not key_proof.verify(DEGENERATE, forged)
     with pytest.raises(RangeError, match="nothing proves"):
-        check_public_key(PublicKey(DEGENERATE, None, forged), least_bits=BITS, maker_trusted=False)
+        check_public_key(PublicKey(DEGENERATE, None, forged), min_bits=BITS, maker_trusted=False)
 
 
 def test_a_degenerate_modulus_would_pass_if_its_maker_chose_the_challenges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_tampered_proofs_fail(insecure_test_key: PrivateKey, real_key: PrivateKe
     for proof in [*tampered_proofs(key.n, key.proof), real_key.public_key.proof]:
         assert not key_proof.verify(key.n, proof)
         with pytest.raises(RangeError, match="nothing proves"):
-            check_public_key(replace(key, proof=proof), least_bits=BITS, maker_trusted=False)
+            check_public_key(replace(key, proof=proof), min_bits=BITS, maker_trusted=False)
 
 
 def test_small_factors_are_those_below_alpha() -> None:

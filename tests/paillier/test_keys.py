@@ -386,9 +386,9 @@ def test_primes_of_another_form_get_no_hs() -> None:
     p, q = (next(x for x in primes_from(2**130 * k) if x % 4 == 1) for k in (3, 5))
     public_key = private_key_of_primes(q, p).public_key
     assert public_key.hs is None
-    check_public_key(public_key, least_bits=256, maker_trusted=False)
+    check_public_key(public_key, min_bits=256, maker_trusted=False)
     with pytest.raises(RangeError, match="no hs"):
-        check_public_key(public_key, least_bits=256, maker_trusted=True)
+        check_public_key(public_key, min_bits=256, maker_trusted=True)
 
 
 def primes_from(start: int) -> list[int]:

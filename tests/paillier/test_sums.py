@@ -37,10 +37,10 @@ LARGEST = 2**62 - 1
 
 
 @st.composite
-def matrices(draw: st.DrawFn, *, bits: int = 60, most_rows: int = 9, most_columns: int = 6) -> np.ndarray:
+def matrices(draw: st.DrawFn, *, bits: int = 60, max_rows: int = 9, max_columns: int = 6) -> np.ndarray:
     """Of every width and sign; often with zeros, and with the largest number of the width."""
     limit = 2 ** draw(st.integers(1, bits)) - 1
-    shape = draw(st.tuples(st.integers(0, most_rows), st.integers(0, most_columns)))
+    shape = draw(st.tuples(st.integers(0, max_rows), st.integers(0, max_columns)))
     least = draw(st.sampled_from([-limit, 0]))
     return draw(hnp.arrays(np.int64, shape, elements=st.integers(least, limit) | st.sampled_from([0, limit, -limit])))
 

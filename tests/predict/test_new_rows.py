@@ -251,10 +251,10 @@ def test_prediction_is_an_option_of_no_other_protocol():
 
 
 def test_parties_are_told_what_the_protocol_uses_and_nothing_else():
-    told = job(align={"least_common": 20}).parameters.to_parameters()
+    told = job(align={"min_common": 20}).parameters.to_parameters()
     assert told["predict.session"] == TRAINING
     assert {name.split(".")[0] for name in told} == {"protocol", "align", "predict", "timeouts"}
-    assert read_proposed(told).align.least_common == 20
+    assert read_proposed(told).align.min_common == 20
 
 
 # --- the coordinator ---------------------------------------------------------------------------------------------

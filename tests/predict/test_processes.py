@@ -32,7 +32,7 @@ certificate = "ca/{name}/certificate.pem"
 key = "ca/{name}/key.pem"
 authority = "ca/{name}/authority.pem"
 [policy]
-protocols = ["taylor", "predict"]
+systems = ["taylor", "predict"]
 [compute]
 backend = "serial"
 [peers.coordinator]
@@ -89,7 +89,7 @@ def project(tmp_path):
     for name, address in addresses.items():
         (tmp_path / f"{name}.toml").write_text(party_file(name, address))
     (tmp_path / "train.toml").write_text(job_file("taylor", "old", addresses, "[taylor]\nepochs = 1\n"))
-    least = f"[align]\nleast_common = {N_NEW}\n"
+    least = f"[align]\nmin_common = {N_NEW}\n"
     (tmp_path / "predict.toml").write_text(job_file("predict", "new", addresses, least))
     addresses.pop("shop")
     (tmp_path / "fewer.toml").write_text(job_file("predict", "new", addresses, least))

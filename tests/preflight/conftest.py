@@ -56,7 +56,7 @@ def party(name: str, role: str) -> dict[str, Any]:
         "data_dir": f"state/{name}",
         "identity": files,
         "peers": {"coordinator": {"role": "coordinator"}, **others},
-        "policy": {"protocols": ["taylor"]},
+        "policy": {"systems": ["taylor"]},
     }
     if role != "key-node":
         settings["datasets"] = {"loans": {"url": f"csv:{name}.csv", "id": "id", "features": "rest"}}

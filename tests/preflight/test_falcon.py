@@ -29,7 +29,7 @@ def shares(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.job["protocol"] = "falcon"
     project.job["falcon"] = {"validation_fraction": 0.1}
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["falcon"]
+        settings["policy"]["systems"] = ["falcon"]
     del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
     return project
 
@@ -61,14 +61,14 @@ def test_who_learns_what_and_if_whom_colludes(shares: Project) -> None:
 
 
 def test_policies_of_all_parties(shares: Project) -> None:
-    shares.parties["shop"]["policy"] = {"protocols": ["taylor"]}
+    shares.parties["shop"]["policy"] = {"systems": ["taylor"]}
     assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
 
 
 def test_too_few_epochs_for_a_policy(shares: Project) -> None:
-    shares.parties["post"]["policy"]["least_epochs"] = 4
+    shares.parties["post"]["policy"]["min_epochs"] = 4
     assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
-    few = "post: falcon.epochs: training may end after 3: fewer than its policy.least_epochs = 4"
+    few = "post: falcon.epochs: training may end after 3: fewer than its policy.min_epochs = 4"
     assert only(shares.check("falcon.patience=2"), "refuses") == f"{few}: set falcon.patience = 3"
 
 
@@ -104,8 +104,8 @@ def test_too_few_rows_in_common(shares: Project) -> None:
     ids = shares.tables["shop"]["id"]
     shares.tables["shop"]["id"] = np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)])
     assert not any(text.startswith("psi") for text in levels(shares.check(), "refuses"))
-    refused = levels(shares.check("align.least_common=400"), "refuses")
-    few = "rows in common are fewer than the job asks for: set align.least_common = "
+    refused = levels(shares.check("align.min_common=400"), "refuses")
+    few = "rows in common are fewer than the job asks for: set align.min_common = "
     assert any(few in text for text in refused), refused
     shares.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
     assert "trial: 0 common rows" in only(shares.check(), "refuses")

@@ -60,14 +60,14 @@ def test_datasets_are_checked_as_parties_would(private: Project) -> None:
 
 def test_a_large_delta(private: Project) -> None:
     for settings in private.parties.values():
-        settings["policy"]["most_delta"] = 0.1
+        settings["policy"]["max_delta"] = 0.1
     assert "delta" in "|".join(levels(private.check(f"privacy.delta={2 / N_ROWS}"), "warning"))
 
 
 def test_the_forecast_is_of_the_same_descent(private: Project) -> None:
     """At a large epsilon noise changes next to nothing."""
     for settings in private.parties.values():
-        settings["policy"]["most_epsilon"] = 50.0
+        settings["policy"]["max_epsilon"] = 50.0
     losses = said(private.check("privacy.epsilon=50"), "expected loss")
     low, high, without, _ = map(float, re.findall(r"\d\.\d+", losses))
     assert abs(low - without) < 0.01

@@ -29,7 +29,7 @@ def refusals(findings: list[Finding]) -> list[tuple[str, str]]:
 def prediction(project: Project) -> Project:
     project.job |= {"protocol": "predict", "predict": {"session": "monday"}}
     for settings in project.parties.values():
-        settings["policy"]["protocols"] = ["predict"]
+        settings["policy"]["systems"] = ["predict"]
     return project
 
 
@@ -66,11 +66,11 @@ def test_a_schedule_of_snapshots_is_warned_of(prediction: Project) -> None:
         return [found.about for found in prediction.check() if "is published every" in found.text]
 
     assert warned() == []
-    prediction.parties["post"]["datasets"]["loans"]["publish_every_h"] = 24
+    prediction.parties["post"]["datasets"]["loans"]["snapshot_every_h"] = 24
     assert warned() == ["post"]
     said = next(found for found in prediction.check() if "is published every" in found.text)
     assert said.level == "warning"
-    assert "every 24 hours (datasets.loans.publish_every_h)" in said.text
+    assert "every 24 hours (datasets.loans.snapshot_every_h)" in said.text
     assert "begin again: label bits, models of a row, linkages" in said.text
 
 

@@ -61,7 +61,7 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None
     project.let_pass("label-bits")
     for name in ("shop", "notary"):
         del project.parties[name]["policy"]["unsafe"]
-    project.parties["bank"]["policy"] = {"protocols": ["taylor"], "approve": "ask"}
+    project.parties["bank"]["policy"] = {"systems": ["taylor"], "approve": "ask"}
     reason = "unsafe: its policy.unsafe does not list label-bits, and its operator is not asked"
     refused = levels(project.check("taylor.unsafe=['label-bits']"), "refuses")
     assert refused == [f"shop: {reason}", f"notary: {reason}"]
@@ -71,19 +71,19 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None
 
 
 def test_policies_of_all_parties(project: Project) -> None:
-    project.parties["shop"]["policy"] = {"protocols": ["walr"], "most_epsilon": 0.5, "approve": "ask"}
+    project.parties["shop"]["policy"] = {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}
     findings = project.check("privacy.epsilon=0.8")
     assert levels(findings, "refuses") == [
         "shop: its policy has no protocol taylor",
-        "shop: privacy.epsilon: 0.8 is more than its most_epsilon = 0.5",
+        "shop: privacy.epsilon: 0.8 is more than its max_epsilon = 0.5",
     ]
     assert "its operator approves each job" in said(findings, "shop")
 
 
 def test_a_delta_that_is_too_large(project: Project) -> None:
-    project.parties["post"]["policy"]["most_delta"] = 1e-6
+    project.parties["post"]["policy"]["max_delta"] = 1e-6
     assert only(project.check("privacy.epsilon=0.8"), "refuses") == (
-        "post: privacy.delta: 1e-05 is more than its most_delta = 1e-06"
+        "post: privacy.delta: 1e-05 is more than its max_delta = 1e-06"
     )
 
 
@@ -127,8 +127,8 @@ def test_a_constant_column(project: Project) -> None:
 def test_too_few_rows_in_common(project: Project) -> None:
     ids = project.tables["shop"]["id"]
     project.tables["shop"]["id"] = np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)])
-    refused = levels(project.check("align.least_common=200"), "refuses")
-    reason = "rows in common are fewer than the job asks for: set align.least_common = "
+    refused = levels(project.check("align.min_common=200"), "refuses")
+    reason = "rows in common are fewer than the job asks for: set align.min_common = "
     assert any(reason in text for text in refused)
 
 
@@ -209,7 +209,7 @@ def test_label_dp(project: Project) -> None:
 
 def test_a_delta_of_one_in_the_rows(project: Project) -> None:
     for settings in project.parties.values():
-        settings["policy"]["most_delta"] = 0.1
+        settings["policy"]["max_delta"] = 0.1
     findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
     assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
     assert not said(project.check("privacy.epsilon=1.0"), "privacy.delta")
@@ -241,7 +241,7 @@ def test_label_dp_of_numbers_needs_their_public_range(project: Project) -> None:
 
 def test_a_budget_that_would_be_passed(project: Project) -> None:
     for settings in project.parties.values():
-        settings["policy"]["most_epsilon"] = 9
+        settings["policy"]["max_epsilon"] = 9
     assert "the budget of customers would be passed" in only(project.check("privacy.epsilon=3"), "refuses")
 
 
@@ -269,10 +269,10 @@ def test_noise_that_leaves_little(project: Project) -> None:
 
 
 def test_fewer_common_rows_than_a_policy_asks_for(project: Project) -> None:
-    project.parties["post"]["policy"]["least_common"] = 120
-    reason = "100 is less than its policy.least_common = 120: set align.least_common = 120, or more"
-    assert levels(project.check(), "refuses") == [f"post: align.least_common: {reason}"]
-    assert not levels(project.check("align.least_common=120"), "refuses")
+    project.parties["post"]["policy"]["min_common"] = 120
+    reason = "100 is less than its policy.min_common = 120: set align.min_common = 120, or more"
+    assert levels(project.check(), "refuses") == [f"post: align.min_common: {reason}"]
+    assert not levels(project.check("align.min_common=120"), "refuses")
 
 
 def test_linked_rows(project: Project) -> None:
@@ -286,8 +286,8 @@ def test_linked_rows(project: Project) -> None:
     assert "0 to test on" in said(findings, "split")
     assert not levels(findings, "refuses")
     assert "to ask by whether 100 rows match who is in the other's data" in said(findings, "out of the model")
-    reason = "align.least_common: 99 is less than its policy.least_linked = 100: set align.least_common = 100, or more"
-    refused = levels(project.check("align.least_common=99"), "refuses")
+    reason = "align.min_common: 99 is less than its policy.min_linked = 100: set align.min_common = 100, or more"
+    refused = levels(project.check("align.min_common=99"), "refuses")
     assert refused == [f"bank: {reason}", f"shop: {reason}"]
 
 

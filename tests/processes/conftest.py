@@ -64,7 +64,7 @@ role = "coordinator"
 role = "measurement"
 [policy]
 accept_seed = true
-most_epsilon = 5
+max_epsilon = 5
 [datasets.rows]
 url = "csv:rows.csv"
 id = "id"
@@ -89,8 +89,8 @@ role = "coordinator"
 role = "active"
 [policy]
 accept_seed = true
-least_rows = 50
-most_epsilon = 2
+min_rows = 50
+max_epsilon = 2
 [populations.people]
 epsilon = 2.0
 delta = 1e-5
@@ -99,7 +99,7 @@ url = "csv:labels.csv"
 id = "id"
 label = "label"
 population = "people"
-consumers = ["shop"]
+active_parties = ["shop"]
 """
 
 

@@ -26,7 +26,7 @@ def run(project: Project, cadence: int, *arguments: str) -> None:
 def next_month(project: Project, n_rows: int) -> None:
     write_rows(project.directory, n_rows, seed=n_rows)
     for file, dataset in (("shop.toml", "rows"), ("meter.toml", "labels")):
-        assert project.blindfit("publish", file, dataset).returncode == 0
+        assert project.blindfit("snapshot", file, dataset).returncode == 0
 
 
 def test_three_cadences(project: Project) -> None:

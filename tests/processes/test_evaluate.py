@@ -31,7 +31,7 @@ epsilon = 1.0
 def first_training(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     project = make_project(folder(tmp_path_factory))
     for name in ("shop", "meter"):
-        project.edit(f"{name}.toml", "[policy]", '[policy]\nprotocols = ["walr", "evaluate"]')
+        project.edit(f"{name}.toml", "[policy]", '[policy]\nsystems = ["walr", "evaluate"]')
     project.edit("meter.toml", "epsilon = 2.0", "epsilon = 4.0")
     project.path("evaluate.toml").write_text(EVALUATE)
     assert project.blindfit("run", "job.toml", "--out", "out").returncode == 0
@@ -163,8 +163,8 @@ def test_a_model_that_a_later_job_wrote_over(trained: Project) -> None:
 def test_at_a_large_epsilon_the_grid_is_finer(trained: Project) -> None:
     """On the 16 bits that smaller ones need the server refuses it; so does a check, where the job asks for them."""
     trained.edit("meter.toml", "epsilon = 4.0", "epsilon = 20.0")
-    trained.edit("meter.toml", "most_epsilon = 2", "most_epsilon = 20")
-    trained.edit("shop.toml", "most_epsilon = 5", "most_epsilon = 20")
+    trained.edit("meter.toml", "max_epsilon = 2", "max_epsilon = 20")
+    trained.edit("shop.toml", "max_epsilon = 5", "max_epsilon = 20")
     wide = ("--set", "privacy.epsilon=6")
     report = evaluated(trained, *wide)
     rate = report["figures"]["positive_rate"]

@@ -10,8 +10,8 @@ from tests.processes.reading import error_line
 
 MADE = "meter: labels is published as snapshot 1, 1,500 rows"
 TO_BE_MADE = "labels is not published: `blindfit run` and the party's next start do so"
-NOT_PUBLISHED = "labels is not published: the party's operator runs `blindfit publish PARTY.TOML labels`"
-WAITS = "labels waits for `blindfit publish`: the party also has the population visitors"
+NOT_PUBLISHED = "labels is not published: the party's operator runs `blindfit snapshot PARTY.TOML labels`"
+WAITS = "labels waits for `blindfit snapshot`: the party also has the population visitors"
 TWO_POPULATIONS = """
 [populations.visitors]
 epsilon = 2.0
@@ -21,7 +21,7 @@ url = "csv:visits.csv"
 id = "id"
 label = "label"
 population = "visitors"
-consumers = ["shop"]
+active_parties = ["shop"]
 [datasets.labels]"""
 
 
@@ -34,7 +34,7 @@ def test_a_run_publishes_what_its_job_reads_and_says_so(project: Project) -> Non
     before = project.blindfit("check", "job.toml")
     assert before.returncode == 0
     assert TO_BE_MADE in words_of(before.stdout)
-    assert "not published" in project.blindfit("publish", "meter.toml").stdout
+    assert "not published" in project.blindfit("snapshot", "meter.toml").stdout
     first = project.blindfit("run", "job.toml", "--out", "out")
     assert first.returncode == 0, first.stderr
     assert MADE in first.stdout.splitlines()
@@ -50,7 +50,9 @@ def test_a_run_publishes_no_dataset_that_its_job_does_not_read(project: Project)
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     (row,) = [
-        line for line in project.blindfit("publish", "shop.toml").stdout.splitlines() if line.strip().startswith("more")
+        line
+        for line in project.blindfit("snapshot", "shop.toml").stdout.splitlines()
+        if line.strip().startswith("more")
     ]
     assert "not published" in row
 
@@ -73,8 +75,8 @@ def test_a_second_population_waits_and_check_says_what_run_says(project: Project
     assert WAITS in words_of(checked.stdout)
     done = project.blindfit("run", "job.toml", "--out", "out")
     assert WAITS in error_line(done)
-    told = refused_command("run `blindfit publish {} {}`, with --other-people if these are other people", done)
-    command = ["publish", "meter.toml", "labels"]
+    told = refused_command("run `blindfit snapshot {} {}`, with --other-people if these are other people", done)
+    command = ["snapshot", "meter.toml", "labels"]
     assert command in told.commands
     assert project.blindfit(*command).returncode == 0
     assert project.blindfit("check", "job.toml").returncode == 0
@@ -92,7 +94,7 @@ def test_a_job_for_parties_that_are_up_publishes_nothing(project: Project) -> No
         refused = project.blindfit(*command)
         assert refused.returncode != 0
         assert NOT_PUBLISHED in words_of(refused.stdout + refused.stderr)
-    published = project.blindfit("publish", "meter.toml", "labels")
+    published = project.blindfit("snapshot", "meter.toml", "labels")
     assert published.returncode == 0, published.stderr
     for command in (("check", "job.toml"), ("submit", "job.toml", "--out", "out")):
         assert project.blindfit(*command).returncode == 0

@@ -54,7 +54,7 @@ def check_it_was_told(project: Project, submitted: Piped, session: str) -> None:
 
 
 def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: Project) -> None:
-    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     authority.issue(project.path("ca"), "rival", ["localhost"])
     for party in ("shop", "meter"):
         project.edit(f"{party}.toml", "[peers.coordinator]", '[peers.rival]\nrole = "coordinator"\n[peers.coordinator]')
@@ -136,7 +136,7 @@ def test_an_operator_cancels_at_the_own_party(project: Project) -> None:
 
 
 def test_an_operator_cancels_a_job_that_waits(project: Project) -> None:
-    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
         session = session_of(submitted)
@@ -149,7 +149,7 @@ def test_an_operator_cancels_a_job_that_waits(project: Project) -> None:
 
 
 def test_a_party_that_is_not_up_ends_no_job(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
         session = session_of(submitted)

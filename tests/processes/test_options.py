@@ -10,7 +10,7 @@ from tests.processes.reading import error_line
 @pytest.mark.parametrize(
     ("party", "option", "expected"),
     [
-        ("shop", "policy.least_rows=10", "policy.least_rows is an option of a measurement server, remove it"),
+        ("shop", "policy.min_rows=10", "policy.min_rows is an option of a measurement server, remove it"),
         ("shop", 'datasets.rows.unknown_rows="zero"', "datasets.rows.unknown_rows: does nothing here, remove it"),
         ("shop", "datasets.rows.row_is=visit", "datasets.rows.row_is: does nothing here, remove it"),
         ("meter", 'datasets.labels.features="rest"', "datasets.labels.features: does nothing here, remove it"),
@@ -34,8 +34,8 @@ def test_a_quantile_beside_a_bound_is_refused(project):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("publish", "meter.toml", "--remove-older"), "without DATASET what is published is listed, for which"),
-        (("publish", "meter.toml", "--other-people"), "without DATASET what is published is listed, for which"),
+        (("snapshot", "meter.toml", "--remove-older"), "without DATASET what is published is listed, for which"),
+        (("snapshot", "meter.toml", "--other-people"), "without DATASET what is published is listed, for which"),
         (("approve", "meter.toml", "--refuse"), "without SESSION what waits is shown, for which --refuse"),
         (("ledger", "c.jsonl", "--verify", "--export", "x"), "--verify checks a chain that was exported, for which"),
         (("ledger", "c.jsonl", "--verify", "--acknowledge"), "--verify checks a chain that was exported, for which"),

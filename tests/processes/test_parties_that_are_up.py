@@ -268,11 +268,11 @@ def key_lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["shop", "meter"])
 def test_bad_party_files_are_named(project, name):
-    project.edit(f"{name}.toml", "[policy]", "[policy]\nmost_epsilom = 3")
+    project.edit(f"{name}.toml", "[policy]", "[policy]\nmax_epsilom = 3")
     refused = project.blindfit("party", f"{name}.toml")
     assert refused.returncode == 2
     assert error_line(refused) == (
-        f"error: {name}.toml: policy.most_epsilom is not an option; did you mean most_epsilon?"
+        f"error: {name}.toml: policy.max_epsilom is not an option; did you mean max_epsilon?"
     )
 
 

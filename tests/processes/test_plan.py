@@ -43,10 +43,10 @@ def test_two_worlds_of_labels_have_one_plan(project: Project) -> None:
 
 def test_the_price_of_a_loss_and_what_was_guessed(project: Project) -> None:
     plan = planned(project, "--wanted", "0.99")
-    assert f"expected from epsilon {plan['least_epsilon']:.4g} on" in plan["said"]
+    assert f"expected from epsilon {plan['min_epsilon']:.4g} on" in plan["said"]
     assert "nobody said so: give --base-rate and --strength" in plan["said"]
     none = planned(project, "--wanted", "0.01")
-    assert none["least_epsilon"] is None
+    assert none["min_epsilon"] is None
     assert "No epsilon up to 8 is expected to reach a loss of 0.01" in none["said"]
 
 

@@ -54,7 +54,7 @@ def test_a_job_over_the_budget_is_refused_in_one_line_before_any_row(ran):
 def test_policy_refuses_before_the_session_starts(project):
     refused = project.blindfit("run", "job.toml", "--set", "privacy.epsilon=3")
     assert refused.returncode == 1
-    assert error_line(refused) == "error: meter refuses the job: privacy.epsilon: 3 is more than its most_epsilon = 2"
+    assert error_line(refused) == "error: meter refuses the job: privacy.epsilon: 3 is more than its max_epsilon = 2"
 
 
 @pytest.mark.parametrize(

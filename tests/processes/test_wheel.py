@@ -73,5 +73,5 @@ def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp
     done = run("-m", "blindfit", "run", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert project.path("out/report.html").exists()
-    calibrated = run("-m", "blindfit", "calibrate", "shop.toml")  # by processes of its own
+    calibrated = run("-m", "blindfit", "benchmark", "shop.toml")  # by processes of its own
     assert calibrated.returncode == 0, calibrated.stderr

@@ -31,7 +31,7 @@ INSTALLS = "installs packages"
 NOT_TYPED = {
     "make test": "runs this test",
     "make setup": INSTALLS,
-    "blindfit calibrate examples/taylor/hospital.toml": "measures for long; tests/work runs it",
+    "blindfit benchmark examples/taylor/hospital.toml": "measures for long; tests/work runs it",
     "make lint": "a check of its own, beside the tests",
     "make mutants": "twenty minutes of tests, tests/mutants",
     "make soak": "hours of tests",
@@ -135,7 +135,7 @@ RELEASE_LABELS = "blindfit run examples/label_dp/job.toml --out runs/label_dp"
 TRAIN_IN_PRIVATE = "blindfit run examples/dp_lr/job.toml --out runs/dp_lr"
 CHECK = "blindfit check examples/walr/job.toml"
 AUDIT_A_MODEL = (
-    "blindfit audit pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
+    "blindfit attack pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
     "--non-members examples/dp_lr/data/patients.csv"
 )
 SAMPLES = Typed(
@@ -254,7 +254,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr": Typed(
             says=("log loss", "AUC of score bins"), writes=("runs/evaluate/report.html",)
         ),
-        "blindfit publish examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
+        "blindfit snapshot examples/walr/clinic.toml": Typed(says=(r"visits +1 .*unchanged",)),
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +3 +1\.\d+ +3 ", "insurer")),
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
@@ -272,7 +272,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/label_dp/job.toml --set label_dp.regressor=random-forest --set 'label_dp.options={}'": (
             Typed(says=("random-forest", r"1 of 4 spent"))  # costs nothing
         ),
-        "blindfit audit staircase --epsilon 2": SAMPLES,
+        "blindfit attack staircase --epsilon 2": SAMPLES,
         TRAIN: Typed(add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("runs/taylor/hospital/model.json",)),
         "blindfit predict examples/taylor/predict.toml --model runs/taylor": Typed(
             says=("40 rows scored",), writes=("runs/predict/hospital/scores.csv",)
@@ -304,13 +304,13 @@ TYPED: dict[str, dict[str, Typed]] = {
         APPROVE: Typed(lets_end=SUBMIT),
     },
     "docs/audit.md": {
-        "blindfit audit rp-with-prior --epsilon 1": Typed(
+        "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",
             says=("Nothing speaks",),
             prints=True,
         ),
-        "blindfit audit rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
+        "blindfit attack rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
         AUDIT_A_MODEL: Typed(
             says=("Membership: 60 members", "Inversion: ", "no better than by chance", "it would of anybody"),
             prints=True,
@@ -410,7 +410,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
     },
     "docs/snapshots.md": {
-        "blindfit publish examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
+        "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
     },
     "docs/walr_trust.md": {
         SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),

@@ -42,7 +42,7 @@ def make_labels(
     write_labels(directory / f"{name}.csv", "price", labels, persons)
     options: dict[str, Any] = {
         "population": "people",
-        "consumers": ["shop", "bank"],
+        "active_parties": ["shop", "bank"],
         "label_range": RANGE,
         "person": "person" if persons else None,
     }

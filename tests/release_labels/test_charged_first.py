@@ -45,7 +45,7 @@ __all__ = ["authority"]  # a fixture
 
 OpenCounter = Callable[..., Counter]
 ASKED, TRIES = [f"r{i}" for i in range(120)], 3
-POLICY = PolicySettings(least_rows=100, most_epsilon=1.0)
+POLICY = PolicySettings(min_rows=100, max_epsilon=1.0)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ async def test_the_slower_of_two_that_take_the_rest_estimates_nothing(
 async def test_an_approved_job_has_one_estimate(
     open_counter: OpenCounter, authority: Path, estimates: list[Prior], both_at_once: threading.Barrier
 ) -> None:
-    policy = PolicySettings(least_rows=1, most_epsilon=50.0, approve="ask")
+    policy = PolicySettings(min_rows=1, max_epsilon=50.0, approve="ask")
     counter = open_counter(policy=policy, approved_job=lambda *_: ApprovedJob("prices", 1.0, 1e-6))
     async with serving(counter.house, authority) as world:
         asked = [ask(world, settings=RP, release=name, session="job-1") for name in ("one", "other")]
@@ -358,7 +358,7 @@ def test_a_disk_that_is_full_after_the_charge(
 def test_a_snapshot_that_is_removed_while_its_labels_are_released(
     counter: Counter, monkeypatch: pytest.MonkeyPatch, settings: MechanismSettings
 ) -> None:
-    """By `blindfit publish --remove-older`: what is open is read to its end, and what is charged is made."""
+    """By `blindfit snapshot --remove-older`: what is open is read to its end, and what is charged is made."""
     charge, directory = LabelReleases._charge, counter.house.service.datasets["prices"].index.directory
 
     def removed(releases: LabelReleases, *asked: Any) -> Any:

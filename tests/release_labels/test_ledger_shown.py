@@ -23,7 +23,7 @@ label = "price"
 label_kind = "number"
 label_range = [0, 10]
 population = "people"
-consumers = ["shop"]
+active_parties = ["shop"]
 """
 
 

@@ -51,7 +51,7 @@ def counter_in(directory: Path) -> Counter:
         label_kind="number",
         label_range=(0.0, 10.0),
         population="people",
-        consumers=["shop"],
+        active_parties=["shop"],
     )
     index = built(open_source(settings, directory, "prices"), directory / "index")
     dataset = LabelDataset("prices", settings, index, "5eed")

@@ -42,7 +42,7 @@ from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE
 OpenCounter = Callable[..., Counter]
 GAUSSIAN = MechanismSettings("gaussian", GRID, 1.0, delta=1e-6)
 RP = MechanismSettings("rp-with-prior", GRID, 1.0)
-POLICY = PolicySettings(least_rows=1, most_epsilon=50.0)
+POLICY = PolicySettings(min_rows=1, max_epsilon=50.0)
 
 
 def released(counter: Counter) -> list[Path]:
@@ -274,7 +274,7 @@ def test_a_prior_is_made_of_the_rows_that_may_be_released(
 
 
 def test_too_few_rows_that_count_cost_nothing(tmp_path: Path, open_counter: OpenCounter) -> None:
-    counter = of_persons(tmp_path, open_counter, policy=PolicySettings(least_rows=16, most_epsilon=50.0))
+    counter = of_persons(tmp_path, open_counter, policy=PolicySettings(min_rows=16, max_epsilon=50.0))
     with pytest.raises(CannotAnswer):
         counter.ask()
     assert counter.charges == 0
@@ -318,7 +318,7 @@ def test_who_may_not_ask(counter: Counter) -> None:
 
 
 def test_too_few_rows(open_counter: OpenCounter) -> None:
-    counter = open_counter(policy=PolicySettings(least_rows=10, most_epsilon=50.0))
+    counter = open_counter(policy=PolicySettings(min_rows=10, max_epsilon=50.0))
     refused(counter, TooFewRows, ids=NAMES[:9])
     assert counter.sent == ["LabelsOpen"]
 
@@ -326,7 +326,7 @@ def test_too_few_rows(open_counter: OpenCounter) -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"settings": replace(LAPLACE, epsilon=1.01)}, "most_epsilon"),
+        ({"settings": replace(LAPLACE, epsilon=1.01)}, "max_epsilon"),
         ({"settings": replace(LAPLACE, grid=LabelGrid(0.0, 9.0))}, "label range"),
         ({"settings": MechanismSettings("staircase", GRID, 0.5)}, "not one of the policy's mechanisms"),
         ({"max_rows_per_person": 1}, "max_rows_per_person"),
@@ -335,7 +335,7 @@ def test_too_few_rows(open_counter: OpenCounter) -> None:
     ],
 )
 def test_what_the_policy_forbids(open_counter: OpenCounter, changes: dict[str, Any], match: str) -> None:
-    counter = open_counter(policy=PolicySettings(least_rows=1, most_epsilon=1.0, mechanisms=["laplace", "gaussian"]))
+    counter = open_counter(policy=PolicySettings(min_rows=1, max_epsilon=1.0, mechanisms=["laplace", "gaussian"]))
     settings, wire = changes.pop("settings", LAPLACE), dict(changes)
     request = counter.request(settings=settings)
     with pytest.raises(PolicyRefused, match=match):
@@ -355,7 +355,7 @@ def test_each_kind_of_labels_has_its_own_release(tmp_path: Path, open_counter: O
 def test_where_the_operator_approves_each_job(open_counter: OpenCounter) -> None:
     job = ApprovedJob("prices", 1.0, 1e-6)
     counter = open_counter(
-        policy=PolicySettings(least_rows=1, most_epsilon=50.0, approve="ask"),
+        policy=PolicySettings(min_rows=1, max_epsilon=50.0, approve="ask"),
         approved_job=lambda session, consumer: job if (session, consumer) == ("job-1", "shop") else None,
     )
     refused(counter, PolicyRefused, "no approved one")
@@ -452,7 +452,7 @@ def test_a_restored_backup_refunds_nothing(tmp_path: Path, open_counter: OpenCou
 
 
 def test_describe_tells_range_and_mechanisms(open_counter: OpenCounter) -> None:
-    counter = open_counter(policy=PolicySettings(least_rows=1, mechanisms=["laplace"]))
+    counter = open_counter(policy=PolicySettings(min_rows=1, mechanisms=["laplace"]))
     description = counter.house.service.describe(counter.house.datasets["prices"])
     assert (description.label_kind, description.label_lo, description.label_hi) == ("number", *RANGE)
     assert list(description.mechanisms) == ["laplace"]

@@ -29,8 +29,8 @@ DEALER = {"notary": {"role": "key-node"}}
 
 
 def written(out: Path, *, trust: str = "trusted", told: dict[str, Any] | None = None) -> evaluate.Written:
-    servers = SERVERS if trust in ("split-labels", "shares") else {"meter": SERVERS["meter"]}
-    dealer = DEALER if trust == "shares" else {}
+    servers = SERVERS if trust in ("two-servers", "shared-rows") else {"meter": SERVERS["meter"]}
+    dealer = DEALER if trust == "shared-rows" else {}
     job = {
         "name": "tried",
         "protocol": "evaluate",
@@ -53,10 +53,10 @@ SCORES = "and their scores, rounded."
     ("trust", "learnt"),
     [
         ("trusted", f"meter learnt the ids of 10 rows, {SCORES}"),
-        ("split-labels", f"meter and registry learnt the ids of 10 rows, {SCORES}"),
-        ("paillier", "meter learnt the ids of 10 rows, and no score: they came encrypted, under a key of shop."),
+        ("two-servers", f"meter and registry learnt the ids of 10 rows, {SCORES}"),
+        ("encrypted-rows", "meter learnt the ids of 10 rows, and no score: they came encrypted, under a key of shop."),
         (
-            "shares",
+            "shared-rows",
             "meter and registry learnt the ids of 10 rows, and no score or label: of both each has uniform numbers, "
             "which alone tell nothing.",
         ),
@@ -69,7 +69,7 @@ def test_what_servers_learnt_hangs_on_how_they_are_trusted(tmp_path: Path, trust
 
 
 def test_rows_that_no_server_could_check_are_named_as_the_check_says(tmp_path: Path) -> None:
-    statement = " ".join(written(tmp_path, trust="paillier").content["statement"])
+    statement = " ".join(written(tmp_path, trust="encrypted-rows").content["statement"])
     assert "protects each label, if shop follows the protocol." in statement
     assert "meter's operator has allowed unchecked-rows (policy.unsafe): rows come encrypted, so" in statement
     assert "unchecked-rows" not in " ".join(written(tmp_path, trust="trusted").content["statement"])
@@ -77,10 +77,10 @@ def test_rows_that_no_server_could_check_are_named_as_the_check_says(tmp_path: P
 
 def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None:
     of_both = {"privacy.epsilon_of_both": 0.6}
-    statement = " ".join(written(tmp_path, trust="shares", told=of_both).content["statement"])
+    statement = " ".join(written(tmp_path, trust="shared-rows", told=of_both).content["statement"])
     assert "notary dealt masks for so many rows and their columns, and learnt no more than how many." in statement
     assert "if both collude, or one of them with notary, labels and scores are known." in statement
-    statement = " ".join(written(tmp_path, trust="split-labels", told=of_both).content["statement"])
+    statement = " ".join(written(tmp_path, trust="two-servers", told=of_both).content["statement"])
     assert "if both collude, the labels are known." in statement
 
 
@@ -106,5 +106,5 @@ def test_who_must_not_collude_where_scores_are_in_shares(tmp_path: Path) -> None
 )
 def test_what_cannot_be_is_named_and_nothing_is_written(tmp_path: Path, figure: str, value: Any, said: str) -> None:
     with pytest.raises(DataError, match=f"^what shop reports: {said}$"):
-        written(tmp_path, trust="shares", told={figure: value})
+        written(tmp_path, trust="shared-rows", told={figure: value})
     assert list(tmp_path.iterdir()) == []

@@ -81,13 +81,13 @@ def test_the_coordinator_of_one_machine_sees_more(made_up: MadeUp) -> None:
     assert "all parties ran on this machine" in text_of(made_up, "learnt-coordinator", ("insurer", "clinic"))
 
 
-@each_case("trust", ["trusted", "split-labels", "paillier"])
+@each_case("trust", ["trusted", "two-servers", "encrypted-rows"])
 def test_no_key_node_learnt_anything_where_there_is_none(made_up: MadeUp, trust: str) -> None:
     assert text_of(made_up, "learnt-key-node", privacy__trust=trust) == "Nothing. This protocol uses none."
 
 
 def test_what_a_key_node_learnt_that_dealt_masks(made_up: MadeUp) -> None:
-    said = text_of(made_up, "learnt-key-node", privacy__trust="shares", privacy__epsilon_of_both=0.6)
+    said = text_of(made_up, "learnt-key-node", privacy__trust="shared-rows", privacy__epsilon_of_both=0.6)
     assert "uses none" not in said
     assert "For how many rows and columns it dealt masks" in said
     assert "with one of clinic it would know rows and labels" in said

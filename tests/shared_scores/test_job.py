@@ -197,11 +197,11 @@ def test_unrounded_weights_that_stay_shared_are_refused() -> None:
 
 def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None:
     """And the refusal of those that are opened says so."""
-    few: Any = ("align.least_common=50", *SAME)
+    few: Any = ("align.min_common=50", *SAME)
     root = make(tmp_path, rows=60, epochs=2).root
     with pytest.raises(PolicyRefused, match=r'or set falcon\.weights = "shared"'):
         Nodes(root).run(*few)
-    assert Nodes(root).run("align.least_common=50", *QUICK).id
+    assert Nodes(root).run("align.min_common=50", *QUICK).id
 
 
 # --- the coordinator ---------------------------------------------------------------------------------------------

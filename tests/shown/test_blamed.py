@@ -48,7 +48,7 @@ def test_a_dataset_that_the_job_misspells(files: Path, dataset: str, hint: str) 
         ("role", "correct parties.bank.role in the job"),
         ("parties", "correct [parties] in the job"),
         ("peers", "have the operator of bank add it to [peers], with its role"),
-        ("privacy.epsilon", "lower privacy.epsilon, or have bank's operator raise policy.most_epsilon"),
+        ("privacy.epsilon", "lower privacy.epsilon, or have bank's operator raise policy.max_epsilon"),
     ],
 )
 def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:

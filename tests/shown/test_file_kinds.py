@@ -27,7 +27,7 @@ def test_a_party_file_where_a_job_belongs(files: Path, command: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["party", "ledger", "approve", "publish", "health", "lock"])
+@pytest.mark.parametrize("command", ["party", "ledger", "approve", "snapshot", "health", "lock"])
 def test_a_job_file_where_a_party_belongs(files: Path, command: str) -> None:
     done = blindfit(files, command, "job.toml")
     assert done.returncode == 2

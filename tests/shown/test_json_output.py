@@ -63,8 +63,8 @@ def test_a_job_and_what_it_leaves(project: Project) -> None:
     verified = told("ledger", "chain.jsonl", "--verify")
     assert (verified["whole"], verified["last_hash"]) == (True, ledger["entries"][0]["hash"])
     assert told("approve", "meter.toml") == {"waiting": []}
-    assert told("publish", "shop.toml")["datasets"][0]["source"] == "unchanged"
-    assert told("publish", "shop.toml", "rows")["snapshot"] == 2
+    assert told("snapshot", "shop.toml")["datasets"][0]["source"] == "unchanged"
+    assert told("snapshot", "shop.toml", "rows")["snapshot"] == 2
     assert told("export", "out", "--out", "release.blindfit") == {"file": "release.blindfit", "keep_from": []}
     assert told("report", "out/shop") == {"file": "out/shop/report.html"}
     kept = told("purge", "shop.toml", "--all-ended", "--dry-run")
@@ -78,7 +78,7 @@ def test_a_job_and_what_it_leaves(project: Project) -> None:
 
 
 def test_a_job_that_waits_for_its_operator(project: Project) -> None:
-    project.edit("meter.toml", "least_rows = 50", 'least_rows = 50\napprove = "ask"')
+    project.edit("meter.toml", "min_rows = 50", 'min_rows = 50\napprove = "ask"')
     project.start("shop", "meter")
     with project.submitting() as submitted:
         assert submitted.stdout is not None
@@ -111,7 +111,7 @@ def test_the_version(tmp_path: Path) -> None:
     [
         (("run", "none.toml"), "ConfigError", "none.toml does not exist"),
         (("ledger", "none.jsonl", "--verify"), "DataError", "none.jsonl cannot be read"),
-        (("audit", "no-such-thing"), "ConfigError", "no mechanism has this name"),
+        (("attack", "no-such-thing"), "ConfigError", "no mechanism has this name"),
         (("verify", "none.blindfit"), "", "none.blindfit"),
     ],
 )

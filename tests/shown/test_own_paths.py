@@ -83,4 +83,4 @@ def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "party_settings", lambda _job, _name, _directory: (Path(f"{ODD}.toml"), None))
     job: Any = SimpleNamespace(parties={"shop": SimpleNamespace(dataset=ODD)})
     jobs._tell_of_changes(job, Path(), console)
-    assert f"blindfit publish {ODD}.toml {ODD}" in console.export_text()
+    assert f"blindfit snapshot {ODD}.toml {ODD}" in console.export_text()

@@ -79,7 +79,7 @@ def test_what_rich_does_itself_is_left_alone(console: Terminal) -> None:
 
 
 def test_a_party_that_says_who_it_is(console: Terminal) -> None:
-    about = {"protocols": ["walr"], "datasets": ["d"], "published": ["d"]}
+    about = {"systems": ["walr"], "datasets": ["d"], "published": ["d"]}
     told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL, **about)
     parties = {"bank": SimpleNamespace(role="active", dataset="d")}
     job: Any = SimpleNamespace(parties=parties, protocol="walr", parameters=JobParameters(protocol="walr"))

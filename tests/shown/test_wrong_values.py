@@ -89,8 +89,8 @@ def test_a_long_or_strange_text_is_shown_in_part_and_in_printable_characters() -
         (
             "party",
             "shop.toml",
-            "policy.least_rows=few",
-            'policy.least_rows: must be a whole number, not the text "few"',
+            "policy.min_rows=few",
+            'policy.min_rows: must be a whole number, not the text "few"',
         ),
         ("party", "shop.toml", "datasets.rows.url=3", "shop.toml: datasets.rows.url: must be a text, not 3"),
     ],

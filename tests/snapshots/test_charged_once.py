@@ -38,7 +38,7 @@ PARTY = {
     "data_dir": "state",
     "identity": {"certificate": "c", "key": "k", "authority": "a"},
     "peers": {"coordinator": {"role": "coordinator"}},
-    "policy": {"accept_seed": True, "protocols": ["dp-lr"], "least_rows": 1, "most_epsilon": 5.0},
+    "policy": {"accept_seed": True, "systems": ["dp-lr"], "min_rows": 1, "max_epsilon": 5.0},
     "populations": {"patients": {"epsilon": 100.0, "delta": 1e-5}, "visitors": {"epsilon": 100.0, "delta": 1e-5}},
     "datasets": {
         "patients": {**ROWS, "population": "patients"},

@@ -25,7 +25,7 @@ from tests.quick_keys import quick_keys
 from tests.snapshots.test_snapshots import Bank
 
 RELEASES = {"walr": "meter", "label-dp": "meter", "walr-split": "east", "dp-lr": "clinic", "taylor-label-dp": "bank"}
-NOT_PUBLISHED = "rows is not published: the party's operator runs `blindfit publish PARTY.TOML rows`"
+NOT_PUBLISHED = "rows is not published: the party's operator runs `blindfit snapshot PARTY.TOML rows`"
 
 
 class World:
@@ -174,7 +174,7 @@ async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, t
             assert await world.job() is None
     assert isinstance(refused, PolicyRefused)
     assert (refused.party, refused.reason) == (owner, NOT_PUBLISHED)
-    refused_value("{} is not published: the party's operator runs `blindfit publish PARTY.TOML {}`", refused.reason)
+    refused_value("{} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {}`", refused.reason)
     (told,) = [log for log in logs if log["event"] == "dataset is not published"]
     assert (told["log_level"], told["dataset"]) == ("error", "rows")
     assert "the id is that of row" in told["reason"]
@@ -194,7 +194,7 @@ def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> N
     with capture_logs() as logs:
         assert made_by(bank) == ["loans"]
     (told,) = [log["event"] for log in logs if log["log_level"] == "warning"]
-    assert told.startswith("other waits for `blindfit publish`: the party also has the population people, and people")
+    assert told.startswith("other waits for `blindfit snapshot`: the party also has the population people, and people")
     bank.snapshots.publish("other")
     assert made_by(bank) == ["loans", "other"]
 

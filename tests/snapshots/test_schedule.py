@@ -22,7 +22,7 @@ from tests.wire.meter import metering, settings_of
 def overdue(tmp_path: Path) -> PartyNode:
     """A measurement server whose only snapshot is years old."""
     settings = settings_of(demo_authority(tmp_path), tmp_path)
-    daily = settings.datasets["labels"].model_copy(update={"publish_every_h": 24.0})
+    daily = settings.datasets["labels"].model_copy(update={"snapshot_every_h": 24.0})
     node = PartyNode(settings.model_copy(update={"datasets": {"labels": daily}}), tmp_path)
     published(node.party.snapshots, "labels")
     node.party.store._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")

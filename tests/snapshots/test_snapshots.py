@@ -50,7 +50,7 @@ label = "label"
 population = "visitors"
 {more}
 """
-MORE = {"active": 'features = "rest"', "measurement": 'consumers = ["shop"]'}
+MORE = {"active": 'features = "rest"', "measurement": 'active_parties = ["shop"]'}
 ROWS = "id,label,age,income\na,0,31,10\nb,1,44,\nc,1,27,12.5\n"
 UNKNOWN = "5eed" * 8  # a snapshot's name
 SILENT = {"labels": True, "report": lambda *_: None}
@@ -100,7 +100,7 @@ def ages(bank: Bank) -> list[float]:
 
 
 def test_jobs_read_the_same_until_its_owner_publishes_again(bank):
-    with pytest.raises(PolicyRefused, match=r"loans is not published: .* `blindfit publish PARTY\.TOML loans`"):
+    with pytest.raises(PolicyRefused, match=r"loans is not published: .* `blindfit snapshot PARTY\.TOML loans`"):
         bank.snapshots.published("loans")
     assert bank.snapshots.all_of("loans") == []
     first = bank.snapshots.publish("loans")
@@ -492,7 +492,7 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
     with refused(
         'set datasets.{}.population = "{}"; or, if these are other people, '
-        "`blindfit publish PARTY.TOML {} --other-people`"
+        "`blindfit snapshot PARTY.TOML {} --other-people`"
     ) as told:
         published(bank.snapshots, "other")
     assert "its rows are known under the population people, as snapshot 1 of loans" in told.text

@@ -34,7 +34,7 @@ from tests.predict.parts import model_parts, part_of, rows_for
 )
 def test_what_a_row_holds(distinct: list[int], columns: int, continuous: int, bits: float, models: int) -> None:
     content = RowContent.of(distinct)
-    assert (content.columns, content.continuous, content.most_models) == (columns, continuous, models)
+    assert (content.columns, content.continuous, content.max_models) == (columns, continuous, models)
     assert content.bits == pytest.approx(bits)
 
 
@@ -56,7 +56,7 @@ def test_rows_that_any_score_would_tell(distinct: list[int], words: str) -> None
 @given(st.lists(st.integers(2, 5000), min_size=4, max_size=40), st.data())
 def test_all_models_together_have_at_most_half_of_a_rows_bits(distinct: list[int], data: st.DataObject) -> None:
     content = RowContent.of(distinct)
-    models = data.draw(st.integers(1, max(content.most_models, 1)))
+    models = data.draw(st.integers(1, max(content.max_models, 1)))
     bits = bits_of_a_score(content, models)
     assert models * bits <= content.bits / 2
     assert bits == MOST_SCORE_BITS or models * (bits + 1) > content.bits / 2  # and no fewer than that

@@ -16,7 +16,7 @@ from blindfit.algorithms.statistics.walr.forecast import (
     Fitting,
     Forecast,
     forecast,
-    least_epsilon,
+    min_epsilon,
     without_noise,
 )
 from tests.each_case import each_case
@@ -111,10 +111,10 @@ def of_losses(**losses: float) -> list[Forecast]:
 
 def test_the_least_epsilon_lies_between_two_forecasts() -> None:
     found = of_losses(e1=0.9, e4=0.8, e8=0.79)
-    assert least_epsilon(found, 0.85) == pytest.approx(2.0)
-    assert least_epsilon(found, 0.95) == 1.0
-    assert least_epsilon(found, 0.8) == pytest.approx(4.0)
-    assert least_epsilon(found, 0.7) is None
+    assert min_epsilon(found, 0.85) == pytest.approx(2.0)
+    assert min_epsilon(found, 0.95) == 1.0
+    assert min_epsilon(found, 0.8) == pytest.approx(4.0)
+    assert min_epsilon(found, 0.7) is None
 
 
 @each_case(

@@ -32,13 +32,13 @@ FIRST = json.loads(digests.FIRST_VERSION.read_text())
 OF_HOW_IT_IS_USED = {
     "made_by",
     "batch_rows",
-    "publish_every_h",
+    "snapshot_every_h",
     "row_is",
     "unknown_rows",
     "rows_are_public",
     "max_rows_per_person",
-    "consumers",
-    "holders",
+    "active_parties",
+    "passive_parties",
     "label_range",
     "scores_may_be_solved_for",
 }
@@ -64,7 +64,7 @@ def test_every_option_of_a_dataset_is_part_of_its_description_or_of_its_use() ->
 
 
 RENAMED = {
-    "align.min_common": "align.least_common",
+    "align.min_common": "align.min_common",
     "walr.max_norm": "walr.norm_bound",
     "walr.quantile": "walr.norm_quantile",
     "walr.trusted": "walr.trust",
@@ -74,7 +74,7 @@ RENAMED = {
     "taylor.continue": "taylor.resume",
     "system": "protocol",
 }
-TRUST = {"one-server": "trusted", "two-servers": "split-labels", "shared-rows": "shares", "encrypted-rows": "paillier"}
+TRUST = {"one-server": "trusted", "two-servers": "two-servers", "shared-rows": "shares", "encrypted-rows": "paillier"}
 VALUES = {
     "walr.trust": TRUST,
     "evaluate.trust": TRUST,

@@ -193,7 +193,7 @@ features = "rest"
 """
 
 
-@pytest.mark.parametrize("command", ["ledger", "publish", "jobs", "approve"])
+@pytest.mark.parametrize("command", ["ledger", "snapshot", "jobs", "approve"])
 def test_a_command_reads_a_database_of_before(command: str, tmp_path: Path) -> None:
     (tmp_path / "bank.toml").write_text(PARTY)
     path = database_of(0, tmp_path / "state" / "party.sqlite")
@@ -205,7 +205,7 @@ def test_a_command_reads_a_database_of_before(command: str, tmp_path: Path) -> N
     assert version_of(path) == NEWEST
 
 
-@pytest.mark.parametrize("command", ["ledger", "publish", "jobs", "approve"])
+@pytest.mark.parametrize("command", ["ledger", "snapshot", "jobs", "approve"])
 def test_a_command_refuses_a_database_of_a_later_version_in_one_line(command: str, tmp_path: Path) -> None:
     (tmp_path / "bank.toml").write_text(PARTY)
     path = database_of(0, tmp_path / "state" / "party.sqlite")

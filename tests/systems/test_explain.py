@@ -45,7 +45,7 @@ def test_each_is_found_by_its_path() -> None:
 
 def test_a_table_a_bare_name_a_value_and_anybodys_name_are_found() -> None:
     assert printed("timeouts").count("default:") == 4
-    assert "policy.least_rows  (in party files)" in printed("least_rows")
+    assert "policy.min_rows  (in party files)" in printed("min_rows")
     assert printed("taylor.leverage").startswith("taylor.unsafe ")
     assert printed("datasets.visits.label") == printed("datasets.NAME.label") == printed("datasets.label")
     assert "[falcon]: backend" in printed(None)

@@ -189,7 +189,7 @@ def test_privacy(protocol: str, privacy: dict[str, Any], said: str) -> None:
 # --- a party's file ------------------------------------------------------------------------------------
 
 
-LABELS = {"url": "csv:labels.csv", "id": "id", "label": "label", "population": "people", "consumers": ["bank"]}
+LABELS = {"url": "csv:labels.csv", "id": "id", "label": "label", "population": "people", "active_parties": ["bank"]}
 PERSONS = {**LABELS, "person": "person"}
 SERVER: dict[str, Any] = {
     "name": "meter",
@@ -214,14 +214,20 @@ def of_labels(**changes: Any) -> dict[str, Any]:
         ),
         (of_labels(label=None), "datasets.labels.label: a measurement server's dataset needs a label column"),
         (of_labels(person="person", unknown_rows="zero"), 'datasets.labels.unknown_rows = "zero" cannot go with a '),
-        (of_labels(consumers=[]), "datasets.labels.consumers is empty: name the active parties that may ask"),
-        (of_labels(consumers=["bank", "post"]), "datasets.labels.consumers: post is not an active party of [peers]"),
-        (of_labels(holders=["bank"]), "datasets.labels.holders: bank is not a passive party of [peers]"),
+        (of_labels(active_parties=[]), "datasets.labels.active_parties is empty: name the active parties that may ask"),
         (
-            of_labels(holders=["post"], label_kind="share", split="split_id"),
-            "datasets.labels.holders: does nothing without binary labels, remove it",
+            of_labels(active_parties=["bank", "post"]),
+            "datasets.labels.active_parties: post is not an active party of [peers]",
         ),
-        (of_labels(consumers=["shop"]), "datasets.labels.consumers: shop is not an active party of [peers]"),
+        (
+            of_labels(passive_parties=["bank"]),
+            "datasets.labels.passive_parties: bank is not a passive party of [peers]",
+        ),
+        (
+            of_labels(passive_parties=["post"], label_kind="share", split="split_id"),
+            "datasets.labels.passive_parties: does nothing without binary labels, remove it",
+        ),
+        (of_labels(active_parties=["shop"]), "datasets.labels.active_parties: shop is not an active party of [peers]"),
         (
             {"datasets": {"labels": {**LABELS, "population": "all"}, "more": LABELS}},
             "datasets.labels.population: 'all' is not one of [populations] (people); a population has the budget",

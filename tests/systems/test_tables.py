@@ -65,7 +65,7 @@ def test_whoever_asks_the_tables_names_no_system(place):
 
 
 def test_the_default_policy_is_of_a_system():
-    assert set(PolicySettings().protocols) <= set(SYSTEMS)
+    assert set(PolicySettings().systems) <= set(SYSTEMS)
 
 
 # --- jobs --------------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ peers = { coordinator = { role = "coordinator" } }
     ("tables", "words"),
     [
         (
-            "[policy]\nleast_rows = 3",
-            "without the protocol dp-lr, policy.least_rows is an option of a measurement server, remove it",
+            "[policy]\nmin_rows = 3",
+            "without the protocol dp-lr, policy.min_rows is an option of a measurement server, remove it",
         ),
         ('[scores]\nurl = "csv:x.csv"', "without the protocol predict, [scores] does nothing"),
     ],
@@ -143,8 +143,8 @@ def test_an_option_of_systems_that_a_party_does_not_take_part_in_is_refused(tmp_
     with pytest.raises(ConfigError) as refused:
         load_party(tmp_path / "party.toml")
     assert words in str(refused.value)
-    allowed = load_party(tmp_path / "party.toml", ['policy.protocols=["dp-lr", "predict"]'])
-    assert allowed.policy.protocols == ["dp-lr", "predict"]
+    allowed = load_party(tmp_path / "party.toml", ['policy.systems=["dp-lr", "predict"]'])
+    assert allowed.policy.systems == ["dp-lr", "predict"]
 
 
 @each_case("content", ["[]", "{}", '{"format": "else"}', '{"format": ["a"]}'])

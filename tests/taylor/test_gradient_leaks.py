@@ -303,16 +303,16 @@ def test_a_match_rate_above_a_half_takes_a_flag() -> None:
     assert check_match_rate(0.5, linked=True) == check_match_rate(1.0, linked=False) == []
 
 
-@pytest.mark.parametrize(("method", "most_columns"), [("psi", 27), ("linkage", 13)])
-def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, most_columns: int) -> None:
+@pytest.mark.parametrize(("method", "max_columns"), [("psi", 27), ("linkage", 13)])
+def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, max_columns: int) -> None:
     """A quarter of a bit of each label that counts: at jitter .25 a column tells 1.16 bits."""
     fields = ["name"] if method == "linkage" else []
     job = TaylorJob.model_validate({"align": {"method": method, "fields": fields}})
     plan = RowPlan((np.arange(128),), np.arange(128, 150), np.arange(0))
-    for columns in (most_columns, most_columns + 1):
+    for columns in (max_columns, max_columns + 1):
         parameters = TaylorParameters(("a", "b"), "k", (3, columns), Grid("logistic", 2))
         found = flags(leaks_of(parameters, plan, job))
-        assert found == (["label-bits"] if columns > most_columns else [])
+        assert found == (["label-bits"] if columns > max_columns else [])
 
 
 def test_a_small_hold_out() -> None:

@@ -35,7 +35,7 @@ from blindfit.algorithms.statistics.vertical.grid import (
     MOST_ROWS,
     SCORE_TERM_BOUND,
     Grid,
-    least_batch_rows,
+    min_batch_rows,
 )
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches, suitable_batch_rows
 from tests.each_case import each_case
@@ -80,7 +80,7 @@ def test_the_least_batch_size_for_so_many_rows_in_each(n_train: int, needed: int
         assert [len(batch) for batch in plan.batches] == rows_of_batches(n_train, batch_rows)
         return min(map(len, plan.batches))
 
-    least = least_batch_rows(n_train, needed)
+    least = min_batch_rows(n_train, needed)
     if least is None:
         assert n_train < needed
         return
@@ -93,9 +93,9 @@ def test_the_least_batch_size_for_so_many_rows_in_each(n_train: int, needed: int
 
 def test_no_batch_size_that_a_job_may_not_ask_for_is_named() -> None:
     most = MOST_BATCH_ROWS
-    assert least_batch_rows(2 * most, most) == most
-    assert least_batch_rows(2 * most, most + 1) is None
-    assert least_batch_rows(2 * most - 1, most) is None  # one batch needs more than two thirds of the rows
+    assert min_batch_rows(2 * most, most) == most
+    assert min_batch_rows(2 * most, most + 1) is None
+    assert min_batch_rows(2 * most - 1, most) is None  # one batch needs more than two thirds of the rows
 
 
 def test_the_rest_of_many_rows_is_no_small_batch() -> None:

@@ -107,7 +107,7 @@ REPEATABLE = (
     "split.test_fraction=0",
     "taylor.validation_fraction=0",
     f"taylor.batch_rows={ROWS}",
-    f"align.least_common={ROWS}",
+    f"align.min_common={ROWS}",
     "taylor.jitter=0",
     "taylor.gradient_noise=0",
     'taylor.unsafe=["no-jitter", "no-gradient-noise", "leverage", "label-bits"]',
@@ -125,7 +125,7 @@ def test_processes_train_the_same_model_with_a_key_of_full_size(project: Project
     """Each run sums the columns in another order, which moves their means by some 2^-53; hence not bit for bit."""
     for name in (name for name, role in ROLES.items() if role != "key-node"):
         party = project.root / f"{name}.toml"
-        party.write_text(party.read_text().replace("[policy]\n", f"[policy]\nleast_common = {ROWS}\n"))
+        party.write_text(party.read_text().replace("[policy]\n", f"[policy]\nmin_common = {ROWS}\n"))
     for engine in ("blindfit", "phe"):
         finished = project.run(*REPEATABLE, f'paillier.engine="{engine}"', out=engine)
         assert finished.returncode == 0, finished.stderr

@@ -40,7 +40,7 @@ def party(name: str, role: str) -> dict[str, object]:
     dataset = {"url": f"csv:{name}.csv", "id": "id", "features": "rest"}
     return {
         **about,
-        "policy": {"protocols": ["toy"]},
+        "policy": {"systems": ["toy"]},
         "peers": {**peers, "coordinator": {"role": "coordinator"}},
         **({} if name == "dealer" else {"datasets": {"column": dataset}}),
     }

@@ -31,13 +31,13 @@ class Project:
         project = cls(root)
         for name in ROLES:
             (root / f"{name}.toml").write_text(_party(name))
-        job = 'name = "vertical"\nprotocol = "taylor"\nseed = 5\n[align]\nleast_common = 50\n'
+        job = 'name = "vertical"\nprotocol = "taylor"\nseed = 5\n[align]\nmin_common = 50\n'
         job += f"[taylor]\nepochs = {epochs}\nbatch_rows = 64\n"
         (root / "job.toml").write_text(job + _parties())
-        job = 'name = "scores"\nprotocol = "predict"\n[align]\nleast_common = 50\n'
+        job = 'name = "scores"\nprotocol = "predict"\n[align]\nmin_common = 50\n'
         (root / "predict.toml").write_text(job + _parties())
         job = 'name = "linked"\nprotocol = "taylor"\n[align]\nmethod = "linkage"\nfields = ["name"]\nthreshold = 1.0\n'
-        job += "least_common = 50\n[taylor]\nepochs = 2\nbatch_rows = 64\n"
+        job += "min_common = 50\n[taylor]\nepochs = 2\nbatch_rows = 64\n"
         (root / "linkage.toml").write_text(job + _parties("shop-b"))  # linkage is between two
         project.write_rows(rows)
         return project
@@ -97,12 +97,12 @@ def _party(name: str) -> str:
     text = f'name = "{name}"\nrole = "{role}"\ndata_dir = "state/{name}"\n'
     text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
     text += "".join(f'[peers.{peer}]\nrole = "{other}"\n' for peer, other in ROLES.items() if peer != name)
-    text += '[policy]\naccept_seed = true\nprotocols = ["taylor", "predict"]\nmost_epsilon = 3.0\n'
+    text += '[policy]\naccept_seed = true\nsystems = ["taylor", "predict"]\nmax_epsilon = 3.0\n'
     # Of tests that must repeat a run.
     text += 'unsafe = ["no-jitter", "no-gradient-noise", "leverage", "label-bits", "class-weights"]\n'
     if role == "key-node":
         return text
-    text += 'least_linked = 30\n[compute]\nbackend = "serial"\n'
+    text += 'min_linked = 30\n[compute]\nbackend = "serial"\n'
     label = 'label = "bought"\npopulation = "people"\nrow_is = "a client"\n' if role == "active" else ""
     text += f'[datasets.rows]\nurl = "csv:{name}.csv"\nid = "id"\n{label}features = "rest"\n'
     text += "scores_may_be_solved_for = true\n" if role == "passive" else ""  # three columns

@@ -136,7 +136,7 @@ def test_label_dp_is_charged_once_to_the_active_partys_ledger(tmp_path: Path) ->
         ("taylor.jitter=0", "jitter"),
         ("taylor.gradient_noise=0", "gradient_noise"),
         ("taylor.resume=nothing-1", "no checkpoint"),
-        ("align.least_common=1000", "common"),
+        ("align.min_common=1000", "common"),
     ],
 )
 def test_what_is_unsafe_or_wrong_is_one_line(project: Project, override: str, said: str) -> None:

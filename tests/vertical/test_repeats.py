@@ -101,7 +101,7 @@ def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_to
     project.write_rows(TWO_BATCHES)
     seated(project)
     seated(project, OTHER_BATCHES[0], session="other")
-    told = CliRunner().invoke(app, ["publish", str(project.root / "bank.toml"), "rows"])
+    told = CliRunner().invoke(app, ["snapshot", str(project.root / "bank.toml"), "rows"])
     assert "labels that have not changed can be given away once more" in " ".join(told.output.split())
     seated(project, OTHER_BATCHES[1], session="third")
     assert len(shares(project)) == 3

@@ -20,7 +20,7 @@ from tests.postgres import PostgresServer
 from tests.vertical.project import ROLES, Project
 
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
-JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.least_common=30", "timeouts.step_s=20")
+JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.min_common=30", "timeouts.step_s=20")
 COLUMN_TYPES = {"string": "TEXT", "int64": "BIGINT", "double": "DOUBLE PRECISION"}
 
 

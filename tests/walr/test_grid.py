@@ -225,7 +225,7 @@ def job_with(bits: int | str, epsilon: float, delta: float, rows: int | None, tr
     return WalrJob.model_validate({"privacy": privacy, "walr": {"frac_bits": bits, "trust": trust}})
 
 
-TRUSTS = ["trusted", "paillier", "split-labels", "shares"]
+TRUSTS = ["trusted", "encrypted-rows", "two-servers", "shared-rows"]
 
 
 @given(
@@ -257,7 +257,7 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
     if job.asks_shares:
         assert two_servers.reach(fixed_point.MAX_ROWS, grid.norm_bound, noise) < two_servers.P / 2
     assert fixed_point.MAX_ROWS * grid.norm_bound + gaussian.NOISE_REACH * noise < 2**63
-    if trust == "shares":
+    if trust == "shared-rows":
         Plan(1, columns, grid.norm_bound)
 
 
@@ -265,7 +265,7 @@ def test_whatever_rows_hold_there_is_a_grid_for_them(
 def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> None:
     """Where hardly one power of two lies between the least and the largest bound, the norm is changed."""
     for epsilon in np.linspace(1, walr.MAX_EPSILON, 50).tolist():
-        job = job_with("auto", epsilon, 1e-30, None, "shares")
+        job = job_with("auto", epsilon, 1e-30, None, "shared-rows")
         if gaussian.noise_multiplier("analytic", epsilon, 1e-30) < 0.3 and columns > 2000:
             continue  # so little noise has no grid for so many columns, whatever the norm
         for norm in np.geomspace(0.2, 2000, 60).tolist():
@@ -279,7 +279,7 @@ def test_the_proof_of_short_rows_leaves_no_gap_between_grids(columns: int) -> No
 def test_a_norm_bound_of_the_job_is_refused_or_kept_whatever_rows_hold(norm_bound: float) -> None:
     for columns in (5, 3000):
         job = WalrJob.model_validate(
-            {"privacy": {"epsilon": 1.0, "delta": 1e-6}, "walr": {"norm_bound": norm_bound, "trust": "shares"}}
+            {"privacy": {"epsilon": 1.0, "delta": 1e-6}, "walr": {"norm_bound": norm_bound, "trust": "shared-rows"}}
         )
         grid = job.grid_of_rows(norm_bound, columns)
         Plan(1, columns, grid.norm_bound)

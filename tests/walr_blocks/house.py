@@ -30,7 +30,7 @@ name = "{name}"
 role = "{role}"
 data_dir = "state/{name}"
 identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ protocols = {protocols}{more} }}
+policy = {{ systems = {protocols}{more} }}
 
 [peers]
 {peers}
@@ -46,7 +46,7 @@ url = "csv:labels.csv"
 id = "id"
 label = "label"
 population = "people"
-consumers = ["shop"]
+active_parties = ["shop"]
 holders = {holders}
 """
 JOB = """
@@ -63,7 +63,7 @@ timeouts = {{ step_s = 60.0, reconnect_s = 20.0 }}
 PREDICT = """
 name = "score"
 protocol = "predict"
-align = {{ least_common = 20 }}
+align = {{ min_common = 20 }}
 predict = {{ session = "{session}" }}
 timeouts = {{ step_s = 60.0, reconnect_s = 20.0 }}
 
@@ -125,9 +125,7 @@ class House:
         protocols = ["walr", "predict"] if role == "passive" else protocols
         protocols += ["predict"] if role == "active" else []
         said = "\n".join(f'{other} = {{ role = "{role}" }}' for other, role in others.items())
-        more = (
-            ", most_epsilon = 8.0, accept_seed = true" + (", least_rows = 20" if role == "measurement" else "") + policy
-        )
+        more = ", max_epsilon = 8.0, accept_seed = true" + (", min_rows = 20" if role == "measurement" else "") + policy
         more = policy if role == "key-node" else more
         text = PARTY.format(name=name, role=role, protocols=json.dumps(protocols), more=more, peers=said)
         if role == "measurement":

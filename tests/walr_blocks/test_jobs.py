@@ -548,7 +548,7 @@ def test_an_id_that_comes_twice_does_not_tell_how_many_before_it_are_common(
 def test_too_few_rows_in_common_are_not_counted_to_anybody(house: House, public: str) -> None:
     """The active party has enough, by itself; how many the others have of these is theirs, not the server's to tell."""
     meter = house.root / "meter.toml"
-    meter.write_text(meter.read_text().replace("least_rows = 20", "least_rows = 1200") + public)
+    meter.write_text(meter.read_text().replace("min_rows = 20", "min_rows = 1200") + public)
     assert 0.8 * len(house.ids("shop")) > 1200 > 0.8 * len(house.common)
     with pytest.raises(CannotAnswer) as refused:
         house.run()
@@ -559,7 +559,7 @@ def test_too_few_rows_in_common_are_not_counted_to_anybody(house: House, public:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (('walr.trust="paillier"',), 'passive parties need "trusted"'),
+        (('walr.trust="encrypted-rows"',), 'passive parties need "trusted"'),
         (('walr.init="model.json"',), "no party has a whole model"),
     ],
 )

@@ -173,7 +173,7 @@ LIES: dict[str, tuple[Change, str, str]] = {
     "no intercept": (model(intercept=None), "model and fit", "other columns"),
     "l2 of another noise": (put("fit", "l2", value=0.5), "model and fit", "l2 is not that of the settings"),
     "a seed of its own": (put("fit", "batches_seed", value="0" * 64), "model and fit", "the server fitted"),
-    "another trust": (put("fit", "settings", "trust", value="paillier"), "servers", "several parties' columns"),
+    "another trust": (put("fit", "settings", "trust", value="encrypted-rows"), "servers", "several parties' columns"),
 }
 
 

@@ -95,7 +95,7 @@ def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[House, 
     assert house.charges() == [2, 2]
 
 
-@pytest.mark.parametrize(("job", "trust"), [(JOB, "shares"), ("hidden.toml", "paillier")])
+@pytest.mark.parametrize(("job", "trust"), [(JOB, "shared-rows"), ("hidden.toml", "encrypted-rows")])
 def test_an_evaluation_hides_its_scores_in_the_same_way(
     house: House, job: str, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
 def test_a_consumer_cannot_send_rows_in_the_clear_in_a_job_of_shares(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor rows in shares where the job says split-labels: both servers were told otherwise."""
+    """Nor rows in shares where the job says two-servers: both servers were told otherwise."""
     monkeypatch.setattr(RowShares, "request", lambda _self, request: request)
     with pytest.raises(BlindfitError, match="in_shares"):
         house.run(job=JOB)
@@ -243,7 +243,7 @@ def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession])
     assert "proves to both servers" in sections["mechanism"]
     assert "uniform numbers" in sections["learnt-measurement"]
     assert "nor either of them with the key node" in sections["collusion"]
-    assert json.loads(json.dumps(house.report(session)["privacy"]))["trust"] == "shares"
+    assert json.loads(json.dumps(house.report(session)["privacy"]))["trust"] == "shared-rows"
 
 
 @pytest.mark.parametrize(
@@ -251,10 +251,10 @@ def test_the_report_says_who_must_not_collude(trained: tuple[House, JobSession])
     [(("shop", *SERVERS), "one key node"), (("shop", "whole", "dealer"), "exactly two")],
 )
 def test_a_job_of_shares_needs_a_dealer_and_two_servers(house: House, parties: tuple[str, ...], wanted: str) -> None:
-    house.write_job("wrong.toml", "shares", parties)
+    house.write_job("wrong.toml", "shared-rows", parties)
     with pytest.raises(ConfigError, match=wanted):
         house.run(job="wrong.toml")
-    house.write_job("wrong.toml", "split-labels", ("shop", *SERVERS, "dealer"))
+    house.write_job("wrong.toml", "two-servers", ("shop", *SERVERS, "dealer"))
     with pytest.raises(ConfigError, match="no key node"):
         house.run(job="wrong.toml")
 

@@ -39,7 +39,7 @@ name = "{name}"
 role = "{role}"
 data_dir = "state/{name}"
 identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ protocols = ["walr", "evaluate"], most_epsilon = 8.0, accept_seed = true{more} }}
+policy = {{ systems = ["walr", "evaluate"], max_epsilon = 8.0, accept_seed = true{more} }}
 
 [peers]
 {peers}
@@ -54,7 +54,7 @@ delta = 1e-5
 url = "{url}"
 id = "id"
 population = "people"
-consumers = ["shop"]
+active_parties = ["shop"]
 {meaning}
 """
 OF_SHARES = 'label = "share"\nlabel_kind = "share"\nsplit = "split_id"\n'
@@ -87,10 +87,10 @@ class House:
         self.write_labels([int(i * 7 % 10 < 4) for i in range(ROWS)])
         for name in ROLES:
             self.write_party(name)
-        self.write_job("job.toml", "split-labels", ("shop", *SERVERS))
+        self.write_job("job.toml", "two-servers", ("shop", *SERVERS))
         self.write_job("trusted.toml", "trusted", ("shop", "whole"))
-        self.write_job("hidden.toml", "paillier", ("shop", "whole"))
-        self.write_job("shares.toml", "shares", ("shop", *SERVERS, "dealer"))
+        self.write_job("hidden.toml", "encrypted-rows", ("shop", "whole"))
+        self.write_job("shares.toml", "shared-rows", ("shop", *SERVERS, "dealer"))
         self.split()
 
     def write_labels(self, labels: list[int]) -> None:
@@ -105,7 +105,7 @@ class House:
     ) -> None:
         others = {other: ROLES[other] for other in peers if other != name} | {"coordinator": "coordinator"}
         said = "\n".join(f'{other} = {{ role = "{role}" }}' for other, role in others.items())
-        more = (", least_rows = 20" if ROLES[name] == "measurement" else "") + policy
+        more = (", min_rows = 20" if ROLES[name] == "measurement" else "") + policy
         text = PARTY.format(name=name, role=ROLES[name], more=more, peers=said)
         if name == "shop":
             text += SHOP
@@ -139,7 +139,7 @@ class House:
         split_labels(settings, self.root, "rows", (out[0], out[1]))
 
     def publish(self, *servers: str) -> None:
-        """As `blindfit publish` does."""
+        """As `blindfit snapshot` does."""
         for name in servers or SERVERS:
             settings = load_party(self.root / f"{name}.toml")
             with self.store(name) as store:

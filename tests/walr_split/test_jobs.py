@@ -278,7 +278,7 @@ def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> 
     pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
     for name in SERVERS:
         path = tmp_path / f"{name}.toml"
-        path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 1"))
+        path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 1"))
     house.publish()
     refused(house, "cannot answer this request")
 
@@ -286,7 +286,7 @@ def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> 
 def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
     house = House(tmp_path, persons=True)
     path = tmp_path / "west.toml"
-    path.write_text(path.read_text().replace("least_rows = 20", "least_rows = 80"))
+    path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 80"))
     house.publish()
     refused(house, "cannot answer this request")
 
@@ -387,7 +387,7 @@ def test_an_answer_that_no_honest_server_gives_ends_the_job(
     ("trust", "parties", "wanted"),
     [
         ("trusted", ("shop", "east", "west"), "exactly one measurement server"),
-        ("split-labels", ("shop", "whole"), "exactly two"),
+        ("two-servers", ("shop", "whole"), "exactly two"),
     ],
 )
 def test_a_job_names_as_many_servers_as_it_trusts(
@@ -402,7 +402,7 @@ def test_a_job_names_as_many_servers_as_it_trusts(
     ("trust", "parties", "wanted"),
     [
         ("trusted", ("shop", "east"), "holds shares of labels"),
-        ("split-labels", ("shop", "east", "whole"), "holds labels, and no shares"),
+        ("two-servers", ("shop", "east", "whole"), "holds labels, and no shares"),
     ],
 )
 def test_shares_and_labels_are_not_taken_for_each_other(
@@ -440,7 +440,7 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, Jo
     house, session = trained
     for name in ("shop", *SERVERS):
         path = house.root / f"{name}.toml"
-        path.write_text(path.read_text().replace('protocols = ["walr"]', 'protocols = ["walr", "evaluate"]'))
+        path.write_text(path.read_text().replace('systems = ["walr"]', 'systems = ["walr", "evaluate"]'))
     text = (house.root / "job.toml").read_text().replace('"walr"', '"evaluate"').replace("seed = 3\n", "")
     text = text.replace("split = { test_fraction = 0.25 }\n", "").replace("walr = {", "evaluate = { EXTRA")
     for rows in ("held-out", "all"):
@@ -455,6 +455,6 @@ def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[House, Jo
         assert report["privacy"]["epsilon_of_both"] < 1
         assert len(report["servers"]) == 2
     assert house.charges() == [3, 3]
-    (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra).replace("split-labels", "trusted"))
+    (house.root / "evaluate.toml").write_text(text.replace("EXTRA", extra).replace("two-servers", "trusted"))
     with pytest.raises(ConfigError, match="needs exactly one measurement server"):
         house.run(job="evaluate.toml")

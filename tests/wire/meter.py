@@ -47,7 +47,7 @@ def settings_of(authority: Path, directory: Path) -> PartySettings:
             "revoked": authority / "crl.pem",
         },
         "peers": {name: {"role": role} for name, role in ROLES.items()},
-        "policy": {"least_rows": 1},
+        "policy": {"min_rows": 1},
         "populations": {"people": {"epsilon": 2.0, "delta": 1e-5}},
         "datasets": {
             "labels": {
@@ -55,7 +55,7 @@ def settings_of(authority: Path, directory: Path) -> PartySettings:
                 "id": "id",
                 "label": "label",
                 "population": "people",
-                "consumers": ["shop"],
+                "active_parties": ["shop"],
             }
         },
     }

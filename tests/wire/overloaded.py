@@ -25,7 +25,7 @@ def settings(authority: Path, directory: Path) -> PartySettings:
     plain = settings_of(authority, directory)
     (directory / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(ROWS)))
     more = {"boss": PeerSettings(role="coordinator"), "rival": PeerSettings(role="active")}
-    labels = plain.datasets["labels"].model_copy(update={"consumers": ["shop", "rival"]})
+    labels = plain.datasets["labels"].model_copy(update={"active_parties": ["shop", "rival"]})
     return plain.model_copy(
         update={
             "peers": {**plain.peers, **more},

@@ -1,4 +1,4 @@
-"""`blindfit calibrate`, as an operator runs it."""
+"""`blindfit benchmark`, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ role = "coordinator"
 
 def run(directory: Path, *options: str) -> Done:
     (directory / "shop.toml").write_text(PARTY)
-    return blindfit(directory, "calibrate", "shop.toml", *(f"--set={option}" for option in options))
+    return blindfit(directory, "benchmark", "shop.toml", *(f"--set={option}" for option in options))
 
 
 def rows(output: str) -> dict[str, str]:

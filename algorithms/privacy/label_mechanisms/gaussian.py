@@ -25,7 +25,7 @@ from blindfit.algorithms.privacy.gaussian import (
     gaussian_delta,
 )
 from blindfit.algorithms.privacy.label_mechanisms.base import MOST_CELLS, LabelGrid, LabelMechanism, Law, Steps
-from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import GaussianTables, least_delta, table_delta
+from blindfit.algorithms.privacy.label_mechanisms.gaussian_tables import GaussianTables, min_delta, table_delta
 from blindfit.algorithms.randomness import UniformInt
 
 
@@ -71,7 +71,7 @@ class Gaussian(LabelMechanism):
             if table_delta(holds, self.epsilon) > self.claimed_delta / 2:
                 raise ConfigError(
                     f"gaussian: delta {self.claimed_delta:g} at epsilon {self.epsilon:g} is finer than its tables",
-                    hint=f"use a delta of {least_delta(self.epsilon):g} or more",
+                    hint=f"use a delta of {min_delta(self.epsilon):g} or more",
                 )
             fails, holds = holds, holds * 1.1
         while holds - fails > 1e-9 * holds:

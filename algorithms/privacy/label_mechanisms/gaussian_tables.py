@@ -54,7 +54,7 @@ def table_delta(std_steps: float, epsilon: float) -> float:
     return (1 + math.exp(epsilon)) * missed
 
 
-def least_delta(epsilon: float) -> float:
+def min_delta(epsilon: float) -> float:
     """Return a power of ten for which the tables of every width are fine enough."""
     longest = _MOST_TABLES * 2 * 3 * (19 * _LONGEST + 2) / 2.0**WEIGHT_BITS
     return float(10.0 ** math.ceil(math.log10(4 * (1 + math.exp(epsilon)) * longest)))

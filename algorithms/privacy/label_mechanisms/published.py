@@ -43,10 +43,10 @@ class _Fields:
     def integers(self, name: str, most: int) -> tuple[int, ...]:
         return _integers(name, self.content[name], most)
 
-    def matrix(self, name: str, most_rows: int, most: int) -> tuple[tuple[int, ...], ...]:
+    def matrix(self, name: str, max_rows: int, most: int) -> tuple[tuple[int, ...], ...]:
         rows = self.content[name]
-        if type(rows) is not list or len(rows) > most_rows:
-            raise DataError(f"label mechanism: {name} must be a list of at most {most_rows} rows")
+        if type(rows) is not list or len(rows) > max_rows:
+            raise DataError(f"label mechanism: {name} must be a list of at most {max_rows} rows")
         return tuple(_integers(name, row, most) for row in rows)
 
 

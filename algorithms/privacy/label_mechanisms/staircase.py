@@ -55,9 +55,9 @@ class Staircase(BlockMechanism):
 
 def staircase_noise(epsilon: float, cells: int, high_steps: int) -> BlockNoise:
     blocks = GeometricBlocks.of(epsilon)
-    least_ratio = min(blocks.ratios)
-    high = math.floor(2**62 / (high_steps + (cells - high_steps) / least_ratio))
-    low = math.ceil(high / least_ratio)  # not below the next step's high part
+    min_ratio = min(blocks.ratios)
+    high = math.floor(2**62 / (high_steps + (cells - high_steps) / min_ratio))
+    low = math.ceil(high / min_ratio)  # not below the next step's high part
     table = np.where(np.arange(cells) < high_steps, high, low).astype(np.uint64)
     return BlockNoise(epsilon, blocks, table)
 

@@ -47,7 +47,7 @@ def solve(inputs: Floats, outputs: Floats, mass: Floats, epsilon: float) -> Floa
 
 
 @lru_cache(maxsize=1)
-def _constraints(k: int, outputs: tuple[float, ...], least_ratio: float) -> tuple[Any, Any]:
+def _constraints(k: int, outputs: tuple[float, ...], min_ratio: float) -> tuple[Any, Any]:
     """On M and Q: those of the ratios and those of sums and means. The last ones are kept, as only the prior differs
     between the fits of an audit."""
     from scipy import sparse
@@ -57,7 +57,7 @@ def _constraints(k: int, outputs: tuple[float, ...], least_ratio: float) -> tupl
     columns = sparse.kron(np.ones((k, 1)), sparse.eye(m))
     means = sparse.kron(sparse.eye(k), np.array(outputs)[None, :] / _widest(np.array(outputs)))
     nothing = sparse.csr_matrix((k, m))
-    limits = sparse.vstack((sparse.hstack((each, -columns)), sparse.hstack((-each, least_ratio * columns))))
+    limits = sparse.vstack((sparse.hstack((each, -columns)), sparse.hstack((-each, min_ratio * columns))))
     equalities = sparse.vstack((sparse.hstack((rows, nothing)), sparse.hstack((means, nothing))))
     return limits.tocsr(), equalities.tocsr()
 

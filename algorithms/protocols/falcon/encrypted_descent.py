@@ -146,11 +146,11 @@ class EncryptedScales:
 
     def slots(self, key_bits: int) -> int:
         """Scores in one ciphertext, at least."""
-        masking = self.masking(self.largest_score, self.weight_bits + self.most_feature_bits)
+        masking = self.masking(self.largest_score, self.weight_bits + self.max_feature_bits)
         return (key_bits - 2) // masking.slot_bits
 
     @property
-    def most_feature_bits(self) -> int:
+    def max_feature_bits(self) -> int:
         return FEATURE_BITS + extra_bits(self.last_factor)
 
 

@@ -49,7 +49,7 @@ async def receive_key_share(
     MalformedMessage: it is no share of such a key, or another party's.
     """
     told = await channel.receive(key_node, DealtKeyShare)
-    check_public_key(told.public_key, least_bits=key_bits, maker_trusted=True, culprit=key_node)
+    check_public_key(told.public_key, min_bits=key_bits, maker_trusted=True, culprit=key_node)
     try:
         share = KeyShare.from_bytes(told.share, told.public_key)
     except DataError as wrong:

@@ -162,11 +162,11 @@ def _check_bounds(parameters: TaylorParameters, batch_rows: int, validation_rows
     grid, columns = parameters.grid, max(parameters.columns)
     grid.check()
     slot_bits = grid.slot_bits(batch_rows)
-    most_noise = math.ldexp(grid.hiding_bound(batch_rows), -grid.gradient_bits) / NOISE_REACH
-    if not (0 <= parameters.noise_std < most_noise and 0 <= parameters.kept_noise_std < most_noise):
+    max_noise = math.ldexp(grid.hiding_bound(batch_rows), -grid.gradient_bits) / NOISE_REACH
+    if not (0 <= parameters.noise_std < max_noise and 0 <= parameters.kept_noise_std < max_noise):
         raise RangeError(
             f"gradient_noise = {parameters.noise_std:g}, or label DP's noise of {parameters.kept_noise_std:g}, is not "
-            f"between 0 and {most_noise:.3g}"
+            f"between 0 and {max_noise:.3g}"
         )
     most = max(
         1 << (slot_bits + 1),  # a slot and its place below half the modulus, as Layout has it

@@ -91,7 +91,7 @@ async def share_key(public_key: PublicKey, data_parties: Sequence[str], channel:
 async def run_key_exchange(key_node: str, key_bits: int, channel: Channel, *, maker_trusted: bool = True) -> PublicKey:
     """Step 0 at a data party: the key node's public key, checked; untrusted, its hs will not be used."""
     key = (await channel.receive(key_node, TaylorKey)).public_key
-    check_public_key(key, least_bits=key_bits, maker_trusted=maker_trusted, culprit=key_node)
+    check_public_key(key, min_bits=key_bits, maker_trusted=maker_trusted, culprit=key_node)
     return key
 
 

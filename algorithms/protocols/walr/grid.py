@@ -51,7 +51,7 @@ class Grid:
 
 
 def auto_grid(
-    norm_bound: float, noise_multiplier: float, rows_of_unit: int, most_steps: int = fixed_point.MAX_NORM_BOUND
+    norm_bound: float, noise_multiplier: float, rows_of_unit: int, max_steps: int = fixed_point.MAX_NORM_BOUND
 ) -> Grid:
     """The finest grid of 16-bit rows, where that is fine enough for noise and rounding; else one of 32-bit rows.
 
@@ -59,25 +59,25 @@ def auto_grid(
         norm_bound: R, of a row.
         noise_multiplier: the noise's standard deviation over the sensitivity.
         rows_of_unit: how many rows of a person may count, or 1; that more may makes the noise wider only.
-        most_steps: of the bound.
+        max_steps: of the bound.
 
     Raises:
         RangeError: the bound is so large, or so small, that no grid holds it or is fine enough for the noise.
     """
-    narrow = _narrow_bits(norm_bound, most_steps)
+    narrow = _narrow_bits(norm_bound, max_steps)
     needed = _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)
     if narrow >= max(needed, LEAST_BITS):
         return Grid.of(norm_bound, narrow)
-    return wide_grid(norm_bound, noise_multiplier, rows_of_unit, most_steps)
+    return wide_grid(norm_bound, noise_multiplier, rows_of_unit, max_steps)
 
 
 def wide_grid(
-    norm_bound: float, noise_multiplier: float, rows_of_unit: int, most_steps: int = fixed_point.MAX_NORM_BOUND
+    norm_bound: float, noise_multiplier: float, rows_of_unit: int, max_steps: int = fixed_point.MAX_NORM_BOUND
 ) -> Grid:
     """A grid of WIDE_BITS, of more where the noise needs them; of fewer where the bound leaves no more. Takes and
     raises what `auto_grid` does.
     """
-    wide = min(WIDE_BITS, _most_bits(norm_bound, most_steps))
+    wide = min(WIDE_BITS, _max_bits(norm_bound, max_steps))
     return Grid.of(norm_bound, max(wide, _bits_for_noise(norm_bound * noise_multiplier * rows_of_unit, norm_bound)))
 
 
@@ -114,9 +114,9 @@ class Room:
         Raises:
             RangeError: no norm bound has a grid.
         """
-        fewest, most_rows = rows_of_unit
+        fewest, max_rows = rows_of_unit
         least = math.ceil(LEAST_STD_STEPS * (1 + 1e-9) / (noise_multiplier * fewest)) + 1
-        reach = fixed_point.MAX_ROWS + NOISE_REACH * math.sqrt(servers) * (noise_multiplier * most_rows + 1)
+        reach = fixed_point.MAX_ROWS + NOISE_REACH * math.sqrt(servers) * (noise_multiplier * max_rows + 1)
         most = min(largest, int(0.99 * largest_sum / reach))
         if least > most:
             raise RangeError("no grid is fine enough for so little noise", hint="lower privacy.epsilon")
@@ -139,7 +139,7 @@ class Room:
         needed = math.ceil(math.log2(self.least / norm_bound))
         if narrow >= max(needed, LEAST_BITS):
             return narrow
-        wide = max(min(WIDE_BITS, _most_bits(norm_bound, self.most)), needed)
+        wide = max(min(WIDE_BITS, _max_bits(norm_bound, self.most)), needed)
         return min(max(wide, fixed_point.MIN_FRAC_BITS), fixed_point.MAX_FRAC_BITS)
 
     def bounds(self, frac_bits: int | None) -> tuple[float, float]:
@@ -149,17 +149,17 @@ class Room:
         return math.ldexp(self.least, -finest), math.ldexp(self.most, -coarsest)
 
 
-def _narrow_bits(norm_bound: float, most_steps: int) -> int:
+def _narrow_bits(norm_bound: float, max_steps: int) -> int:
     """Return the fraction bits of the finest grid of 16-bit rows."""
-    return min(_most_bits(norm_bound, min(most_steps, fixed_point.MAX_NARROW_BOUND)), fixed_point.MAX_FRAC_BITS)
+    return min(_max_bits(norm_bound, min(max_steps, fixed_point.MAX_NARROW_BOUND)), fixed_point.MAX_FRAC_BITS)
 
 
-def _most_bits(norm_bound: float, most_steps: int) -> int:
+def _max_bits(norm_bound: float, max_steps: int) -> int:
     """With which the norm is at most so many steps."""
     if not 0 < norm_bound < math.inf:
         raise RangeError(f"the norm bound must be finite and above 0, not {norm_bound:g}")
-    bits = math.floor(math.log2(most_steps / norm_bound))
-    return bits if norm_bound * 2.0**bits <= most_steps else bits - 1  # a logarithm is rounded
+    bits = math.floor(math.log2(max_steps / norm_bound))
+    return bits if norm_bound * 2.0**bits <= max_steps else bits - 1  # a logarithm is rounded
 
 
 def _bits_for_noise(noise_std: float, norm_bound: float) -> int:

@@ -91,9 +91,9 @@ class NoisySum:
     neighbours: Text
     rows_kept: Integer
     rows_scaled: Integer
-    least_rows: Integer  # this and the next four: the policy and the population's budget under which it was released
-    most_epsilon: Real
-    most_delta: Real
+    min_rows: Integer  # this and the next four: the policy and the population's budget under which it was released
+    max_epsilon: Real
+    max_delta: Real
     budget_epsilon: Real
     budget_delta: Real
     entry: Text  # the ledger's line of the charge, whose answer_sha256 is that of walr_statement.statement

@@ -432,7 +432,7 @@ def bits_told_of(n_columns: Sequence[int], rows_kept: int) -> list[int]:
     return [(sum(n_columns) - columns) * bits + ENDING_BITS for columns in n_columns]
 
 
-def most_bits(rows_kept: int) -> int:
+def max_bits(rows_kept: int) -> int:
     """That others may be told which hang on one holder's rows: a quarter of one bit for each row."""
     return rows_kept // ROWS_FOR_A_BIT
 

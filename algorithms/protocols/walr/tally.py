@@ -192,9 +192,9 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
 class Terms:
     """Of a server and a population, when it released: what its operator allowed."""
 
-    least_rows: int = 1
-    most_epsilon: float = MAX_EPSILON
-    most_delta: float = MAX_DELTA
+    min_rows: int = 1
+    max_epsilon: float = MAX_EPSILON
+    max_delta: float = MAX_DELTA
     budget_epsilon: float = MAX_EPSILON
     budget_delta: float = MAX_DELTA
 
@@ -211,9 +211,9 @@ def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
         neighbours=draft.event.neighbours,
         rows_kept=draft.rows_kept,
         rows_scaled=draft.rows_scaled,
-        least_rows=terms.least_rows,
-        most_epsilon=terms.most_epsilon,
-        most_delta=terms.most_delta,
+        min_rows=terms.min_rows,
+        max_epsilon=terms.max_epsilon,
+        max_delta=terms.max_delta,
         budget_epsilon=terms.budget_epsilon,
         budget_delta=terms.budget_delta,
         entry="",

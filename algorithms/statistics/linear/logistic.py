@@ -276,9 +276,9 @@ class WalrObjective:
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian
 
-    def on_sample(self, most_rows: int) -> WalrObjective:
-        """The same objective on evenly spaced rows, at most `most_rows` of them; mu stays that of all rows."""
-        stride = -(-self.rows.n_rows // most_rows)
+    def on_sample(self, max_rows: int) -> WalrObjective:
+        """The same objective on evenly spaced rows, at most `max_rows` of them; mu stays that of all rows."""
+        stride = -(-self.rows.n_rows // max_rows)
         if stride == 1:
             return self
         sample = RealRows(self.rows.take(slice(None, None, stride)))

@@ -302,8 +302,8 @@ def _newton(run: _Run) -> FitResult:
     The optimum on m rows is within about sqrt(k / m) of the one on all, and so is its Hessian: most fits need no
     Hessian of all rows, only a few gradients. The gradient of all rows alone decides when to stop.
     """
-    most_rows = SAMPLE_ROWS if run.settings.warm_start_rows is None else run.settings.warm_start_rows
-    sample = run.objective.on_sample(most_rows) if most_rows else run.objective
+    max_rows = SAMPLE_ROWS if run.settings.warm_start_rows is None else run.settings.warm_start_rows
+    sample = run.objective.on_sample(max_rows) if max_rows else run.objective
     limit, max_iterations = run.gradient_limit(1e-8), run.settings.max_iterations or 100
     weights, hessian = run.start, None
     if sample is not run.objective:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, least_batch_rows
+from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, min_batch_rows
 from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches
 
@@ -263,7 +263,7 @@ def _larger_batches(plan: RowPlan, needed: int, with_one: Sequence[str], instead
         instead: what to change instead, where a batch size is enough.
     """
     train = len(plan.train)
-    if batch_rows := least_batch_rows(train, needed):
+    if batch_rows := min_batch_rows(train, needed):
         return " or ".join([f"set taylor.batch_rows = {batch_rows}", *instead])
     largest = max(2, min(train, MOST_BATCH_ROWS))
     ways = [f"set taylor.batch_rows = {largest} and {change}" for change in with_one]
@@ -300,7 +300,7 @@ def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
         return []
     fraction = to_spare * 100 // rows / 100
     fraction = fraction if round(rows * fraction) >= LEAST_HOLD_OUT_ROWS else 0.0
-    batch_rows = least_batch_rows(rows - len(plan.validation) - round(rows * fraction), needed)
+    batch_rows = min_batch_rows(rows - len(plan.validation) - round(rows * fraction), needed)
     return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
 
 

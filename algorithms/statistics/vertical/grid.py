@@ -25,17 +25,17 @@ MOST_ROWS = 2**26
 MOST_BATCH_ROWS = 2**20  # that a job may ask for
 
 
-def least_batch_rows(n_train: int, needed: int) -> int | None:
+def min_batch_rows(n_train: int, needed: int) -> int | None:
     """Return the smallest `batch_rows` for which every batch has at least `needed` rows; None if there is none.
 
     At most m = n_train // needed batches fit, and there are no more than m if n_train / batch_rows < m + 1/2. Then the
     smallest batch has n_train // m rows or more, or `batch_rows` rows beside others. Any larger `batch_rows` serves as
     well.
     """
-    most_batches = n_train // needed
-    if not most_batches:
+    max_batches = n_train // needed
+    if not max_batches:
         return None
-    batch_rows = max(2 * n_train // (2 * most_batches + 1) + 1, 2 if most_batches == 1 else needed)
+    batch_rows = max(2 * n_train // (2 * max_batches + 1) + 1, 2 if max_batches == 1 else needed)
     return batch_rows if batch_rows <= MOST_BATCH_ROWS else None
 
 

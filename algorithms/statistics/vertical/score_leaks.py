@@ -45,7 +45,7 @@ class RowContent:
         return cls(len(varying), continuous, sum(map(math.log2, varying)))
 
     @property
-    def most_models(self) -> int:
+    def max_models(self) -> int:
         """Of one row, whatever its party allows."""
         return max(self.columns - 1, 0) // 2
 

@@ -186,10 +186,8 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
     half_a_row = np.linalg.norm(highest - lowest) / (2 * known.n_rows)
     allowed = tolerance * float(max(np.linalg.norm(released), half_a_row)) / share
 
-    def solved(l2: float, start: Floats, most_steps: int) -> FitResult:
-        settings = SolverSettings(
-            l2=l2, solver="newton", unpenalised=None, warm_start_rows=0, max_iterations=most_steps
-        )
+    def solved(l2: float, start: Floats, max_steps: int) -> FitResult:
+        settings = SolverSettings(l2=l2, solver="newton", unpenalised=None, warm_start_rows=0, max_iterations=max_steps)
         return fit(known, target, settings, start=start)
 
     # A mu from inside needs no path: its weights stay small however small l2 is, and a few steps find them.

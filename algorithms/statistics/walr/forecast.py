@@ -217,7 +217,7 @@ def _shift(z: Floats, base_rate: float) -> float:
     return (low + high) / 2
 
 
-def least_epsilon(forecasts: Sequence[Forecast], wanted: float) -> float | None:
+def min_epsilon(forecasts: Sequence[Forecast], wanted: float) -> float | None:
     """The smallest epsilon that is expected to reach a loss, between two forecasts on a logarithmic scale.
 
     Args:

@@ -137,24 +137,24 @@ def indicators(values: Any, most: int = MOST_LEVELS) -> Floats:
 # --- Criteo ---------------------------------------------------------------------------------------------
 
 
-def criteo(directory: Path, most_rows: int = CRITEO_ROWS) -> DataSet | None:
+def criteo(directory: Path, max_rows: int = CRITEO_ROWS) -> DataSet | None:
     """Clicks of Criteo Sponsored Search and whether a sale followed; None where the file is not there."""
     path = directory / CRITEO_FILE
-    return criteo_of(path, most_rows) if path.exists() else None
+    return criteo_of(path, max_rows) if path.exists() else None
 
 
-def criteo_of(path: Path, most_rows: int) -> DataSet:
+def criteo_of(path: Path, max_rows: int) -> DataSet:
     """Raises DataError: the file is not of Criteo's format."""
     tables, rows = [], 0
     try:
         for block in blocks(path, BLOCK_BYTES, ("Sale", *CRITEO_NUMBERS), CRITEO_CATEGORIES):
             tables.append(block)
             rows += block.num_rows
-            if rows >= most_rows:
+            if rows >= max_rows:
                 break
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is not in Criteo's format: {str(error).splitlines()[0]}") from None
-    table = pa.concat_tables(tables).slice(0, most_rows)
+    table = pa.concat_tables(tables).slice(0, max_rows)
     numbers = [np.log1p(pc.max_element_wise(table[name], 0.0).to_numpy()) for name in CRITEO_NUMBERS]
     missing = [np.asarray(table[name].to_numpy() <= 0, np.float64) for name in CRITEO_NUMBERS]  # -1, or a price of 0
     categories = [indicators(table[name].to_pylist()) for name in CRITEO_CATEGORIES]

@@ -30,8 +30,11 @@ class Control:
     @contextlib.asynccontextmanager
     async def open(cls, own: Identity, name: str, address: str) -> AsyncIterator[Control]:
         """Raises TransportError: the party cannot be reached, or is another one."""
-        async with await identity.open_channel(own, name, address) as channel:
+        channel = await identity.open_channel(own, name, address)
+        try:
             yield cls(name, address, control_pb2_grpc.ControlStub(channel))  # type: ignore[no-untyped-call]
+        finally:
+            await channel.close()
 
     async def call(self, method: str, request: object, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         try:

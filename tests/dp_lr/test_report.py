@@ -106,7 +106,7 @@ def test_a_population_that_paid_for_label_dp_too_says_what_that_protects(clinic:
     spent = json.loads(clinic.output("s1", "report.json").read_text())["privacy"]["spent_epsilon"]
     assert spent == pytest.approx(both, rel=1e-6)
     shown = Console(record=True, width=300)
-    ledger_view.show(clinic.settings, clinic.directory, shown)
+    ledger_view.describe(clinic.settings, clinic.directory).show(shown)
     lines = [line for line in shown.export_text().splitlines() if line.startswith("patients:")]
     assert len(lines) == 2
     assert f"is spent where {UNITS['row'][1]}: all releases together" in lines[0]

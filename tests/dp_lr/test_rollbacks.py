@@ -129,7 +129,7 @@ def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
         with refused("its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges") as told:
             nodes.run(*run, "privacy.epsilon=0.7")
         assert "proves entry 2 of the ledger of patients" in told.text
-    ledger_view.acknowledge(clinic.settings, clinic.directory, console)
+    ledger_view.acknowledge(clinic.settings, clinic.directory).show(console)
     nodes.run(*run, "privacy.epsilon=0.7")
     clinic.store = Store(database)
     assert [entry.kind for entry in clinic.store.reader().ledger()] == ["release", "recovered", "release"]

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import tomli_w
-from rich.console import Console
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
@@ -326,9 +325,7 @@ async def _says_yes(node: PartyNode, root: Path, session: str) -> None:
     while node.settings.policy.approve == "ask":
         row = node.party.store.reader().session(session)
         if row is not None and row.state == "HELD":
-            operator.decide(
-                node.settings, root / "party.toml", session, row.digest, refuse=False, console=Console(quiet=True)
-            )
+            operator.decide(node.settings, root / "party.toml", session, row.digest, refuse=False)
             return
         await asyncio.sleep(0.05)
 

@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.report.content import content_of_party
 from blindfit.coordinator.report.sections import Section, statement_text
 from blindfit.coordinator.systems import kind_of
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.label_dp.report import MOST_DRAWN_ROWS
 from tests.report.drawn_once import every_plot_drawn_once
 
@@ -34,7 +35,7 @@ def statement(written) -> dict[str, str]:
 
 def shown(written) -> str:
     console = Console(width=160, record=True)
-    written.show(console)
+    Found({}, written.shown()).show(console)
     return console.export_text()
 
 

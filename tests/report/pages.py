@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from rich.console import Console
 
 from blindfit.coordinator.report import Written
+from blindfit.coordinator.terminal.json_output import Found
 
 HOSTILE = "<script>alert('x')</script>"
 LOADS = ("src", "href", "xlink:href", "srcset", "data", "action", "poster", "background")
@@ -67,5 +68,5 @@ def check_nothing_is_kept_of_models(written: Written, secrets: Iterable[str]) ->
 def on_screen(written: Written, width: int) -> str:
     """What the terminal shows of it."""
     screen = io.StringIO()
-    written.show(Console(file=screen, width=width))
+    Found({}, written.shown()).show(Console(file=screen, width=width))
     return screen.getvalue()

@@ -27,7 +27,7 @@ WELL_PUT = re.compile(r"(?!(Of|By|At|As|Which|What|Whether|None|The|An?) )[A-Z].
 
 def printed(name: str | None) -> str:
     console = Console(record=True, width=200)
-    explain.explain(name, console)
+    explain.explain(name).show(console)
     return console.export_text()
 
 
@@ -56,7 +56,7 @@ def test_a_table_a_bare_name_a_value_and_anybodys_name_are_found() -> None:
 
 def test_one_that_is_not_there_is_told_with_what_is_near() -> None:
     with pytest.raises(ConfigError, match=r"there is no option taylor\.epoch") as caught:
-        explain.explain("taylor.epoch", Console())
+        explain.explain("taylor.epoch")
     assert "taylor.epochs" in caught.value.hint
 
 

@@ -34,6 +34,9 @@ ALL_ROWS = ("taylor.epochs=1", "taylor.batch_rows=96", "taylor.validation_fracti
 DATA_PARTIES = ("bank", "shop-a")
 
 
+LINKED = "[policy.taylor]\nmin_linked = {}"
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[World]:
     """Whose data parties let any number of matches pass."""
@@ -42,7 +45,7 @@ def project(tmp_path: Path) -> Iterator[World]:
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
     write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
     for name in DATA_PARTIES:
-        change(project, name, "taylor.min_linked = 30", "taylor.min_linked = 1\nmin_common = 1")
+        change(project, name, LINKED.format(30), f"min_common = 1\n{LINKED.format(1)}")
     with quick_keys():
         yield project
 
@@ -234,7 +237,7 @@ def invented(project: World, person: str) -> None:
 
 
 def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(project, "shop-b", "taylor.min_linked = 30", "min_common = 1")
+    change(project, "shop-b", LINKED.format(30), "min_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
     async def told(*asked: Any) -> Alignment:
@@ -255,9 +258,9 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monk
 def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> None:
     """One party that is careful is enough."""
     if careful in DATA_PARTIES:
-        change(project, careful, "taylor.min_linked = 1\nmin_common = 1\n", "")
+        change(project, careful, f"min_common = 1\n{LINKED.format(1)}\n", "")
     if careful != "shop-b":
-        change(project, "shop-b", "taylor.min_linked = 30", "min_common = 1")
+        change(project, "shop-b", LINKED.format(30), "min_common = 1")
     for person in ("p3", "p300"):
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
@@ -270,7 +273,7 @@ def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> No
 
 @pytest.mark.parametrize("careful", DATA_PARTIES)
 def test_by_default_no_linkage_asks_about_so_few(project: World, careful: str) -> None:
-    change(project, careful, "taylor.min_linked = 1\nmin_common = 1\n", "")
+    change(project, careful, f"min_common = 1\n{LINKED.format(1)}\n", "")
     with pytest.raises(PolicyRefused, match=f"{careful} refuses the job: align.min_common: 99 is less than its polic"):
         enough(project, 99)
     assert enough(project, 100)

@@ -166,7 +166,7 @@ def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
     project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"] = 24
     told = found(
-        "{} is published every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
+        "{} gets a snapshot every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
     )
     del project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"]
     not_found(told, project.check())

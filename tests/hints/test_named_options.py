@@ -17,6 +17,7 @@ NAMED = re.compile(rf"(?<![\w./{{-])((?:{'|'.join(TABLES)})(?:\.[a-z][a-z_-]*[a-
 FILES = (".md", ".py", ".toml", ".csv", ".json")
 # Fields of reports, and labels of randomness.
 NO_OPTIONS = {
+    "align.least_common",  # in digests, which keep the first name
     "fit.epochs",
     "fit.fit_released",
     "fit.losses",

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import tomli_w
 import typer.main
-from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli.main import app
@@ -92,7 +91,7 @@ def test_an_old_option_and_an_old_value_of_a_job(option: str, value: Any, line: 
 @pytest.mark.usefixtures("old_names")
 def test_an_old_option_is_explained_by_its_new_name() -> None:
     with pytest.raises(ConfigError, match=r"taylor\.rounds is now taylor\.epochs: rename it"):
-        explain("taylor.rounds", Console())
+        explain("taylor.rounds")
 
 
 @pytest.mark.usefixtures("old_names")

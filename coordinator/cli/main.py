@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
-from blindfit.coordinator.cli import audit as audit_
+from blindfit.coordinator.cli import attack as attack_
 from blindfit.coordinator.cli import auditing, certs, inspecting, operating, training
 from blindfit.coordinator.cli import version as version_
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -54,7 +54,7 @@ def _about(
     pass
 
 
-auditing.app.command(rich_help_panel=auditing.PANEL)(audit_.attack)
+auditing.app.command(rich_help_panel=auditing.PANEL)(attack_.attack)
 for group in (training, inspecting, operating, auditing):
     app.add_typer(group.app)
 app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)

@@ -212,6 +212,6 @@ def lock(
 @app.command(rich_help_panel=PANEL)
 def benchmark(settings: PartyFile, overrides: SetOption = None) -> Found:
     """Say whether a party's workers work, and how fast they are."""
-    from blindfit.coordinator.operator import calibrate as calibrate_
+    from blindfit.coordinator.operator import benchmark as benchmark_
 
-    return calibrate_.calibrate(read_party(settings, overrides), settings.parent)
+    return benchmark_.calibrate(read_party(settings, overrides), settings.parent)

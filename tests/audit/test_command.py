@@ -11,9 +11,9 @@ from rich.console import Console
 
 from blindfit.algorithms.privacy import label_mechanisms
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.coordinator.audit import mechanism as audit_mechanism
-from blindfit.coordinator.audit import model as audit_model
-from blindfit.coordinator.cli import audit
+from blindfit.coordinator.attack import mechanism
+from blindfit.coordinator.attack import model as audit_model
+from blindfit.coordinator.cli import attack as audit
 from tests import command
 from tests.audit import models, mutants
 from tests.command import Done
@@ -63,13 +63,13 @@ def test_a_mechanism_that_holds(tmp_path):
 def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
     (tmp_path / "labels.csv").write_text("id,spend\n" + "".join(f"{i},{i % 7}\n" for i in range(50)))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(audit_mechanism, "FITS_TAKE_S", 0.0)
-    monkeypatch.setattr(audit_mechanism, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
-    monkeypatch.setattr(audit_mechanism, "LEAST_FITS", 64)
+    monkeypatch.setattr(mechanism, "FITS_TAKE_S", 0.0)
+    monkeypatch.setattr(mechanism, "ROUNDED_TO", 8)  # a linear program of 64 unknowns, not of 256
+    monkeypatch.setattr(mechanism, "LEAST_FITS", 64)
     asked = {"ends": (0.0, 7.0), "samples": 2000, "labels": "labels.csv:spend", "confidence": float(SURE)}
-    content = json.loads(audit.audit(CONTEXT, "rr-on-bins", **asked).to_json())
+    content = json.loads(audit.attack(CONTEXT, "rr-on-bins", **asked).to_json())
     assert content["holds"] is True
-    assert content["fits"] == audit_mechanism.LEAST_FITS
+    assert content["fits"] == mechanism.LEAST_FITS
     assert "50 labels and 0 or 7" in [pair["neighbours"] for pair in content["pairs"]]
     assert content["lower_bound"] == max(pair["lower_bound"] for pair in content["pairs"])
 
@@ -77,7 +77,7 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
 def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
     broken = mutants.PublishedStaircase.optimal(LabelGrid(0.0, 1.0), 1.0, "absolute")
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(broken))
-    found = audit.audit(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
+    found = audit.attack(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
     assert found.status == 1
     console = Console(record=True, width=200)
     found.show(console)

@@ -9,7 +9,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import label_mechanisms
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
-from blindfit.coordinator.audit import mechanism as audit
+from blindfit.coordinator.attack import mechanism as audit
 from tests.audit import mutants
 
 SAMPLES = 20_000

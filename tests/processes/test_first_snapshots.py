@@ -1,4 +1,4 @@
-"""Who makes the first snapshot of a dataset: `blindfit run`, `party` and `publish`; and `check` agrees."""
+"""Who makes the first snapshot of a dataset: `blindfit run`, `party` and `snapshot`; and `check` agrees."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def edit(path: Path, changes: dict[str, str]) -> None:
 def test_a_job_beside_packages_and_modules_of_the_same_names(wheel, project, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     zipfile.ZipFile(wheel).extractall(site)  # as pip does, which makes scripts too
-    edit(site / "blindfit/coordinator/operator/calibrate.py", QUICKLY)
+    edit(site / "blindfit/coordinator/operator/benchmark.py", QUICKLY)
     for name in ("algorithms", "parties"):
         (site / name).mkdir()
         (site / name / "__init__.py").write_text(NOT_OURS)

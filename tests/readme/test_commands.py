@@ -220,7 +220,7 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     SHARED: "docs/tour.md",
     LINK: "docs/tour.md",
     CHECK: "docs/tour.md",
-    AUDIT_A_MODEL: "docs/audit.md",
+    AUDIT_A_MODEL: "docs/attack.md",
     PLAN: "README.md",
     RELEASE_LABELS: "docs/label_dp.md",
     TRAIN_IN_PRIVATE: "docs/dp_lr.md",
@@ -303,7 +303,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         **BETWEEN,
         APPROVE: Typed(lets_end=SUBMIT),
     },
-    "docs/audit.md": {
+    "docs/attack.md": {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",

@@ -9,8 +9,7 @@ import pytest
 
 from blindfit.algorithms.errors import DataError, PolicyRefused
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
-from blindfit.coordinator.audit import mechanism as audit_mechanism
-from blindfit.coordinator.audit import model as audit_model
+from blindfit.coordinator.attack import mechanism, model
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from tests.command import blindfit
 from tests.world.measured import files_of_shop_and_meter
@@ -57,8 +56,8 @@ def test_a_policy_is_named_for_what_it_decides(field: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("read", "hint"),
     [
-        (lambda path: audit_model._read(path, "members", SCALE, "y", "id"), "correct `--members`"),
-        (lambda path: audit_mechanism.read_labels(f"{path}:y"), "correct `--labels`"),
+        (lambda path: model._read(path, "members", SCALE, "y", "id"), "correct `--members`"),
+        (lambda path: mechanism.read_labels(f"{path}:y"), "correct `--labels`"),
         (lambda path: Refit(str(path), "id", SentRows(b"", [], []))._features(SCALE), "correct `--features`"),
     ],
 )

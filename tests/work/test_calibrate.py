@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ComputeFailed
-from blindfit.coordinator.operator import calibrate
+from blindfit.coordinator.operator import benchmark as calibrate
 from tests.command import Done, blindfit
 from tests.processes.reading import error_line
 from tests.work.clusters import cluster

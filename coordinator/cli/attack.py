@@ -55,7 +55,7 @@ def attack(
     if target in NAMES:
         _refuse(given, _OF_MODELS, f"{target} is a mechanism")
         return _audit_mechanism(context, target, epsilon, delta, ends, half_width, samples, labels, confidence)
-    from blindfit.coordinator.audit import model as audit_model
+    from blindfit.coordinator.attack import model
 
     if not (target.endswith(".json") or Path(target).exists()):
         raise ConfigError(f"{target}: no mechanism has this name, and no file", hint=f"one of {', '.join(NAMES)}")
@@ -65,7 +65,7 @@ def attack(
             "a model's audit needs --members and --non-members",
             hint="rows that were trained on, and rows that were not",
         )
-    found = audit_model.audit_model(
+    found = model.audit_model(
         Path(target),
         members,
         non_members,
@@ -74,7 +74,7 @@ def attack(
         sensitive=sensitive,
         confidence=_MODEL_CONFIDENCE if confidence is None else confidence,
     )
-    return Found(found.to_dict(), (audit_model.table_of(found), *audit_model.in_words(found)))
+    return Found(found.to_dict(), (model.table_of(found), *model.in_words(found)))
 
 
 def _audit_mechanism(
@@ -88,23 +88,23 @@ def _audit_mechanism(
     labels: str | None,
     confidence: float | None,
 ) -> Found:
-    from blindfit.coordinator.audit import mechanism as audit_mechanism
+    from blindfit.coordinator.attack import mechanism
 
     if labels is not None and ends is None:
         raise ConfigError("--labels needs --range: the range is public, and not taken from the labels")
-    settings = audit_mechanism.mechanism_settings(
+    settings = mechanism.mechanism_settings(
         name, 1.0 if epsilon is None else epsilon, delta, ends or (0.0, 1.0), half_width
     )
     if labels is not None and not settings.estimates_prior:
         raise ConfigError(f"--labels: {name} learns nothing from labels beforehand, so they do nothing; remove it")
-    found = audit_mechanism.audit_with_progress(
+    found = mechanism.audit_with_progress(
         settings,
         samples=_SAMPLES if samples is None else samples,
         confidence=_MECHANISM_CONFIDENCE if confidence is None else confidence,
-        others=None if labels is None else audit_mechanism.read_labels(labels),
+        others=None if labels is None else mechanism.read_labels(labels),
         errors=open_console(context, stderr=True),
     )
-    shown = audit_mechanism.table_of(found), audit_mechanism.verdict(found)
+    shown = mechanism.table_of(found), mechanism.verdict(found)
     return Found(found.to_dict(), shown, ExitCode.DONE if found.holds else ExitCode.FAILED)
 
 

@@ -1,15 +1,4 @@
-"""The life of a job, seen by the coordinator.
-
-state       event      next
-NEW         propose    PROPOSED    every party is asked
-PROPOSED    accept     READY       every party has said yes; one that is held waits for its operator
-PROPOSED    fail       FAILED
-READY       start      RUNNING
-READY       fail       FAILED
-RUNNING     finish     DONE        every party is done
-RUNNING     fail       FAILED      the first party's reason counts; the others are cancelled
-any but an end: cancel -> CANCELLED
-"""
+"""The life of a job, seen by the coordinator: TRANSITIONS has its states."""
 
 from __future__ import annotations
 
@@ -19,6 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -43,19 +33,25 @@ from blindfit.protos import control_pb2 as pb
 from blindfit.protos import errors_pb2
 from blindfit.protos.measurement_pb2 import SignedReceipt
 
+
+class State(StrEnum):
+    NEW = "NEW"
+    PROPOSED = "PROPOSED"  # the coordinator has asked every party; a party that holds the job waits for its operator
+    READY = "READY"  # every party has accepted
+    RUNNING = "RUNNING"
+    DONE = "DONE"  # every party is done
+    FAILED = "FAILED"  # the first party's reason counts, and the others are cancelled
+    CANCELLED = "CANCELLED"
+
+
+ENDS = (State.DONE, State.FAILED, State.CANCELLED)
 TRANSITIONS = {
-    ("NEW", "propose"): "PROPOSED",
-    ("PROPOSED", "accept"): "READY",
-    ("PROPOSED", "fail"): "FAILED",
-    ("READY", "start"): "RUNNING",
-    ("READY", "fail"): "FAILED",
-    ("RUNNING", "finish"): "DONE",
-    ("RUNNING", "fail"): "FAILED",
-    ("NEW", "fail"): "FAILED",
-    ("NEW", "cancel"): "CANCELLED",
-    ("PROPOSED", "cancel"): "CANCELLED",
-    ("READY", "cancel"): "CANCELLED",
-    ("RUNNING", "cancel"): "CANCELLED",
+    (State.NEW, "propose"): State.PROPOSED,
+    (State.PROPOSED, "accept"): State.READY,
+    (State.READY, "start"): State.RUNNING,
+    (State.RUNNING, "finish"): State.DONE,
+    **{(state, "fail"): State.FAILED for state in State if state not in ENDS},
+    **{(state, "cancel"): State.CANCELLED for state in State if state not in ENDS},
 }
 CANCEL_TIMEOUT_S = 5.0
 ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
@@ -73,7 +69,7 @@ class JobSession:
     own: Identity
     on_event: OnEvent = lambda _party, _event: None
     id: str = ""
-    state: str = "NEW"
+    state: State = State.NEW
     receipts: HeldReceipts = field(default_factory=of_this_user)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -40,16 +40,16 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         _server_learnt(facts),
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
-        measured.collusion(facts, revealed="every label is revealed to them", whatever="whatever it asks for"),
+        measured.collusion(
+            measured.trusted_server(facts, revealed="every label is revealed to them", whatever="whatever it asks for")
+        ),
         measured.not_covered(),
     ]
 
 
 def two_sentences(facts: Figures) -> str:
-    privacy = facts.privacy
     return (
-        f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
-        f"{facts.active} learnt a noisy label of each of its rows. "
+        f"{label_privacy.protects(facts.privacy)}: {facts.active} learnt a noisy label of each of its rows. "
         f"{facts.server} saw their ids, and is trusted: if it colludes with anyone, the labels are known."
     )
 

@@ -40,6 +40,11 @@ class JointFigures:
     evaluation: Evaluation | None
 
     @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        return list(self.roles.chain)
+
+    @property
     def shared_rows(self) -> RowFigures:
         """Of whoever told, the active party first: how rows are split is the same at all."""
         return next(self.rows[name] for name in self.roles.chain if name in self.rows)

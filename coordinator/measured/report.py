@@ -75,11 +75,37 @@ def unit(facts: MeasuredFigures, *, of_a_row: str, of_a_person: str) -> Section:
     return Section("unit", "What is protected", scope)
 
 
-def ledger(facts: MeasuredFigures) -> str:
+def noise(*sentences: str) -> Section:
+    drawn = "It is drawn from the operating system's generator; no seed of the job enters it."
+    return Section("noise", "Noise", (*sentences, drawn))
+
+
+def composition(facts: MeasuredFigures, *, again: str, each: tuple[str, ...] = ()) -> Section:
+    """
+    Args:
+        again: what the same request gets. each: what one release costs.
+    """
+    privacy = facts.privacy
+    sentences = (
+        *each,
+        label_privacy.budget(privacy),
+        label_privacy.spent(privacy, privacy.releases),
+        label_privacy.COMPOSED,
+        again,
+        _ledger(facts),
+    )
+    return Section("composition", "What it was composed with", sentences)
+
+
+def _ledger(facts: MeasuredFigures) -> str:
     return (
         f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
         "Releases of the same labels outside this ledger are not counted."
     )
+
+
+def active_learnt(facts: MeasuredFigures, *sentences: str) -> Section:
+    return Section("learnt-active", f"What {facts.active} (active party) learnt", sentences)
 
 
 def coordinator_learnt(

@@ -43,7 +43,9 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         *words.trust(facts),
         _mechanism(facts, words.mechanism(facts)),
         _noise(facts),
-        _composition(facts),
+        measured.composition(
+            facts, again="The same request again gets the stored answer: no new noise, no new charge."
+        ),
         *_holders_learnt(facts),
         _server_learnt(facts, words.server_learnt(facts)),
         measured.coordinator_learnt(
@@ -112,30 +114,10 @@ def _mechanism(facts: Figures, sentences: tuple[str, ...]) -> Section:
 
 def _noise(facts: Figures) -> Section:
     privacy = facts.privacy
-    return Section(
-        "noise",
-        "Noise",
-        (
-            f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
-            f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
-            f"{counted(facts.rows.trained, 'row')}.",
-            "It is drawn from the operating system's generator; no seed of the job enters it.",
-        ),
-    )
-
-
-def _composition(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "composition",
-        "What it was composed with",
-        (
-            label_privacy.budget(privacy),
-            label_privacy.spent(privacy, privacy.releases),
-            label_privacy.COMPOSED,
-            "The same request again gets the stored answer: no new noise, no new charge.",
-            measured.ledger(facts),
-        ),
+    return measured.noise(
+        f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
+        f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
+        f"{counted(facts.rows.trained, 'row')}.",
     )
 
 
@@ -151,16 +133,13 @@ def _holders_learnt(facts: Figures) -> list[Section]:
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.not_counted
     which = f"which {counted(missed, 'row')} did not count" if missed else "that all of its rows counted"
-    return Section(
-        "learnt-active",
-        f"What {facts.active} (active party) learnt",
-        (
-            f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
-            "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
-            "post-processing, which costs no further privacy.",
-            "It was also told what describes the dataset, and what was released about this population before.",
-            "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
-        ),
+    return measured.active_learnt(
+        facts,
+        f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
+        "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
+        "post-processing, which costs no further privacy.",
+        "It was also told what describes the dataset, and what was released about this population before.",
+        "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
     )
 
 

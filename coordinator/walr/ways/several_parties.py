@@ -54,16 +54,13 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def active_learnt(facts: Figures) -> Section:
-    return Section(
-        "learnt-active",
-        f"What {facts.active} (active party) learnt",
-        (
-            "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
-            "their statistical error at least.",
-            f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-            f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
-            "It was also told what describes the dataset, and what was released about this population before.",
-        ),
+    return measured.active_learnt(
+        facts,
+        "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
+        "their statistical error at least.",
+        f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
+        f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
+        "It was also told what describes the dataset, and what was released about this population before.",
     )
 
 

@@ -37,6 +37,11 @@ class Figures:
     evaluation: Evaluation | None
 
     @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        return [self.active]
+
+    @property
     def public_trained(self) -> int:
         """Rows trained on, or the public number that stands for them."""
         public = self.rows.public_figures

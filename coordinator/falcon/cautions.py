@@ -16,7 +16,7 @@ from blindfit.coordinator.vertical import report as joint
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        *_unsafe(facts),
+        *joint.unsafe("falcon.unsafe", facts.job.falcon.unsafe, GIVEN_UP),
         _pooled(facts),
         _unfinished(facts),
         quality.no_better(facts.evaluation, "Lower falcon.learning_rate, raise falcon.epochs, or take other columns."),
@@ -26,11 +26,6 @@ def cautions_of(facts: Figures) -> list[str]:
         *joint.shrunk(facts),
     )
     return [caution for caution in found if caution]
-
-
-def _unsafe(facts: Figures) -> Iterator[str]:
-    for flag in facts.job.falcon.unsafe:
-        yield f"Unsafe, and allowed by the job (falcon.unsafe, {flag}): {GIVEN_UP[flag]}."
 
 
 def _pooled(facts: Figures) -> str:

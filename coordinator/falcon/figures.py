@@ -67,6 +67,10 @@ class Figures(JointFigures):
         return self.job.falcon.stays_shared
 
     @property
+    def owners(self) -> list[str]:
+        return [] if self.stays_shared else super().owners
+
+    @property
     def batch_rows(self) -> int:
         asked_for = self.job.falcon.batch_rows
         return suitable_batch_rows(self.shared_rows.trained) if asked_for == "auto" else asked_for

@@ -10,36 +10,36 @@ from blindfit.coordinator.falcon import privacy, trust
 from blindfit.coordinator.falcon.cautions import cautions_of
 from blindfit.coordinator.falcon.defences import defences_of
 from blindfit.coordinator.falcon.figures import Figures, figures_of
-from blindfit.coordinator.report import page, quality
+from blindfit.coordinator.report import page
 from blindfit.coordinator.report.page import Card, PartyRow
-from blindfit.coordinator.report.plots import weight_plots
-from blindfit.coordinator.terminal.wording import count, duration, figure
-from blindfit.coordinator.vertical import report as joint
-
-CARDS_IN_A_ROW = 4
+from blindfit.coordinator.terminal.wording import count, figure
+from blindfit.coordinator.vertical import page as joint
 
 
 def render(report: Mapping[str, Any]) -> str:
-    facts, models = figures_of(report), report["models"]
-    return page.render(
+    facts = figures_of(report)
+    return joint.render(
         "falcon/page.html.j2",
         report,
-        facts=facts,
+        facts,
         cautions=cautions_of(facts),
-        cards=list(_cards(facts, report)),
+        cards=list(joint.cards(facts, report, ended=_ended(facts), promise=list(_promise(facts)))),
         fitted=_fitted(facts),
-        weights=weight_plots(models),
-        all_weights=page.all_weights(models),
-        evaluation=list(quality.lines(facts.evaluation)),
-        confusion=quality.matrix(facts.evaluation),
-        remark=quality.remark(facts.evaluation),
         no_evaluation=_why_no_evaluation(facts),
         opened=list(_opened(facts)),
         defences=list(defences_of(facts)),
-        rows=facts.rows,
-        steps=page.steps(report, _laps(facts)),
+        steps=page.steps(
+            report,
+            {
+                "read rows": facts.first_timing.read_s,
+                "align": facts.first_timing.align_s,
+                "scale": facts.first_timing.prepare_s,
+                "put in": facts.first_timing.put_in_s,
+                "train": facts.first_timing.train_s,
+                "evaluate, open weights": facts.first_timing.evaluate_s,
+            },
+        ),
         parties=list(_parties(facts, report)),
-        dropped_columns=joint.dropped_columns(facts),
     )
 
 
@@ -58,15 +58,6 @@ def _fitted(facts: Figures) -> str:
         f"all have: {roles.active} has the labels, {count(len(roles.chain))} parties have features, {roles.key_node} "
         f"deals. Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows{drawn}, {penalty}{weighted}."
     )
-
-
-def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
-    yield from joint.row_cards(facts)
-    yield Card("Epochs", count(facts.fit.epochs), _ended(facts))
-    yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
-    promise = list(_promise(facts))
-    yield from list(quality.cards(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
-    yield from promise
 
 
 def _ended(facts: Figures) -> str:
@@ -122,15 +113,3 @@ def _why_no_evaluation(facts: Figures) -> str:
 def _parties(facts: Figures, report: Mapping[str, Any]) -> Iterator[PartyRow]:
     for row in joint.party_rows(facts, report):
         yield replace(row, model="its shares") if facts.stays_shared and row.name in facts.roles.chain else row
-
-
-def _laps(facts: Figures) -> dict[str, float | None]:
-    timing = facts.first_timing
-    return {
-        "read rows": timing.read_s,
-        "align": timing.align_s,
-        "scale": timing.prepare_s,
-        "put in": timing.put_in_s,
-        "train": timing.train_s,
-        "evaluate, open weights": timing.evaluate_s,
-    }

@@ -41,8 +41,7 @@ def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
 
 
 def check_rows(job: Job[FalconJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    roles = joint.roles_of(job)
-    yield from joint.check_all(roles, here, partial(_check_party, job, roles), partial(_try, job, roles))
+    yield from joint.check_all(job, here, _check_party, _try)
 
 
 def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:

@@ -32,7 +32,14 @@ def render(report: Mapping[str, Any]) -> str:
         has_model=model is not None,
         evaluation=list(evaluation_lines(facts)),
         releases=measured.releases(facts),
-        steps=page.steps(report, _laps(facts)),
+        steps=page.steps(
+            report,
+            {
+                "read rows": facts.timing.prepare_s,
+                "send ids, get noisy labels": facts.timing.release_s,
+                "fit and evaluate": facts.timing.fit_s,
+            },
+        ),
         parties=measured.party_rows(facts, report, facts.rows.sent),
         facts=facts,
         dropped_columns=fitted_rows.dropped(facts.rows),
@@ -100,12 +107,3 @@ def _corrected(released: ReleasedEvaluation) -> Iterator[tuple[str, str, str]]:
         "an estimate of how far the model's true mean squared error is below that of the training labels' mean: far "
         "more certain, as the noise cancels",
     )
-
-
-def _laps(facts: Figures) -> dict[str, float | None]:
-    timing = facts.timing
-    return {
-        "read rows": timing.prepare_s,
-        "send ids, get noisy labels": timing.release_s,
-        "fit and evaluate": timing.fit_s,
-    }

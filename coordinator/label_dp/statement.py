@@ -40,16 +40,16 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         _server_learnt(facts),
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
-        measured.collusion(facts, revealed="every label is revealed to them", whatever="whatever it asks for"),
+        measured.collusion(
+            measured.trusted_server(facts, revealed="every label is revealed to them", whatever="whatever it asks for")
+        ),
         measured.not_covered(),
     ]
 
 
 def two_sentences(facts: Figures) -> str:
-    privacy = facts.privacy
     return (
-        f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
-        f"{facts.active} learnt a noisy label of each of its rows. "
+        f"{label_privacy.protects(facts.privacy)}: {facts.active} learnt a noisy label of each of its rows. "
         f"{facts.server} saw their ids, and is trusted: if it colludes with anyone, the labels are known."
     )
 
@@ -98,32 +98,19 @@ def _noise(facts: Figures) -> Section:
         treated = "Its bias was removed by a public map, which is post-processing; what clipping does remains."
     elif privacy.has_a_bias:
         treated = f"Its bias, of up to {figure(privacy.largest_bias)}, was not removed."
-    return Section(
-        "noise",
-        "Noise",
-        (
-            f"Its standard deviation is about {figure(privacy.noise_std)} on each label"
-            + (", after debiasing." if facts.fit.debiased else "."),
-            treated,
-            "It is drawn from the operating system's generator; no seed of the job enters it.",
-        ),
+    return measured.noise(
+        f"Its standard deviation is about {figure(privacy.noise_std)} on each label"
+        + (", after debiasing." if facts.fit.debiased else "."),
+        treated,
     )
 
 
 def _composition(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "composition",
-        "What it was composed with",
-        (
-            "Labels of different units are randomised apart, so one release of all of them costs what one costs.",
-            label_privacy.budget(privacy),
-            label_privacy.spent(privacy, privacy.releases),
-            label_privacy.COMPOSED,
-            "The noisy labels are remembered: the same release again, of any rows and to anyone, gives the same ones. "
-            "No new noise, no new charge, and nothing that averages out.",
-            measured.ledger(facts),
-        ),
+    return measured.composition(
+        facts,
+        each=("Labels of different units are randomised apart, so one release of all of them costs what one costs.",),
+        again="The noisy labels are remembered: the same release again, of any rows and to anyone, gives the same "
+        "ones. No new noise, no new charge, and nothing that averages out.",
     )
 
 
@@ -133,20 +120,17 @@ def _composition(facts: Figures) -> Section:
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.withheld
     which = f", and which {counted(missed, 'row')} got none" if missed else ""
-    return Section(
-        "learnt-active",
-        f"What {facts.active} (active party) learnt",
-        (
-            f"A noisy label of each of its {counted(facts.rows.sent - missed, 'row')}, held-out ones included{which}.",
-            "The mechanism with all its parameters, and what was released about this population before.",
-            "Everything after it, the model, its predictions and its estimated error, is computed from the noisy "
-            "labels and its own rows: post-processing, which costs no further privacy.",
-            "That all the ids it sent are in the dataset.",
-            *(
-                (f"Its own true labels, with which it evaluated the model; they are not {facts.server}'s.",)
-                if facts.fit.evaluated_on_true_labels
-                else ()
-            ),
+    return measured.active_learnt(
+        facts,
+        f"A noisy label of each of its {counted(facts.rows.sent - missed, 'row')}, held-out ones included{which}.",
+        "The mechanism with all its parameters, and what was released about this population before.",
+        "Everything after it, the model, its predictions and its estimated error, is computed from the noisy "
+        "labels and its own rows: post-processing, which costs no further privacy.",
+        "That all the ids it sent are in the dataset.",
+        *(
+            (f"Its own true labels, with which it evaluated the model; they are not {facts.server}'s.",)
+            if facts.fit.evaluated_on_true_labels
+            else ()
         ),
     )
 

@@ -5,27 +5,30 @@ from __future__ import annotations
 from functools import partial
 
 from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
-from blindfit.coordinator.label_dp import preflight
+from blindfit.coordinator.label_dp import preflight, statement
 from blindfit.coordinator.label_dp.cautions import cautions_of
 from blindfit.coordinator.label_dp.figures import figures_of
 from blindfit.coordinator.label_dp.page import render
 from blindfit.coordinator.label_dp.plan import plan
-from blindfit.coordinator.label_dp.statement import privacy_statement, released, two_sentences
+from blindfit.coordinator.label_dp.statement import released
 from blindfit.coordinator.label_dp.summary import summary
-from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.kind import Kind, Report
 from blindfit.coordinator.report.output import write
 from blindfit.coordinator.view import View
 
+
+def _members_in(party_report: Report) -> dict[str, str]:
+    return {str(party_report["server"]): "measurement"}
+
+
 KIND = Kind(
-    figures_of=figures_of,
-    cautions_of=cautions_of,
-    two_sentences=two_sentences,
-    privacy_statement=privacy_statement,
-    render=render,
-    summary=summary,
-    owners_of=lambda facts: [facts.active],
+    figures_of,
+    cautions_of,
+    statement,
+    render,
+    summary,
     check_model=LabelRegressionModel.from_dict,
-    members_in=lambda party_report: {str(party_report["server"]): "measurement"},
+    members_in=_members_in,
 )
 
 VIEW = View(

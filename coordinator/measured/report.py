@@ -23,6 +23,11 @@ class MeasuredFigures:
     server: str  # or both, in words, where labels are split between two
     privacy: MeasuredPrivacy
 
+    @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        return [self.active]
+
 
 def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
     """The active party and the measurement server, or both of them in words.
@@ -70,11 +75,37 @@ def unit(facts: MeasuredFigures, *, of_a_row: str, of_a_person: str) -> Section:
     return Section("unit", "What is protected", scope)
 
 
-def ledger(facts: MeasuredFigures) -> str:
+def noise(*sentences: str) -> Section:
+    drawn = "It is drawn from the operating system's generator; no seed of the job enters it."
+    return Section("noise", "Noise", (*sentences, drawn))
+
+
+def composition(facts: MeasuredFigures, *, again: str, each: tuple[str, ...] = ()) -> Section:
+    """
+    Args:
+        again: what the same request gets. each: what one release costs.
+    """
+    privacy = facts.privacy
+    sentences = (
+        *each,
+        label_privacy.budget(privacy),
+        label_privacy.spent(privacy, privacy.releases),
+        label_privacy.COMPOSED,
+        again,
+        _ledger(facts),
+    )
+    return Section("composition", "What it was composed with", sentences)
+
+
+def _ledger(facts: MeasuredFigures) -> str:
     return (
         f"{facts.server} keeps the ledger; these figures are as {facts.active} was told them. "
         "Releases of the same labels outside this ledger are not counted."
     )
+
+
+def active_learnt(facts: MeasuredFigures, *sentences: str) -> Section:
+    return Section("learnt-active", f"What {facts.active} (active party) learnt", sentences)
 
 
 def coordinator_learnt(
@@ -100,23 +131,26 @@ def key_node_learnt() -> Section:
 WATCHED = "Whoever only watches the network sees who talks to whom, when, and how much: connections are encrypted."
 
 
-def collusion(facts: MeasuredFigures, *, revealed: str, whatever: str) -> Section:
-    """Args:
-    revealed: by a server that colludes. whatever: the active party may try.
+def budget(facts: MeasuredFigures) -> str:
+    return f"epsilon {figure(facts.privacy.budget_epsilon)} at delta {figure(facts.privacy.budget_delta)}"
+
+
+def collusion(sentences: tuple[str, ...]) -> Section:
+    return Section("collusion", "Who may collude with whom", (*sentences, WATCHED))
+
+
+def trusted_server(facts: MeasuredFigures, *, revealed: str, whatever: str) -> tuple[str, ...]:
+    """Return who may collude with whom where one server is trusted with labels.
+
+    Args:
+        revealed: by a server that colludes. whatever: the active party may try.
     """
-    privacy = facts.privacy
-    budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"
-    return Section(
-        "collusion",
-        "Who may collude with whom",
-        (
-            f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
-            f"If it colludes with anyone, {revealed}.",
-            f"{facts.active} is not trusted with labels: {whatever}, it learns no more than the budget allows.",
-            f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
-            f"together about the labels of {privacy.population} is bounded by the budget, {budget}.",
-            WATCHED,
-        ),
+    return (
+        f"{facts.server} is trusted: it holds the labels in the clear, draws the noise and keeps the ledger. "
+        f"If it colludes with anyone, {revealed}.",
+        f"{facts.active} is not trusted with labels: {whatever}, it learns no more than the budget allows.",
+        f"{facts.active}, the coordinator and any other clients of {facts.server} may collude: what they learn "
+        f"together about the labels of {facts.privacy.population} is bounded by the budget, {budget(facts)}.",
     )
 
 

@@ -33,6 +33,11 @@ class Figures:
     histogram: tuple[RowBin, ...]
 
     @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        return []
+
+    @property
     def common(self) -> int:
         return next(iter(self.rows.values())).common
 

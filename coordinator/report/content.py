@@ -90,7 +90,7 @@ def _header(session: str, name: str, protocol: str, state: str) -> dict[str, Any
 
 def _complete(kind: Kind[Any], content: dict[str, Any]) -> dict[str, Any]:
     check_finite(content, "the report")
-    statement = [asdict(section) for section in kind.privacy_statement(content)]
+    statement = [asdict(section) for section in kind.statement.privacy_statement(content)]
     return {**content, "privacy_statement": statement}
 
 

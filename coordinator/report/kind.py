@@ -12,7 +12,31 @@ from rich.console import RenderableType
 from blindfit.coordinator.report.sections import Section
 
 Report = Mapping[str, Any]
-F = TypeVar("F")
+
+
+class Owned(Protocol):
+    """Figures of a report."""
+
+    @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        ...
+
+
+F = TypeVar("F", bound=Owned)
+F_contra = TypeVar("F_contra", bound=Owned, contravariant=True)
+
+
+class Statement(Protocol[F_contra]):
+    """The module of a system's privacy statement, in short and in full."""
+
+    def two_sentences(self, facts: F_contra, /) -> str: ...
+
+    def privacy_statement(self, report: Report, /) -> list[Section]: ...
+
+
+def _nobody(_party_report: Report) -> Mapping[str, str]:
+    return {}
 
 
 def _nowhere(_report: Report) -> Iterable[tuple[str, str]]:
@@ -26,10 +50,8 @@ class Kind(Generic[F]):
     All but `members_in` raise DataError, which names a figure that is missing or wrong.
 
     Args:
-        two_sentences: the privacy statement in short.
         render: the page.
         summary: the lines of the terminal.
-        owners_of: who has the model, or a part of it.
         check_model: takes what a model.json holds; None where such a job leaves none.
         members_in: takes a party's own report; name and role of the others that it names.
         places: of what else the job left than models: what it is called, and where it is.
@@ -37,23 +59,21 @@ class Kind(Generic[F]):
 
     figures_of: Callable[[Report], F]
     cautions_of: Callable[[F], list[str]]
-    two_sentences: Callable[[F], str]
-    privacy_statement: Callable[[Report], list[Section]]
+    statement: Statement[F]
     render: Callable[[Report], str]
     summary: Callable[[Report], Iterable[tuple[str, str]]]
-    owners_of: Callable[[F], list[str]]
     check_model: Callable[[Mapping[str, Any]], object] | None
-    members_in: Callable[[Report], Mapping[str, str]]
+    members_in: Callable[[Report], Mapping[str, str]] = _nobody
     places: Callable[[Report], Iterable[tuple[str, str]]] = _nowhere
 
     def cautions(self, report: Report) -> list[str]:
         return self.cautions_of(self.figures_of(report))
 
     def in_short(self, report: Report) -> str:
-        return self.two_sentences(self.figures_of(report))
+        return self.statement.two_sentences(self.figures_of(report))
 
     def owners(self, report: Report) -> list[str]:
-        return self.owners_of(self.figures_of(report))
+        return self.figures_of(report).owners
 
 
 class Written(Protocol):

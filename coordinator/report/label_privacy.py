@@ -35,6 +35,10 @@ def large_delta(delta: float, rows: int) -> str:
     )
 
 
+def protects(privacy: LabelPrivacy) -> str:
+    return f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}"
+
+
 # --- sections of the statement ------------------------------------------------------------------------
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from blindfit.coordinator.report import quality
 from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.taylor.defences import GIVEN_UP
@@ -14,7 +12,7 @@ from blindfit.coordinator.vertical import report as joint
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        *_unsafe(facts),
+        *joint.unsafe("taylor.unsafe", facts.job.taylor.unsafe, GIVEN_UP),
         _unfinished(facts),
         _rising(facts),
         _unsettled(facts),
@@ -25,11 +23,6 @@ def cautions_of(facts: Figures) -> list[str]:
         _delta(facts),
     )
     return [caution for caution in found if caution]
-
-
-def _unsafe(facts: Figures) -> Iterator[str]:
-    for flag in facts.job.taylor.unsafe:
-        yield f"Unsafe, and allowed by the job (taylor.unsafe, {flag}): {GIVEN_UP[flag]}."
 
 
 def _unfinished(facts: Figures) -> str:

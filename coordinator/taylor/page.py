@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from blindfit.coordinator.report import label_privacy, page, quality
 from blindfit.coordinator.report.page import Card
-from blindfit.coordinator.report.plots import weight_plots
 from blindfit.coordinator.taylor.cautions import cautions_of
 from blindfit.coordinator.taylor.defences import defences_of
 from blindfit.coordinator.taylor.figures import Figures, figures_of
 from blindfit.coordinator.taylor.plots import loss_plot
-from blindfit.coordinator.terminal.wording import count, duration, figure
-from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.terminal.wording import count, figure
+from blindfit.coordinator.vertical import page as joint
 from blindfit.parties.taylor.report import Calibration
-
-CARDS_IN_A_ROW = 4
 
 
 def render(report: Mapping[str, Any]) -> str:
-    facts, models = figures_of(report), report["models"]
-    return page.render(
+    facts = figures_of(report)
+    return joint.render(
         "taylor/page.html.j2",
         report,
-        facts=facts,
+        facts,
         cautions=cautions_of(facts),
-        cards=list(_cards(facts, report)),
+        cards=list(joint.cards(facts, report, ended=_ended(facts), promise=_promise(facts))),
         fitted=_fitted(facts),
-        weights=weight_plots(models),
-        all_weights=page.all_weights(models),
         loss=loss_plot(facts.losses, facts.shared_rows.validation, relative=facts.relative_losses),
-        evaluation=list(quality.lines(facts.evaluation)),
-        confusion=quality.matrix(facts.evaluation),
-        remark=quality.remark(facts.evaluation),
         curves=quality.plots(facts.evaluation),
         no_evaluation=_why_no_evaluation(facts),
         defences=defences_of(facts),
-        rows=facts.rows,
-        steps=page.steps(report, _laps(facts)),
+        steps=page.steps(
+            report,
+            {
+                "read rows": facts.first_timing.read_s,
+                "make keys, align": facts.first_timing.align_s,
+                "scale, check what would leak": facts.first_timing.prepare_s,
+                "train": facts.first_timing.train_s,
+                "score the test rows": facts.first_timing.evaluate_s,
+            },
+        ),
         parties=joint.party_rows(facts, report),
-        dropped_columns=joint.dropped_columns(facts),
     )
 
 
@@ -58,15 +57,6 @@ def _fitted(facts: Figures) -> str:
         f"({settings.key_bits} bits). Optimiser {settings.optimiser}, batches of {count(facts.batch_rows)} rows, "
         f"{', '.join(penalties) or 'no penalty'}."
     )
-
-
-def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
-    yield from joint.row_cards(facts)
-    yield Card("Epochs", count(facts.fit.epochs), _ended(facts))
-    yield Card("Time", duration(page.total_seconds(report, facts.first_timing)), "from start to end")
-    promise = _promise(facts)
-    yield from list(quality.cards(facts.evaluation))[: CARDS_IN_A_ROW - len(promise)]
-    yield from promise
 
 
 def _ended(facts: Figures) -> str:
@@ -104,14 +94,3 @@ def _calibrated(found: Calibration) -> str:
         return "Its hold-out rows were too few, or told too little, to calibrate the log odds."
     told = quality.calibration(found.slope, found.offset)
     return f"From five sums over the hold-out rows that match, {told}."
-
-
-def _laps(facts: Figures) -> dict[str, float | None]:
-    timing = facts.first_timing
-    return {
-        "read rows": timing.read_s,
-        "make keys, align": timing.align_s,
-        "scale, check what would leak": timing.prepare_s,
-        "train": timing.train_s,
-        "score the test rows": timing.evaluate_s,
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics.vertical import gradient_leaks
@@ -38,8 +37,7 @@ def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
 
 
 def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    roles = joint.roles_of(job)
-    yield from joint.check_all(roles, here, partial(_check_party, job, roles), partial(_try, job, roles))
+    yield from joint.check_all(job, here, _check_party, _try)
 
 
 # --- one party -----------------------------------------------------------------------------------------------

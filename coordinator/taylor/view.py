@@ -7,26 +7,18 @@ from functools import partial
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.output import write
-from blindfit.coordinator.taylor import preflight
+from blindfit.coordinator.taylor import preflight, statement
 from blindfit.coordinator.taylor.cautions import cautions_of
 from blindfit.coordinator.taylor.defences import GIVEN_UP
 from blindfit.coordinator.taylor.figures import figures_of
 from blindfit.coordinator.taylor.page import render
-from blindfit.coordinator.taylor.statement import privacy_statement, released, two_sentences
+from blindfit.coordinator.taylor.statement import released
 from blindfit.coordinator.taylor.summary import summary
-from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.report import members_in
 from blindfit.coordinator.view import View
 
 KIND = Kind(
-    figures_of=figures_of,
-    cautions_of=cautions_of,
-    two_sentences=two_sentences,
-    privacy_statement=privacy_statement,
-    render=render,
-    summary=summary,
-    owners_of=lambda facts: list(facts.roles.chain),
-    check_model=VerticalModelPart.from_dict,
-    members_in=joint.members_in,
+    figures_of, cautions_of, statement, render, summary, check_model=VerticalModelPart.from_dict, members_in=members_in
 )
 
 VIEW = View(

@@ -26,6 +26,7 @@ from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
 FEW_TEST_ROWS = 100
 
+J = TypeVar("J", bound=Job[Any])
 P = TypeVar("P")
 Rows = dict[str, PartyRows]
 Positions = Mapping[str, NDArray[np.int64]]
@@ -53,25 +54,26 @@ def unsafe(option: str, flags: Iterable[str]) -> Iterator[Finding]:
 
 
 def check_all(
-    roles: Roles,
+    job: J,
     here: Sequence[PartyHere],
-    check_party: Callable[[PartyHere, Rows], Iterable[Finding]],
-    try_all: Callable[[Rows, Mapping[str, PartyHere]], Iterable[Finding]],
+    check_party: Callable[[J, Roles, PartyHere, Rows], Iterable[Finding]],
+    try_all: Callable[[J, Roles, Rows, Mapping[str, PartyHere]], Iterable[Finding]],
 ) -> Iterator[Finding]:
     """
     Args:
         check_party: of one data party, whose rows it adds.
         try_all: where the rows of all of them are here.
     """
+    roles = roles_of(job)
     data = {party.name: party for party in here if party.name in roles.chain}
     rows: Rows = {}
     for party in data.values():
-        yield from caught(party.name, partial(check_party, party, rows))
+        yield from caught(party.name, partial(check_party, job, roles, party, rows))
     missing = [name for name in roles.chain if name not in data]
     if missing:
         yield Finding("note", "rows", f"{listed(missing)}: not here, so no trial of the whole")
     elif len(rows) == len(roles.chain):
-        yield from caught("trial", partial(try_all, rows, data))
+        yield from caught("trial", partial(try_all, job, roles, rows, data))
 
 
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blindfit.coordinator.report import page
 from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS, Evaluation
 from blindfit.coordinator.report.kind import Report
-from blindfit.coordinator.report.page import Card, PartyRow
 from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, counted, percent
@@ -38,6 +36,11 @@ class JointFigures:
     timing: Mapping[str, TimingFigures]
     fit: FitFigures
     evaluation: Evaluation | None
+
+    @property
+    def owners(self) -> list[str]:
+        """Who has the model, or a part of it."""
+        return list(self.roles.chain)
 
     @property
     def shared_rows(self) -> RowFigures:
@@ -91,35 +94,6 @@ def members_in(party_report: Report) -> dict[str, str]:
     return {str(name): str(role) for name, role in dict(party_report["members"]).items() if name != me}
 
 
-# --- the page -----------------------------------------------------------------------------------------
-
-
-def row_cards(facts: JointFigures) -> Iterator[Card]:
-    rows = facts.shared_rows
-    yield Card("Rows trained on", count(rows.trained), f"of {count(rows.common)}; {count(rows.test)} for the test")
-    if facts.features is not None:
-        of_each = " + ".join(count(own.features) for own in facts.rows.values())
-        yield Card("Features", count(facts.features), of_each)
-
-
-def party_rows(facts: JointFigures, report: Report) -> list[PartyRow]:
-    return [_party_row(facts, report, name) for name in report["parties"]]
-
-
-def _party_row(facts: JointFigures, report: Report, name: str) -> PartyRow:
-    own = facts.rows.get(name)
-    return page.party_row(report, name, rows=own.common if own else None, has_model=name in facts.roles.chain)
-
-
-def dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
-    """Lines of the job's table."""
-    return [
-        (f"constant columns of {name}, dropped", ", ".join(rows.dropped_columns))
-        for name, rows in facts.rows.items()
-        if rows.dropped_columns
-    ]
-
-
 # --- the terminal ---------------------------------------------------------------------------------------
 
 
@@ -134,6 +108,11 @@ def row_lines(facts: JointFigures, held_out: str) -> Iterator[tuple[str, str]]:
 
 
 # --- cautions -------------------------------------------------------------------------------------------
+
+
+def unsafe(option: str, flags: Iterable[str], given_up: Mapping[str, str]) -> Iterator[str]:
+    for flag in flags:
+        yield f"Unsafe, and allowed by the job ({option}, {flag}): {given_up[flag]}."
 
 
 def few_test_rows(facts: JointFigures) -> str:

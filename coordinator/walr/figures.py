@@ -23,6 +23,10 @@ class Figures(MeasuredFigures):
     timing: TimingFigures
     sent_by_holders: Mapping[str, int | None]
 
+    @property
+    def owners(self) -> list[str]:
+        return [self.active, *self.privacy.holders]
+
 
 def figures_of(report: Mapping[str, Any]) -> Figures:
     """Raises:

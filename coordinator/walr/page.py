@@ -26,7 +26,14 @@ def render(report: Mapping[str, Any]) -> str:
         model_weights=page.all_weights(models),
         convergence=_convergence(report["party_reports"].get(facts.active, {})),
         releases=measured.releases(facts),
-        steps=page.steps(report, _laps(facts)),
+        steps=page.steps(
+            report,
+            {
+                "read and prepare rows": facts.timing.prepare_s,
+                "send rows, get the noisy sum": facts.timing.aggregate_s,
+                "fit": facts.timing.fit_s,
+            },
+        ),
         parties=measured.party_rows(facts, report, facts.rows.sent, facts.sent_by_holders),
         facts=facts,
         dropped_columns=fitted_rows.dropped(facts.rows),
@@ -59,12 +66,3 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
 def _convergence(own_report: Mapping[str, Any]) -> Plot | None:
     history = own_report.get("fit", {}).get("objective_history", [])
     return objective_plot([float(value) for value in history])
-
-
-def _laps(facts: Figures) -> dict[str, float | None]:
-    timing = facts.timing
-    return {
-        "read and prepare rows": timing.prepare_s,
-        "send rows, get the noisy sum": timing.aggregate_s,
-        "fit": timing.fit_s,
-    }

@@ -13,22 +13,10 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import capitalised, counted, figure
 from blindfit.coordinator.walr.figures import Figures, figures_of
-from blindfit.coordinator.walr.ways import (
-    encrypted_rows as hidden_rows,
-)
-from blindfit.coordinator.walr.ways import (
-    several_parties as holders,
-)
-from blindfit.coordinator.walr.ways import (
-    shared_rows,
-    trusted,
-)
-from blindfit.coordinator.walr.ways import (
-    two_servers as split_labels,
-)
-from blindfit.parties.measurement.trust import SHARED_ROWS
+from blindfit.coordinator.walr.ways import encrypted_rows, several_parties, shared_rows, trusted, two_servers
+from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, SHARED_ROWS
 from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
@@ -53,11 +41,13 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         label_privacy.epsilon(facts.privacy),
         label_privacy.delta(facts.privacy, facts.rows.trained),
         *words.trust(facts),
-        words.mechanism(facts),
+        _mechanism(facts, words.mechanism(facts)),
         _noise(facts),
-        _composition(facts),
+        measured.composition(
+            facts, again="The same request again gets the stored answer: no new noise, no new charge."
+        ),
         *_holders_learnt(facts),
-        words.server_learnt(facts),
+        _server_learnt(facts, words.server_learnt(facts)),
         measured.coordinator_learnt(
             facts,
             COORDINATOR_LEARNT,
@@ -65,7 +55,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
             in_parts=bool(facts.privacy.holders),
         ),
         shared_rows.key_node_learnt(facts) if facts.privacy.trust == SHARED_ROWS else measured.key_node_learnt(),
-        words.collusion(facts),
+        measured.collusion(words.collusion(facts)),
         measured.not_covered(),
     ]
 
@@ -81,23 +71,23 @@ class Words(Protocol):
 
     def trust(self, facts: Figures) -> list[Section]: ...
 
-    def mechanism(self, facts: Figures) -> Section: ...
+    def mechanism(self, facts: Figures) -> tuple[str, ...]: ...
 
-    def server_learnt(self, facts: Figures) -> Section: ...
+    def server_learnt(self, facts: Figures) -> tuple[str, ...]: ...
 
-    def collusion(self, facts: Figures) -> Section: ...
+    def collusion(self, facts: Figures) -> tuple[str, ...]: ...
 
 
 WORDS: Mapping[str, Words] = {
     "trusted": trusted,
-    "two-servers": split_labels,
-    "encrypted-rows": hidden_rows,
+    "two-servers": two_servers,
+    "encrypted-rows": encrypted_rows,
     "shared-rows": shared_rows,
 }
 
 
 def words_of(facts: Figures) -> Words:
-    return holders if facts.privacy.holders else WORDS[facts.privacy.trust]
+    return several_parties if facts.privacy.holders else WORDS[facts.privacy.trust]
 
 
 # --- the promise ---------------------------------------------------------------------------------------
@@ -112,32 +102,22 @@ def _unit(facts: Figures) -> Section:
     )
 
 
+def _mechanism(facts: Figures, sentences: tuple[str, ...]) -> Section:
+    privacy = facts.privacy
+    where = f", once at each of {facts.server}" if privacy.trust in ASK_TWO_SERVERS else ""
+    sensitivity = (
+        f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
+        "its sensitivity."
+    )
+    return Section("mechanism", "Mechanism", (f"{capitalised(privacy.mechanism)}{where}.", *sentences, sensitivity))
+
+
 def _noise(facts: Figures) -> Section:
     privacy = facts.privacy
-    return Section(
-        "noise",
-        "Noise",
-        (
-            f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
-            f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
-            f"{counted(facts.rows.trained, 'row')}.",
-            "It is drawn from the operating system's generator; no seed of the job enters it.",
-        ),
-    )
-
-
-def _composition(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "composition",
-        "What it was composed with",
-        (
-            label_privacy.budget(privacy),
-            label_privacy.spent(privacy, privacy.releases),
-            label_privacy.COMPOSED,
-            "The same request again gets the stored answer: no new noise, no new charge.",
-            measured.ledger(facts),
-        ),
+    return measured.noise(
+        f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
+        f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
+        f"{counted(facts.rows.trained, 'row')}.",
     )
 
 
@@ -146,24 +126,26 @@ def _composition(facts: Figures) -> Section:
 
 def _holders_learnt(facts: Figures) -> list[Section]:
     if facts.privacy.holders:
-        return [holders.active_learnt(facts), holders.passive_learnt(facts)]
+        return [several_parties.active_learnt(facts), several_parties.passive_learnt(facts)]
     return [_active_learnt(facts)]
 
 
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.not_counted
     which = f"which {counted(missed, 'row')} did not count" if missed else "that all of its rows counted"
-    return Section(
-        "learnt-active",
-        f"What {facts.active} (active party) learnt",
-        (
-            f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
-            "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
-            "post-processing, which costs no further privacy.",
-            "It was also told what describes the dataset, and what was released about this population before.",
-            "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
-        ),
+    return measured.active_learnt(
+        facts,
+        f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
+        "Everything after it, the weights and every probability, is computed from the noisy sum and its own rows: "
+        "post-processing, which costs no further privacy.",
+        "It was also told what describes the dataset, and what was released about this population before.",
+        "If the dataset refuses unknown rows, it also knows that all the ids it sent are in it.",
     )
+
+
+def _server_learnt(facts: Figures, sentences: tuple[str, ...]) -> Section:
+    role = "measurement servers" if facts.privacy.trust in ASK_TWO_SERVERS else "measurement server"
+    return Section("learnt-measurement", f"What {facts.server} ({role}) learnt", sentences)
 
 
 LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())

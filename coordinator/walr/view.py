@@ -14,12 +14,12 @@ from blindfit.coordinator.measured.trust import GIVEN_UP
 from blindfit.coordinator.report.kind import Kind, Report
 from blindfit.coordinator.report.output import write
 from blindfit.coordinator.view import View
-from blindfit.coordinator.walr import preflight
+from blindfit.coordinator.walr import preflight, statement
 from blindfit.coordinator.walr.cautions import cautions_of
 from blindfit.coordinator.walr.figures import figures_of
 from blindfit.coordinator.walr.page import render
 from blindfit.coordinator.walr.plan import plan
-from blindfit.coordinator.walr.statement import privacy_statement, released, two_sentences
+from blindfit.coordinator.walr.statement import released
 from blindfit.coordinator.walr.summary import summary
 
 
@@ -38,17 +38,7 @@ def _check_model(content: Mapping[str, Any]) -> object:
     return (VerticalModelPart if content.get("format") == PART else WALRModel).from_dict(content)
 
 
-KIND = Kind(
-    figures_of=figures_of,
-    cautions_of=cautions_of,
-    two_sentences=two_sentences,
-    privacy_statement=privacy_statement,
-    render=render,
-    summary=summary,
-    owners_of=lambda facts: [facts.active, *facts.privacy.holders],
-    check_model=_check_model,
-    members_in=_members_in,
-)
+KIND = Kind(figures_of, cautions_of, statement, render, summary, check_model=_check_model, members_in=_members_in)
 
 VIEW = View(
     leaks=preflight.leaks,

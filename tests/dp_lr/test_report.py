@@ -199,7 +199,7 @@ def test_a_figure_that_is_wrong_makes_no_report(
     content = json.loads(json.dumps(written(clinic, here=False).content))
     content["parties"]["clinic"]["summary"][part][name] = value
     with pytest.raises(DataError, match=re.escape(expected)):
-        kind_of("dp-lr").privacy_statement(content)
+        kind_of("dp-lr").statement.privacy_statement(content)
 
 
 def test_another_protocols_model_is_none_of_this(clinic: Clinic) -> None:

@@ -6,10 +6,10 @@ Source: the docstring of algorithms/protocols/walr/several_parties.py; docs/walr
 from __future__ import annotations
 
 from blindfit.coordinator.measured import report as measured
+from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import capitalised, count, counted, figure, listed
+from blindfit.coordinator.terminal.wording import count, counted, figure, listed
 from blindfit.coordinator.walr.figures import Figures
-from blindfit.coordinator.walr.ways.words import sensitivity
 
 
 def in_words(facts: Figures) -> str:
@@ -22,9 +22,8 @@ def _all(facts: Figures) -> str:
 
 
 def two_sentences(facts: Figures) -> str:
-    privacy = facts.privacy
     return (
-        f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
+        f"{label_privacy.protects(facts.privacy)}: "
         f"{_all(facts)} each learnt only the weights of their own columns, {facts.active} also "
         f"one noisy sum for each of its own. {facts.server} saw the ids and the clipped rows of all of them, and is "
         "trusted: if it colludes with anyone, labels and rows are known."
@@ -46,32 +45,22 @@ def trust(facts: Figures) -> list[Section]:
     ]
 
 
-def mechanism(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "mechanism",
-        "Mechanism",
-        (
-            f"{capitalised(privacy.mechanism)}.",
-            f"Each holder clips its part of a row to a norm of its own; whole rows are at most "
-            f"{figure(privacy.norm_bound)} long, and {facts.server} enforces each part.",
-            f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
-            sensitivity(privacy),
-        ),
+def mechanism(facts: Figures) -> tuple[str, ...]:
+    return (
+        f"Each holder clips its part of a row to a norm of its own; whole rows are at most "
+        f"{figure(facts.privacy.norm_bound)} long, and {facts.server} enforces each part.",
+        f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
     )
 
 
 def active_learnt(facts: Figures) -> Section:
-    return Section(
-        "learnt-active",
-        f"What {facts.active} (active party) learnt",
-        (
-            "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
-            "their statistical error at least.",
-            f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-            f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
-            "It was also told what describes the dataset, and what was released about this population before.",
-        ),
+    return measured.active_learnt(
+        facts,
+        "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
+        "their statistical error at least.",
+        f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
+        f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
+        "It was also told what describes the dataset, and what was released about this population before.",
     )
 
 
@@ -88,20 +77,16 @@ def passive_learnt(facts: Figures) -> Section:
     )
 
 
-def server_learnt(facts: Figures) -> Section:
-    return Section(
-        "learnt-measurement",
-        f"What {facts.server} (measurement server) learnt",
-        (
-            f"The ids and the standardised, clipped, rounded features that {_all(facts)} sent "
-            "for training, and the whole model.",
-            "It holds the labels already. Held-out rows were not sent to it.",
-        ),
+def server_learnt(facts: Figures) -> tuple[str, ...]:
+    return (
+        f"The ids and the standardised, clipped, rounded features that {_all(facts)} sent "
+        "for training, and the whole model.",
+        "It holds the labels already. Held-out rows were not sent to it.",
     )
 
 
-def collusion(facts: Figures) -> Section:
-    return measured.collusion(
+def collusion(facts: Figures) -> tuple[str, ...]:
+    return measured.trusted_server(
         facts,
         revealed=f"every label is revealed to them, and every row that {_all(facts)} sent",
         whatever="whatever it sends, also together with the other holders",

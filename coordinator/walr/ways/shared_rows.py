@@ -6,17 +6,16 @@ Source: the docstring of algorithms/protocols/walr/shared_rows.py; docs/walr_tru
 from __future__ import annotations
 
 from blindfit.coordinator.measured import report as measured
+from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import capitalised, counted, figure
+from blindfit.coordinator.terminal.wording import counted, figure
 from blindfit.coordinator.walr.figures import Figures
-from blindfit.coordinator.walr.ways import two_servers as split_labels
-from blindfit.coordinator.walr.ways.words import sensitivity
+from blindfit.coordinator.walr.ways import two_servers
 
 
 def two_sentences(facts: Figures) -> str:
-    privacy = facts.privacy
     return (
-        f"Epsilon {figure(privacy.epsilon)} at delta {figure(privacy.delta)} protects {privacy.unit}: "
+        f"{label_privacy.protects(facts.privacy)}: "
         f"{facts.active} learnt only one noisy sum for each column, even if it colludes with one of {facts.server}. "
         f"{facts.server} saw the ids that were trained on, no feature and no label: if both collude, or one of them "
         "with the key node, all are known."
@@ -24,37 +23,26 @@ def two_sentences(facts: Figures) -> str:
 
 
 def trust(facts: Figures) -> list[Section]:
-    return split_labels.trust(facts)
+    return two_servers.trust(facts)
 
 
-def mechanism(facts: Figures) -> Section:
-    privacy = facts.privacy
-    return Section(
-        "mechanism",
-        "Mechanism",
-        (
-            f"{capitalised(privacy.mechanism)}, once at each of {facts.server}.",
-            f"{facts.active} clips every row to the norm {figure(privacy.norm_bound)}, and proves to both servers, in "
-            "shares with MACs, that no row is longer: else neither answers.",
-            "Rows times labels are added up in shares, exactly and modulo 2^61 - 1; each server adds noise to its "
-            f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
-            "server.",
-            sensitivity(privacy),
-        ),
+def mechanism(facts: Figures) -> tuple[str, ...]:
+    return (
+        f"{facts.active} clips every row to the norm {figure(facts.privacy.norm_bound)}, and proves to both servers, "
+        "in shares with MACs, that no row is longer: else neither answers.",
+        "Rows times labels are added up in shares, exactly and modulo 2^61 - 1; each server adds noise to its "
+        f"share, and {facts.active} adds both answers. The variance of the noise is so twice that of one trusted "
+        "server.",
     )
 
 
-def server_learnt(facts: Figures) -> Section:
+def server_learnt(facts: Figures) -> tuple[str, ...]:
     sent = counted(facts.rows.sent, "row")
-    return Section(
-        "learnt-measurement",
-        f"What {facts.server} (measurement servers) learnt",
-        (
-            f"Each: the ids of the {sent} sent for training, how many columns they have, and the norm bound.",
-            "What each got of rows and labels are uniform numbers, which alone tell nothing.",
-            "Held-out rows were not sent.",
-            "Neither knows the noisy sum, the weights or a score.",
-        ),
+    return (
+        f"Each: the ids of the {sent} sent for training, how many columns they have, and the norm bound.",
+        "What each got of rows and labels are uniform numbers, which alone tell nothing.",
+        "Held-out rows were not sent.",
+        "Neither knows the noisy sum, the weights or a score.",
     )
 
 
@@ -70,21 +58,12 @@ def key_node_learnt(facts: Figures) -> Section:
     )
 
 
-def collusion(facts: Figures) -> Section:
-    privacy = facts.privacy
-    budget = f"epsilon {figure(privacy.budget_epsilon)} at delta {figure(privacy.budget_delta)}"
-    return Section(
-        "collusion",
-        "Who may collude with whom",
-        (
-            f"{facts.server} must not collude with each other, nor either of them with the key node, which deals the "
-            "masks: together they know rows and labels.",
-            f"One of the servers may collude with {facts.active}, the coordinator and any other clients: what they "
-            f"learn together about the labels of {privacy.population} is bounded by the budget of the other, {budget}.",
-            f"{facts.active} is not trusted with labels: whatever it sends, and to whichever server, it learns no more "
-            "than the budget allows.",
-            "Whoever split the labels knows them. A server or a label holder that gives other numbers spoils the "
-            "model, and nobody's privacy.",
-            measured.WATCHED,
-        ),
+def collusion(facts: Figures) -> tuple[str, ...]:
+    return (
+        f"{facts.server} must not collude with each other, nor either of them with the key node, which deals the "
+        "masks: together they know rows and labels.",
+        f"One of the servers may collude with {facts.active}, the coordinator and any other clients: what they "
+        f"learn together about the labels of {facts.privacy.population} is bounded by the budget of the other, "
+        f"{measured.budget(facts)}.",
+        *two_servers.about_parties(facts),
     )

@@ -95,7 +95,7 @@ def test_page_and_terminal(private: MadeUpShares, page: Callable[..., str]) -> N
     assert [text for what, text in lines if what == "privacy"] == [
         "epsilon 2, delta 1e-05, each row, features of all parties and label"
     ]
-    assert KIND.two_sentences(figures_of(private.submitted().content)).startswith("Epsilon 2 at delta 1e-05 protects")
+    assert KIND.in_short(private.submitted().content).startswith("Epsilon 2 at delta 1e-05 protects")
 
 
 def test_cautions(private: MadeUpShares) -> None:

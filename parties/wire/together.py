@@ -1,4 +1,4 @@
-"""Work of which none goes on when some of it has failed."""
+"""Waiting for tasks that succeed or fail together."""
 
 from __future__ import annotations
 

@@ -51,6 +51,15 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=BaseModel)
 
 
+@contextlib.contextmanager
+def as_value_errors(prefix: str = "") -> Iterator[None]:
+    """Turn a ConfigError into a ValueError, which pydantic collects; `prefix` completes the name of the option."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ValueError(f"{prefix}{error}") from None
+
+
 def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Raises ConfigError: the file is not there or not TOML, or an override is not `key.path=value`."""
     values = read_toml(path)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.algorithms.columns.record import MISSING_WORDS
-from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.data.urls import file_of, without_password
+from blindfit.parties.tables import as_value_errors
 
 ColumnName = Annotated[str, Field(min_length=1)]
 Levels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=1000)]
@@ -210,10 +210,8 @@ class PartyDatasetSettings(DatasetSettings):
         if label_range is not None:
             from blindfit.algorithms.privacy.label_mechanisms import LabelGrid
 
-            try:
+            with as_value_errors():
                 LabelGrid(*label_range)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
         return label_range
 
 

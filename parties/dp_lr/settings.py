@@ -12,7 +12,7 @@ from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
 from blindfit.algorithms.statistics.dp_lr.descent import CLIP_NORMS
 from blindfit.parties.job.parameters import TrainingParameters
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds
 
 LEARNING_RATES = (1e-20, 1e20)  # the least and the largest
@@ -77,10 +77,8 @@ class DPLRSettings(Settings):
         least, largest = LEARNING_RATES
         if self.learning_rate != "auto" and not least <= self.learning_rate <= largest:
             raise ValueError(f'learning_rate must be "auto" or a number from {least:g} to {largest:g}')
-        try:
+        with as_value_errors():
             self.bounds()
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
         return self
 
     @model_validator(mode="after")
@@ -140,8 +138,6 @@ class DPLRJob(TrainingParameters):
             raise ValueError("privacy.max_rows_per_person does nothing in a dp-lr job, which protects rows: remove it")
         if self.seed is not None and not self.split.test_fraction:
             raise ValueError("seed does nothing with split.test_fraction = 0: it draws the split alone; remove it")
-        try:
+        with as_value_errors():
             self.dp_lr.run_privacy(privacy.epsilon, privacy.delta)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
         return self

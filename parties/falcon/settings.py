@@ -7,12 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
 # What it opens is in docs/falcon.md.
@@ -252,8 +251,6 @@ class FalconJob(AlignedParameters, TrainingParameters):
                 "falcon.feature_bounds is missing: with privacy.epsilon columns are scaled by public bounds, such as "
                 'falcon.feature_bounds = ["*:-3:3"]'
             )
-        try:
+        with as_value_errors("falcon."):
             falcon.bounds()
-        except ConfigError as error:
-            raise ValueError(f"falcon.{error}") from None
         return self

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import Settings, as_value_errors
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
 
@@ -93,10 +93,8 @@ class AlignSettings(Settings):
         if self.method == "linkage":
             if not self.fields:
                 raise ValueError('fields is missing: linkage compares some, such as ["last_name", "birth_date:date"]')
-            try:
+            with as_value_errors():
                 self.encoding()
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
         return self
 
     def encoding(self) -> Encoding:

@@ -13,14 +13,10 @@ from blindfit.parties.label_dp.settings import HAVE_A_BIAS, LabelDPJob
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.report import (
-    BudgetEpsilon,
-    Delta,
-    Epsilon,
     FittedRows,
     MeasuredPrivacy,
     Own,
     Report,
-    SpentEpsilon,
     Table,
     TimingFigures,
 )
@@ -48,18 +44,12 @@ class RowFigures(FittedRows, Table):
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class PrivacyFigures(MeasuredPrivacy, Table):
+class PrivacyFigures(MeasuredPrivacy):
     """Attributes:
     epsilon_of_row, epsilon_prior: of one row.
     noise_std: of one label.
     """
 
-    unit: str
-    neighbours: str
-    max_rows_per_person: int
-    epsilon: Epsilon
-    delta: Delta
-    mechanism: str
     epsilon_of_row: float
     epsilon_prior: float
     prior_mechanism: str
@@ -69,13 +59,6 @@ class PrivacyFigures(MeasuredPrivacy, Table):
     grid_cells: int
     noise_std: float
     largest_bias: float
-    population: str
-    budget_epsilon: BudgetEpsilon
-    budget_delta: Delta
-    spent_epsilon: SpentEpsilon
-    releases: int
-    snapshot: str
-    receipt: Own[str]
 
     @property
     def width(self) -> float:

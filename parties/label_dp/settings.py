@@ -12,7 +12,7 @@ from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilo
 from blindfit.algorithms.statistics.label_dp.options import RegressorName, check_options
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import Settings, as_value_errors
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
 # Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
@@ -78,10 +78,8 @@ class LabelDPSettings(Settings):
 
     @model_validator(mode="after")
     def _options_go_with_the_regressor(self) -> LabelDPSettings:
-        try:
+        with as_value_errors():
             check_options(self.regressor, self.options)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
         return self
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NoReturn, TypeVar
 
 import grpc
@@ -48,28 +48,7 @@ _BODIES: dict[type, str] = {
     NoisySum: "answer",
     RowsKept: "kept",
 }
-_OPEN_FIELDS = (
-    "protocol_version",
-    "request_id",
-    "dataset",
-    "snapshot",
-    "n_rows",
-    "n_columns",
-    "frac_bits",
-    "norm_bound",
-    "max_rows_per_person",
-    "epsilon",
-    "delta",
-    "mechanism",
-    "content_sha256",
-    "session",
-    "content_salt",
-    "key",
-    "public_key",
-    "slot_bits",
-    "in_shares",
-    "blocks",
-)
+_SIGNED = ("receipt", "receipt_signature")
 _TERMS = ("min_rows", "max_epsilon", "max_delta", "budget_epsilon", "budget_delta")
 _ANSWER_FIELDS = (
     "noise_std",
@@ -99,7 +78,7 @@ def request_to_pb(message: object) -> pb.AggregateRequest:
         values = np.ascontiguousarray(message.values, "<u8").tobytes()
         return pb.AggregateRequest(masked=pb.MaskedRows(ids=message.ids, values=values))
     if isinstance(message, AggregateOpen):
-        return pb.AggregateRequest(open=pb.AggregateOpen(**with_receipt(message, _OPEN_FIELDS)))
+        return pb.AggregateRequest(open=pb.AggregateOpen(**with_receipt(message, fields_of(AggregateOpen))))
     if isinstance(message, RowsEnd):
         return pb.AggregateRequest(end=pb.RowsEnd())
     raise LocalProtocolError(f"{type(message).__name__} does not go to a measurement server")
@@ -125,6 +104,11 @@ def response_to_pb(message: object) -> pb.AggregateResponse:
 
 def answer_to_pb(message: NoisySum) -> pb.NoisySum:
     return pb.NoisySum(sums=[int(s) for s in message.sums], **with_receipt(message, _ANSWER_FIELDS))
+
+
+def fields_of(message: type[Any], *besides: str) -> tuple[str, ...]:
+    """Return the names of a message's fields, without its signed receipt and the fields in `besides`."""
+    return tuple(field.name for field in fields(message) if field.name not in (*_SIGNED, *besides))
 
 
 def with_receipt(message: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -179,7 +163,7 @@ def message_from_pb(envelope: Any, kind: type[M], *, culprit: str) -> M:
 
 def _open_from_pb(message: pb.AggregateOpen, culprit: str) -> AggregateOpen:
     require_finite(message, ("epsilon", "delta"), "AggregateOpen", culprit)
-    return AggregateOpen(**read_with_receipt(message, _OPEN_FIELDS))
+    return AggregateOpen(**read_with_receipt(message, fields_of(AggregateOpen)))
 
 
 def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:

@@ -18,20 +18,10 @@ from blindfit.algorithms.protocols.label_dp.messages import (
     LabelsOpened,
     NoisyLabels,
 )
-from blindfit.parties.measurement.codec import Messages, read_with_receipt, require_finite, with_receipt
+from blindfit.parties.measurement.codec import Messages, fields_of, read_with_receipt, require_finite, with_receipt
 from blindfit.protos import measurement_pb2 as pb
 
-_OPEN_FIELDS = (
-    "protocol_version",
-    "request_id",
-    "dataset",
-    "snapshot",
-    "n_rows",
-    "max_rows_per_person",
-    "release",
-    "content_sha256",
-    "session",
-)
+_OPEN_FIELDS = fields_of(LabelsOpen, "settings")
 _OPTIONS = (
     "epsilon_prior",
     "prior_mechanism",

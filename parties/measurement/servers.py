@@ -29,6 +29,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.receipts import hold_receipt
+from blindfit.parties.wire.together import failures_of
 from blindfit.protos import measurement_pb2
 
 T = TypeVar("T")
@@ -265,13 +266,6 @@ async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
 async def all_or_none(work: Iterable[Awaitable[T]]) -> list[T]:
     """All at once; the first failure ends the others. Of several, one that says more than that a peer has gone."""
     tasks = [asyncio.ensure_future(each) for each in work]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        for task in tasks:
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    errors = [error for task in tasks if not task.cancelled() and (error := task.exception())]
-    if errors:
+    if errors := await failures_of(tasks):
         raise next((error for error in errors if not isinstance(error, TransportError)), errors[0])
     return [task.result() for task in tasks]

@@ -22,25 +22,17 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.database import Store
-from blindfit.parties.training.report import BudgetEpsilon, Delta, Epsilon, LabelPrivacy, SpentEpsilon, Table
+from blindfit.parties.training.report import LabelPrivacy
 
 SameNoise = Callable[[ReleaseEvent], bool]
 
 
-@dataclass(frozen=True)
-class Charged(LabelPrivacy, Table):
+@dataclass(frozen=True, kw_only=True)
+class Charged(LabelPrivacy):
     """What a training was charged, in the words of the privacy statement."""
 
-    population: str
-    unit: str
-    neighbours: str
-    epsilon: Epsilon
-    delta: Delta
     noise_multiplier: float
-    spent_epsilon: SpentEpsilon
-    spent_neighbours: str  # what all releases of the population together protect, for that much
-    budget_epsilon: BudgetEpsilon
-    budget_delta: Delta
+    spent_neighbours: str  # what all releases of the population together protect, for spent_epsilon
 
 
 def event_of(privacy: PrivacySettings) -> ReleaseEvent:

@@ -166,17 +166,18 @@ class FittedRows:
         return "about " if self.expected else ""
 
 
-class LabelPrivacy:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LabelPrivacy(Table):
     """What every release under differential privacy promises, and the budget that pays for it."""
 
     unit: str
     neighbours: str
-    epsilon: float
-    delta: float
+    epsilon: Epsilon
+    delta: Delta
     population: str
-    budget_epsilon: float
-    budget_delta: float
-    spent_epsilon: float
+    budget_epsilon: BudgetEpsilon
+    budget_delta: Delta
+    spent_epsilon: SpentEpsilon
 
     @property
     def left_epsilon(self) -> float:
@@ -187,38 +188,28 @@ class LabelPrivacy:
         return min(1.0, self.spent_epsilon / self.budget_epsilon)
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
 class MeasuredPrivacy(LabelPrivacy):
     """What a measurement server promises of a release."""
 
     max_rows_per_person: int  # 0: the unit is a row
     mechanism: str
     releases: int
+    snapshot: str
+    receipt: Own[str]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class SumPrivacy(MeasuredPrivacy, Table):
+class SumPrivacy(MeasuredPrivacy):
     """What is promised of a noisy sum.
 
     Attributes:
         epsilon_of_both: of the noise of two servers, against the active party only.
     """
 
-    unit: str
-    neighbours: str
-    max_rows_per_person: int
-    epsilon: Epsilon
-    delta: Delta
-    mechanism: str
     sensitivity: float
     noise_std_of_sum: float
     norm_bound: float
-    population: str
-    budget_epsilon: BudgetEpsilon
-    budget_delta: Delta
-    spent_epsilon: SpentEpsilon
-    releases: int
-    snapshot: str
     request_id: Own[str]  # a hash of the rows
-    receipt: Own[str]
     trust: str = "trusted"
     epsilon_of_both: Epsilon | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import (
     LARGEST_SHARED_SUM,
@@ -23,7 +23,7 @@ from blindfit.algorithms.statistics.linear.solver_settings import SolverName, So
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.measurement.trust import TRUSTED, SumJob, Trust
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import Settings, as_value_errors
 
 DEFAULT_NORM_QUANTILE = 0.99
 MOST_MEMORY = 1000  # what lbfgs works in grows with its square
@@ -80,17 +80,8 @@ class WalrSettings(Settings):
     def solver_settings(self, l2: float) -> SolverSettings:
         return SolverSettings(
             l2=l2,
-            solver=self.solver,
             unpenalised=-1 if self.intercept else None,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-            warm_start_rows=self.warm_start_rows,
-            memory=self.memory,
-            rate=self.rate,
-            decay=self.decay,
-            batch_rows=self.batch_rows,
-            averaging=self.averaging,
-            centred=self.centred,
+            **self.model_dump(include={field.name for field in fields(SolverSettings)} - {"l2"}),
         )
 
     @property
@@ -110,10 +101,8 @@ class WalrSettings(Settings):
             raise ValueError('norm_quantile does nothing beside a norm_bound of your own: take norm_bound = "auto"')
         if self.init is not None and self.l2 == 0:
             raise ValueError("init does nothing with l2 = 0, remove one: l2 shrinks towards the pre-trained weights")
-        try:
+        with as_value_errors():
             self.solver_settings(0.0)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
         return self
 
 

@@ -23,6 +23,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.parties.wire import error_codes
 from blindfit.parties.wire.frames import Outbox
+from blindfit.parties.wire.together import failures_of
 from blindfit.parties.wire.waits import Waits
 from blindfit.protos import exchange_pb2_grpc
 
@@ -262,13 +263,5 @@ def _may_mend(error: BlindfitError, was_open: bool) -> bool:
 
 async def _together(*works: Coroutine[Any, Any, None]) -> None:
     """Runs all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
-    if failures:
-        raise failures[0]
+    for failure in await failures_of([asyncio.create_task(work) for work in works]):
+        raise failure

@@ -45,11 +45,10 @@ Learns: each party, its own rounded weights, and after each epoch whether to go 
 
 from __future__ import annotations
 
+from blindfit.algorithms.protocols.falcon.check import arrows_of_check
 from blindfit.algorithms.protocols.falcon.conversion import HIDING_BITS
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales, EncryptedState
 from blindfit.algorithms.protocols.falcon.messages import (
-    CheckCommitment,
-    CheckSeed,
     Correction,
     DealtKeyShare,
     DealtSeed,
@@ -59,8 +58,6 @@ from blindfit.algorithms.protocols.falcon.messages import (
     MaskedSums,
     OpenedShares,
     PartialDecryptions,
-    Residue,
-    ResidueCommitment,
 )
 from blindfit.algorithms.protocols.falcon.noise import Noise
 from blindfit.algorithms.protocols.falcon.parameters import (
@@ -107,7 +104,6 @@ __all__ = [
 ]
 
 _ENCRYPTED = 'falcon.backend = "threshold"'
-_MACS = 'falcon.security = "malicious"'
 
 TABLE = Table(
     "falcon",
@@ -134,9 +130,6 @@ TABLE = Table(
     Arrow("3", DATA, DATA, EncryptedMasks, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, PartialDecryptions, ROUNDS, "masked sums", _ENCRYPTED),
-    Arrow("4", DATA, DATA, CheckCommitment, ROUNDS, "nothing: digests", _MACS),
-    Arrow("4", DATA, DATA, CheckSeed, ROUNDS, "nothing: random bits", _MACS),
-    Arrow("4", DATA, DATA, ResidueCommitment, ROUNDS, "nothing: a commitment", _MACS),
-    Arrow("4", DATA, DATA, Residue, ROUNDS, "nothing, unless somebody cheated: random elements", _MACS),
+    *arrows_of_check("4", 'falcon.security = "malicious"'),
     Arrow("5", ACTIVE, KEY, GoesOn, EPOCH, "whether training goes on"),
 )

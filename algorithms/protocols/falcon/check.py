@@ -10,6 +10,7 @@ from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import draw
 from blindfit.algorithms.protocols.falcon.messages import CheckCommitment, CheckSeed, Residue, ResidueCommitment
+from blindfit.algorithms.protocols.table import DATA, ROUNDS, Arrow
 from blindfit.algorithms.randomness import UniformInt
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened, adds_up
@@ -18,6 +19,17 @@ from blindfit.algorithms.sharing.shares import Holder
 
 M = TypeVar("M")
 DRAWN_BYTES = draw.KEY_BYTES
+_OPENED = {
+    CheckCommitment: "nothing: digests",
+    CheckSeed: "nothing: random bits",
+    ResidueCommitment: "nothing: a commitment",
+    Residue: "nothing, unless somebody cheated: random elements",
+}
+
+
+def arrows_of_check(step: str, only_with: str) -> list[Arrow]:
+    """Return the messages of a check between data parties, for the table of a protocol that runs it as this step."""
+    return [Arrow(step, DATA, DATA, message, ROUNDS, opened, only_with) for message, opened in _OPENED.items()]
 
 
 async def exchange_with_all(mine: object, others: Sequence[str], kind: type[M], channel: Channel) -> dict[str, M]:

@@ -26,16 +26,8 @@ Learns: the active party, the scores; of weights what scores of rows that it kno
 
 from __future__ import annotations
 
-from blindfit.algorithms.protocols.falcon.messages import (
-    CheckCommitment,
-    CheckSeed,
-    Correction,
-    DealtSeed,
-    MaskedInput,
-    OpenedShares,
-    Residue,
-    ResidueCommitment,
-)
+from blindfit.algorithms.protocols.falcon.check import arrows_of_check
+from blindfit.algorithms.protocols.falcon.messages import Correction, DealtSeed, MaskedInput, OpenedShares
 from blindfit.algorithms.protocols.shared_scores.messages import ModelTold
 from blindfit.algorithms.protocols.shared_scores.parameters import ScoringParameters, parameters_of
 from blindfit.algorithms.protocols.shared_scores.program import HeldRows
@@ -55,7 +47,6 @@ __all__ = [
 ]
 
 SHARED = "a model in shares"
-_MACS = 'a model in shares, of a training with falcon.security = "malicious"'
 
 TABLE = Table(
     "shared scores",
@@ -72,8 +63,5 @@ TABLE = Table(
         "masked values, whether all put in what they kept, the active party's scores",
         SHARED,
     ),
-    Arrow("5", DATA, DATA, CheckCommitment, ROUNDS, "nothing: digests", _MACS),
-    Arrow("5", DATA, DATA, CheckSeed, ROUNDS, "nothing: random bits", _MACS),
-    Arrow("5", DATA, DATA, ResidueCommitment, ROUNDS, "nothing: a commitment", _MACS),
-    Arrow("5", DATA, DATA, Residue, ROUNDS, "nothing, unless somebody cheated: random elements", _MACS),
+    *arrows_of_check("5", 'a model in shares, of a training with falcon.security = "malicious"'),
 )

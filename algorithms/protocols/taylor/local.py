@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blindfit.algorithms.protocols.taylor.calibration import (
-    step_8_start,
-    step_8_sums,
-    step_9_calibration,
-    step_9_told,
-)
-from blindfit.algorithms.protocols.taylor.hold_out import (
-    step_0_labels,
-    step_0_mu,
-    step_6_loss,
-    step_6_scores,
-    step_6_start,
-    step_7_verdict,
-)
+from blindfit.algorithms.protocols.taylor import calibration, hold_out, steps
 from blindfit.algorithms.protocols.taylor.parameters import (
     DataSeat,
     Encrypted,
@@ -25,15 +12,6 @@ from blindfit.algorithms.protocols.taylor.parameters import (
     TaylorParameters,
     check_parameters,
     check_seat,
-)
-from blindfit.algorithms.protocols.taylor.steps import (
-    step_0_factors,
-    step_0_own_factors,
-    step_1_residuals,
-    step_2_add,
-    step_3_gradient,
-    step_4_answer,
-    step_5_gradient,
 )
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, Rows
@@ -50,39 +28,41 @@ def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, par
     mu_enc = mu_locally(active, passives, held_out, grid) if parameters.hold_out_loss else {}
     for epoch in range(parameters.epochs):
         for number, batch in enumerate(plan.batches):
-            residuals = step_1_residuals(active, batch, grid)
+            residuals = steps.step_1_residuals(active, batch, grid)
             for seat in passives:
-                residuals = step_2_add(seat, batch, grid, residuals)
+                residuals = steps.step_2_add(seat, batch, grid, residuals)
             for seat in seats:
-                masked, rho = step_3_gradient(seat, batch, grid, residuals)
-                answer = step_4_answer(key_seat, masked, parameters, (seat.name, epoch, number))
-                seat.optimiser.step(step_5_gradient(answer, rho, len(batch), parameters), epoch, number)
+                masked, rho = steps.step_3_gradient(seat, batch, grid, residuals)
+                answer = steps.step_4_answer(key_seat, masked, parameters, (seat.name, epoch, number))
+                seat.optimiser.step(steps.step_5_gradient(answer, rho, len(batch), parameters), epoch, number)
         if not parameters.hold_out_loss:
             continue
-        scores, loss = step_6_start(active, held_out, grid)
+        scores, loss = hold_out.step_6_start(active, held_out, grid)
         for seat in passives:
-            loss = step_6_loss(seat, held_out, grid, scores, loss, mu_enc[seat.name])
+            loss = hold_out.step_6_loss(seat, held_out, grid, scores, loss, mu_enc[seat.name])
             if seat is not passives[-1]:
-                scores = step_6_scores(seat, held_out, grid, scores)
-        if not step_7_verdict(key_seat, loss, len(held_out), parameters).go_on:
+                scores = hold_out.step_6_scores(seat, held_out, grid, scores)
+        if not hold_out.step_7_verdict(key_seat, loss, len(held_out), parameters).go_on:
             break
     if parameters.calibrate:
-        scores, sums = step_8_start(active, held_out, grid)
+        scores, sums = calibration.step_8_start(active, held_out, grid)
         for seat in passives:
-            sums = step_8_sums(seat, held_out, grid, scores, sums, mu_enc[seat.name])
+            sums = calibration.step_8_sums(seat, held_out, grid, scores, sums, mu_enc[seat.name])
             if seat is not passives[-1]:
-                scores = step_6_scores(seat, held_out, grid, scores)
-        told = step_9_told(key_seat, sums, parameters)
-        active.platt = step_9_calibration(active, told, parameters.key_node)
+                scores = hold_out.step_6_scores(seat, held_out, grid, scores)
+        told = calibration.step_9_told(key_seat, sums, parameters)
+        active.platt = calibration.step_9_calibration(active, told, parameters.key_node)
     return epoch + 1
 
 
 def share_locally(active: DataSeat, passives: Sequence[DataSeat], parameters: TaylorParameters) -> None:
-    active.factors_enc = step_0_own_factors(active, parameters.grid)
-    step = step_0_factors if parameters.encrypted_factors else step_0_own_factors
+    active.factors_enc = steps.step_0_own_factors(active, parameters.grid)
+    step = steps.step_0_factors if parameters.encrypted_factors else steps.step_0_own_factors
     for seat in passives:
         seat.factors_enc = step(active if parameters.encrypted_factors else seat, parameters.grid)
 
 
 def mu_locally(active: DataSeat, passives: Sequence[DataSeat], rows: Rows, grid: Grid) -> dict[str, Encrypted]:
-    return {seat.name: step_0_mu(seat, rows, grid, step_0_labels(active, rows, grid)) for seat in passives}
+    return {
+        seat.name: hold_out.step_0_mu(seat, rows, grid, hold_out.step_0_labels(active, rows, grid)) for seat in passives
+    }

@@ -28,7 +28,7 @@ MIN_DELTA, MAX_DELTA = 1e-100, 0.5
 MAX_REQUEST_ID_CHARS = 128
 SALT_BYTES = 32
 MAX_SLOT_BITS = 128
-_NAMED = (
+NAMED = (
     "dataset",
     "snapshot",
     "n_rows",
@@ -124,7 +124,7 @@ def step_1_name(request: AggregateOpen, release: str) -> str:
     Args:
         release: as in ReleaseSettings.
     """
-    named = DIGEST.fields({name: getattr(request, name) for name in _NAMED})
+    named = DIGEST.fields({name: getattr(request, name) for name in NAMED})
     return parameters_digest({**named, "release": release, "content": request.content_sha256.hex()}).hex()
 
 

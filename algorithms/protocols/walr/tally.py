@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -211,11 +211,7 @@ def answer_of(draft: Draft, *, unit: str, terms: Terms) -> NoisySum:
         neighbours=draft.event.neighbours,
         rows_kept=draft.rows_kept,
         rows_scaled=draft.rows_scaled,
-        min_rows=terms.min_rows,
-        max_epsilon=terms.max_epsilon,
-        max_delta=terms.max_delta,
-        budget_epsilon=terms.budget_epsilon,
-        budget_delta=terms.budget_delta,
+        **asdict(terms),
         entry="",
         receipt=b"",
         receipt_signature=b"",

@@ -36,7 +36,7 @@ from blindfit.algorithms.messages import Octets, Text, parameters_digest
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.table import MEASUREMENT, ONCE, Arrow, Table
 from blindfit.algorithms.protocols.walr.messages import AggregateOpen, Bits, NoisySum
-from blindfit.algorithms.protocols.walr.request import mechanism_of
+from blindfit.algorithms.protocols.walr.request import NAMED, mechanism_of
 from blindfit.algorithms.protocols.walr.tally import Tally
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field
@@ -45,18 +45,8 @@ P = field.P
 SERVERS = 2
 
 # What the servers must have been asked alike. Dataset, snapshot and the request's name are each server's own.
-_ASKED_ALIKE = (
-    "protocol_version",
-    "n_rows",
-    "n_columns",
-    "frac_bits",
-    "norm_bound",
-    "max_rows_per_person",
-    "epsilon",
-    "delta",
-    "mechanism",
-    "in_shares",
-)
+_OWN = ("dataset", "snapshot")
+_ASKED_ALIKE = ("protocol_version", *(name for name in NAMED if name not in _OWN), "in_shares")
 
 
 # --- messages ------------------------------------------------------------------------------------

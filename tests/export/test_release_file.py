@@ -19,8 +19,8 @@ from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
-from blindfit.parties.identity.connections import read_certificate
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import FORMAT
 from tests.export.tampering import Change, changes_noticed, flat, sealed_again

@@ -11,7 +11,7 @@ from typing import Any
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.refit import Refit, SentRows
-from blindfit.parties.identity.connections import read_certificate
+from blindfit.parties.files.private_files import read_certificate
 from tests.export import tampering
 from tests.export.tampering import Change
 from tests.world.split_labels import Split

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow.parquet as pq
-from rich.console import Console
 
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows
 from blindfit.algorithms.sharing import field as prime
@@ -88,7 +87,7 @@ class Split(World):
         out = self.root / "east.parquet", self.root / "west.parquet"
         for path in out:
             path.unlink(missing_ok=True)
-        split_labels(self.settings("whole"), self.root, "rows", out, Console(quiet=True))
+        split_labels(self.settings("whole"), self.root, "rows", out)
 
     def publish_shares(self) -> None:
         for name in SERVERS:

@@ -87,8 +87,10 @@ test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
 
 # One run of each system, the messages between parties, and the columns of a table.
 LOWEST_TESTS := tests/columns tests/data/test_spelling.py tests/dp_lr/test_processes.py tests/falcon/test_seats.py \
-	tests/label_dp/test_processes.py tests/processes/test_run.py tests/processes/test_vertical_training.py \
-	tests/toy_system tests/wire/test_codec.py tests/wire/test_error_codes.py tests/wire/test_exchange.py
+	tests/hints/test_identity.py tests/label_dp/test_processes.py tests/privacy/test_gaussian.py \
+	tests/processes/test_run.py tests/processes/test_vertical_training.py tests/shown/test_exit_codes.py tests/toy_system \
+	tests/wire/test_codec.py tests/wire/test_error_codes.py tests/wire/test_exchange.py tests/wire/test_guard.py \
+	tests/wire/test_overload.py tests/work
 
 lowest: $(LOWEST)/.made  ## a short selection of the tests, with the lowest versions that pyproject.toml allows (three minutes)
 	@$(LOWEST)/bin/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile $(LOWEST_TESTS) $(PYTEST_ARGS)

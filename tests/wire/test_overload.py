@@ -179,8 +179,7 @@ async def test_two_peers_with_every_call_leave_the_others_theirs(authority: Path
             await stack.enter_async_context(connect(node, make_identity(authority, name)))
             for name in ("shop", "helper", "coordinator")
         ]
-        for hostile in (shop, helper):
-            await hold(hostile, 64)
+        held = [await hold(hostile, 64) for hostile in (shop, helper)]
         assert await call(coordinator, DESCRIBE, b"") == "OK"
         again = await stack.enter_async_context(connect(node, make_identity(authority, "shop")))
         stub = control_pb2_grpc.ControlStub(again)
@@ -189,6 +188,7 @@ async def test_two_peers_with_every_call_leave_the_others_theirs(authority: Path
         error = await refusal(again.unary_unary(WATCH.replace("Watch", "Check"))(b""))
         assert isinstance(error, LimitExceeded)
         assert error.limit == "64 calls at once of shop"
+        assert not any(stream.done() for streams in held for stream in streams)  # a call that nobody keeps is cancelled
 
 
 async def test_calls_whose_request_never_comes_are_counted_and_end(

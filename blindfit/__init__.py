@@ -109,7 +109,7 @@ _ELSEWHERE = {
     "WALRClassifier": "blindfit.algorithms.estimators.walr_classifier",
     "VerticalModelPart": "blindfit.algorithms.statistics.vertical.model",
     "WALRModel": "blindfit.algorithms.statistics.walr.model",
-    "load_identity": "blindfit.parties.identity.connections",
+    "load_identity": "blindfit.parties.identity.identity",
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
     "MeasurementClient": "blindfit.parties.measurement.client",

@@ -47,6 +47,7 @@ from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Dealer, Expander
+from blindfit.algorithms.sharing.field import arithmetic
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.coordinator.job.job import load_job
@@ -414,7 +415,7 @@ def _instrumented(kernel: Counting, spent: Spent) -> Iterator[None]:
     with (
         mock.patch.object(Dealer, "deal", timed(deal, dealt)),
         mock.patch.object(Expander, "shares", timed(shares, expanded)),
-        mock.patch.object(field, "kernel", return_value=kernel),
+        mock.patch.object(arithmetic, "kernel", return_value=kernel),
     ):
         yield
 

@@ -113,7 +113,9 @@ def write_files(directory: Path, x: Floats, y: Floats, names: list[str]) -> None
         others = ", ".join(f'{other} = {{ role = "{roles[other]}" }}' for other in roles if other != name)
         peers = f'coordinator = {{ role = "coordinator" }}, {others}'
         text = PARTY.format(name=name, role=role, peers=peers)
-        text += LABELS + f"holders = {json.dumps(names[1:])}\n" if name == "server" else COLUMNS.format(name=name)
+        text += (
+            LABELS + f"passive_parties = {json.dumps(names[1:])}\n" if name == "server" else COLUMNS.format(name=name)
+        )
         (directory / f"{name}.toml").write_text(text)
     lines = ['name = "holders"\nprotocol = "walr"\nseed = 7\nprivacy = { epsilon = 1.0 }']
     lines += ["split = { test_fraction = 0 }\n[parties]"]

@@ -23,6 +23,7 @@ from blindfit.coordinator.job.job import load_job
 from examples.demo import begin, console, run_job
 from examples.taylor.joined import joined
 
+DRAWS = 61  # of the order of the rows, and of the noise
 HERE = Path(__file__).parent
 
 
@@ -87,7 +88,7 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 def privacy_curve(out: Path, overrides: list[str]) -> Table:
     """AUC against epsilon, simulated; also drawn, beside the report."""
     without_privacy = [o for o in overrides if not o.startswith("privacy.")]
-    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters, tumours())
+    found = simulate(load_job(HERE / "job.toml", without_privacy).parameters, tumours(), draws=DRAWS)
     path = out / "epsilon.png"
     draw_curve(found, path)
     table = Table("noise of label DP", *(f"epsilon {e:g}" for e in EPSILONS), box=None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blindfit.algorithms.statistics.vertical import loss as taylor
+from blindfit.algorithms.statistics.vertical import optimiser
 from tests.attacks import lattice_features
 from tests.attacks.lattice_features import EPOCHS, EXACT, Column, Reader, always_the_same, chance, most_right, telling
 from tests.attacks.views import SMALL_BATCHES, Setting, without_defences
@@ -134,5 +134,5 @@ def bits_by_options(options: dict[str, Any]) -> float:
 def test_no_options_read_a_column(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 91 bits that the column has; where steps are as long as options make them, and as each party lets them be."""
     assert bits_by_options(options) < 45
-    monkeypatch.setattr(taylor, "MOST_MOVED", np.inf)
+    monkeypatch.setattr(optimiser, "MOST_MOVED", np.inf)
     assert bits_by_options(options) > 91

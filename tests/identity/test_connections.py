@@ -22,6 +22,7 @@ from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerUnauthent
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority, probing, revocation
 from blindfit.parties.identity import connections as module
+from blindfit.parties.identity import identity as identity_module
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, revoke
 from blindfit.parties.identity.connections import caller, channel, open_channel, server_credentials
 from blindfit.parties.identity.identity import Identity, current, load_identity
@@ -93,7 +94,7 @@ def unchecked(files: PartyFiles, identity: Identity) -> Identity:
         files=replace(files, revoked=None),
         certificate_pem=files.certificate.read_bytes(),
         key_pem=files.key.read_bytes(),
-        stamps=identity._stamps(files),
+        stamps=identity_module._stamps(files),
         revoked=NothingRevoked(),
     )
 
@@ -326,7 +327,7 @@ def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
     if told_apart_by == "its name":
         kept: dict[str, ssl.SSLContext] = {}
         make = probing._client_context
-        monkeypatch.setattr(module, "_client_context", lambda own: kept.setdefault(own.name, make(own)))
+        monkeypatch.setattr(probing, "_client_context", lambda own: kept.setdefault(own.name, make(own)))
     dave = load(issue(folder, "dave"))
     with listening(tls_answer(alice, ["h2"], greet, verify_mode=ssl.CERT_REQUIRED)) as address:
         for _ in range(2):
@@ -470,7 +471,7 @@ def test_a_server_of_our_authority_that_names_no_party(
 def test_a_reset_after_the_handshake_is_a_refusal(
     alice: Identity, bob: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_AGAIN_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(probing, "LOOK_AGAIN_S", (0.0, 0.0, 0.0))
 
     def reset(tls: ssl.SSLSocket) -> None:
         tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.job.job import JobParty
 from blindfit.parties.files.private_files import read_certificate
-from blindfit.parties.identity import authority, connections
+from blindfit.parties.identity import authority, revocation
 from blindfit.parties.identity.authority import PartyFiles, issue, renew, renew_crl, revoke
 from blindfit.parties.identity.identity import current, load_identity
 from blindfit.parties.identity.key_proof import read_certificate_der
@@ -205,7 +205,7 @@ def test_a_revocation_list_ages_and_changes_while_it_is_in_use(
     revocations = RevocationList(folder / "crl.pem", read_certificate(files.authority), required=True)
     assert not revocations.has(certificate)
     with monkeypatch.context() as patch:
-        patch.setattr(connections, "datetime", SimpleNamespace(now=lambda _: later))
+        patch.setattr(revocation, "datetime", SimpleNamespace(now=lambda _: later))
         with pytest.raises(ConfigError, match="expired on"):
             revocations.has(certificate)
     revoke(folder, "alice")

@@ -49,7 +49,7 @@ def filling(disk: Disk) -> Iterator[None]:
     transaction, propose = Store.transaction, Sessions.propose
 
     async def begins(sessions: Sessions, *asked: Any) -> Any:
-        disk.begun = disk.begun or sessions._settings.name == disk.party
+        disk.begun = disk.begun or sessions._name == disk.party
         return await propose(sessions, *asked)
 
     @contextmanager

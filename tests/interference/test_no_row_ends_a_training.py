@@ -16,7 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import RangeError
-from blindfit.algorithms.statistics.vertical import loss as taylor
+from blindfit.algorithms.statistics.vertical import optimiser
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from tests.interference.neighbours import Probe, a_name, dated
 from tests.interference.systems import SYSTEMS
@@ -99,5 +99,5 @@ def test_one_that_ends_at_a_bound_ends_by_what_rows_hold(
         return cut(grid, scores)
 
     monkeypatch.setattr(Grid, "score_terms", refused)
-    monkeypatch.setattr(taylor, "MOST_MOVED", 1e9)
+    monkeypatch.setattr(optimiser, "MOST_MOVED", 1e9)
     assert not ends(case, probe, 3.0, 1000.0)

@@ -239,7 +239,7 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
     are, and then there is one whatever the rows hold.
     """
     bank = Bank(tmp_path)
-    bank.describe((DATASETS[1], f"{DATASETS[1]}\npublish_every_h = 24"))
+    bank.describe((DATASETS[1], f"{DATASETS[1]}\nsnapshot_every_h = 24"))
     bank.snapshots.publish("loans")
     bank.snapshots.publish("other")
     if same:

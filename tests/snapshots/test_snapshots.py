@@ -418,7 +418,7 @@ def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_w
 
 
 def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
-    bank.describe(('features = "rest"', 'features = "rest"\npublish_every_h = 24'))
+    bank.describe(('features = "rest"', 'features = "rest"\nsnapshot_every_h = 24'))
     assert not bank.snapshots.overdue("loans")  # nobody has published it
     published(bank.snapshots, "loans")
     assert not bank.snapshots.overdue("loans")

@@ -132,7 +132,7 @@ def run(worlds: Path, authority: Path, name: str) -> World:
 
 
 WALR = ("walr", "walr-holders", "walr-split", "walr-hidden", "walr-shares")
-NAMED_SINCE = {"two-servers": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
+NAMED_SINCE = {"split-labels": "two-servers", "paillier": "encrypted-rows", "shares": "shared-rows"}
 """Values of options that have other names today; a report says what the job was asked in today's words."""
 COMPUTED_AGAIN = 1e-9
 """How near a number is that another machine computes from the same answer, relative to it."""

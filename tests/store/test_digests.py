@@ -22,7 +22,7 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job import parameters
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.snapshots import snapshot, snapshots
+from blindfit.parties.snapshots import snapshot
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.vertical import scored_rows
@@ -195,9 +195,9 @@ class Tomorrow(PartyDatasetSettings):
 
 @pytest.mark.parametrize("name", digests.DATASETS)
 def test_a_dataset_is_described_as_before_after_an_option_was_added(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "ENCODED", (*snapshot.ENCODED, "missing_marks"))
+    monkeypatch.setattr(snapshot, "ENCODED", (*snapshot.ENCODED, "missing_marks"))
     monkeypatch.setattr(
-        snapshots,
+        snapshot,
         "DIGEST",
         replace(snapshot.DIGEST, added={**snapshot.DIGEST.added, "missing_marks": ["", "NA"]}),
     )

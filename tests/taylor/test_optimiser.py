@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.statistics.vertical.loss import (
-    LOSSES,
+from blindfit.algorithms.statistics.vertical.loss import LOSSES, label_bits, leverages, refuse_one_class
+from blindfit.algorithms.statistics.vertical.optimiser import (
     MOST_MOVED,
     MOST_WEIGHT,
-    label_bits,
-    leverages,
-    refuse_one_class,
+    Optimiser,
+    OptimiserSettings,
+    Patience,
 )
-from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings, Patience
 from tests.each_case import each_case
 from tests.paillier.tools import LAW
 

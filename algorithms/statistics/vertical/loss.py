@@ -20,8 +20,6 @@ import numpy.typing as npt
 from blindfit.algorithms.errors import DataError
 
 Floats = npt.NDArray[np.float64]
-MOST_WEIGHT = 2000.0  # all weights of a party together, by size: a training that gets so far has long diverged
-MOST_MOVED = 2.0  # of a row's score within the first epoch; in the t-th after it 1 / (1 + t) of that
 Model = Literal["logistic", "linear"]
 
 

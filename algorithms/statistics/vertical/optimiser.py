@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.statistics.vertical.loss import MOST_MOVED, MOST_WEIGHT, Floats
+from blindfit.algorithms.statistics.vertical.loss import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +152,9 @@ class Patience:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.losses, self.first = [float(loss) for loss in state["losses"]], float(state["first"])
+
+
+MOST_WEIGHT = 2000.0  # all weights of a party together, by size: a training that gets so far has long diverged
+
+
+MOST_MOVED = 2.0  # of a row's score within the first epoch; in the t-th after it 1 / (1 + t) of that

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blindfit.algorithms.protocols.taylor import calibration, hold_out, steps
+import blindfit.algorithms.protocols.taylor.calibration as calibration
+import blindfit.algorithms.protocols.taylor.hold_out as hold_out
+import blindfit.algorithms.protocols.taylor.steps as steps
 from blindfit.algorithms.protocols.taylor.parameters import (
     DataSeat,
     Encrypted,

@@ -27,7 +27,7 @@ class Ring:
         return self.parties[self.parties.index(party) - 1]
 
     def timetable(self, party: str) -> Iterator[Piece]:
-        """What a data party blinds, in order; `hops` is how many have blinded it before."""
+        """Return what a data party blinds, in order; `hops` counts the parties that have blinded it before."""
         seat, seats = self.parties.index(party), len(self.parties)
         for turn in range(_chunks(max(self.counts)) + seats - 1):
             for hops in range(seats):
@@ -36,7 +36,7 @@ class Ring:
                     yield Piece(self.parties[owner], hops, turn - hops, self.counts[owner])
 
     def arrivals(self) -> Iterator[Piece]:
-        """What the key node gets, in an order that each sender keeps."""
+        """Return what the key node receives, in an order that each sender keeps."""
         for chunk in range(_chunks(max(self.counts))):
             for owner, count in zip(self.parties, self.counts, strict=True):
                 if chunk < _chunks(count):

@@ -206,7 +206,7 @@ MUTANTS = (
         "whether-labels-are-labels-is-opened-before-a-check",
         (12, 13),
         "blindfit.algorithms.protocols.falcon.program:_require_labels",
-        "    await seat.check()  # or whoever changed what was opened of a label would see whether that mattered\n",
+        "    await seat.check()  # otherwise a party that changed an opened label would see whether that mattered\n",
         "",
         ("tests/falcon/test_labels_put_in.py::test_no_label_is_read_by_whoever_tampers_with_its_test",),
     ),

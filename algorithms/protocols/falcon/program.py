@@ -206,7 +206,7 @@ async def _require_labels(seat: Seat, p: FalconParameters, y: Share, weights: Sh
         bits, bound = CLASS_WEIGHT_BITS + COARSE_CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT / 2**COARSE_CLASS_WEIGHT_BITS
         far = await _far_out(seat, "class weights", weights, bits, bound)
         tests.append(("class weights", f"beyond {LARGEST_CLASS_WEIGHT}", far))
-    await seat.check()  # or whoever changed what was opened of a label would see whether that mattered
+    await seat.check()  # otherwise a party that changed an opened label would see whether that mattered
     told = await seat.open_(*(share for _, _, share in tests))
     for (what, how, _), bit in zip(tests, told, strict=True):
         if bit[0]:

@@ -122,7 +122,7 @@ def zeros(shape: Shape) -> Share:
 
 
 class _EverySeat:
-    """What all seats do alike. A model is in shares, unless a seat says otherwise."""
+    """The steps that all seats have in common. A model is in shares, unless a seat overrides it."""
 
     holder: Holder
 

@@ -45,7 +45,7 @@ class LabelIdsEnd:
 
 @dataclass(frozen=True, slots=True)
 class FittedRelease:
-    """The same for every request of one release; all of it is public."""
+    """The part of an answer that every request of one release shares; all of it is public."""
 
     parameters: Text  # JSON: LabelMechanism.parameters()
     epsilon: Real  # of one unit, the prior's part included
@@ -62,7 +62,7 @@ class FittedRelease:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NoisyLabels:
-    """Of the next rows."""
+    """The noisy labels of the next rows."""
 
     steps: IntegerTensor  # on the mechanism's grid; 0 where withheld
     withheld: Octets  # a bit a row, the first in the highest bit; empty: none is

@@ -52,7 +52,7 @@ def gaussian_steps(settings: MechanismSettings) -> float | None:
 
 
 def step_2_event(request: LabelsOpen, *, neighbours: str) -> ReleaseEvent:
-    """What the whole release costs: one row's label, or those of a person's rows one after the other."""
+    """Return what the whole release costs: one row's label, or all labels of a person's rows in sequence."""
     settings, rows = request.settings, request.rows_per_unit
     if settings.name == "gaussian":
         # Of the claim: the noise that keeps it on the integers is a little wider.
@@ -97,7 +97,7 @@ def release_parameters(
 
 
 def settings_parameters(settings: MechanismSettings) -> dict[str, Any]:
-    """What is set, flat and typed: two settings that mean the same have the same."""
+    """Return the set options, flat and typed: two settings that mean the same give equal results."""
     settings = settings.in_full
     chosen = {name: getattr(settings, name) for name in asdict(settings) if name not in ("grid", "prior")}
     reals = {n: float(v) for n, v in chosen.items() if isinstance(v, int | float) and n != "output_cells"}

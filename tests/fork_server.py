@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 PRELOADED = [
-    "tests.no_collector",
+    "tests.preloaded_first",
     "blindfit.parties.measurement.fitting",
     "blindfit.coordinator.cli.main",
     "blindfit.parties.node",

@@ -9,10 +9,9 @@ import re
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +84,7 @@ def test_a_migration_that_is_killed_leaves_the_version_before_it_whole(version: 
     killed = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from blindfit.parties.store import migrations
 from blindfit.parties.store.database import Store
 def half(database):
@@ -121,25 +121,23 @@ def test_a_migration_that_fails_changes_nothing_and_can_be_tried_again(
 
 
 def test_a_database_that_many_open_at_once_is_migrated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, ran = database_of(0, tmp_path / "party.sqlite"), []
-    ready = threading.Barrier(8)
+    path, ran = database_of(0, tmp_path / "party.sqlite"), list[int]()
 
-    def counting(database: sqlite3.Connection) -> None:
-        time.sleep(0.2)  # while the others look at the version, and wait for their turn
-        ran.append(threading.get_ident())
-        database.execute("INSERT INTO cancellations (session) VALUES (?)", (f"s{len(ran)}00",))
+    def counting(_: sqlite3.Connection) -> None:
+        ran.append(1)
 
-    def opening() -> None:
-        ready.wait()
-        with opened(path) as store:
-            assert store.reader().ledger()
+    class Waiting(sqlite3.Connection):
+        """Waits for its turn to write until another process has migrated the database."""
+
+        def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+            if query == "BEGIN IMMEDIATE" and not ran:
+                with opened(path) as store:
+                    assert store.reader().ledger()
+            return super().execute(query, *values)
 
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, counting))
-    threads = [threading.Thread(target=opening) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with contextlib.closing(sqlite3.connect(path, factory=Waiting, isolation_level=None)) as database:
+        migrations.migrate(database, path)
     assert len(ran) == 1
     assert version_of(path) == NEWEST + 1
 

@@ -333,6 +333,8 @@ class PartySettings(Settings):
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role != "passive":
                 in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+            if self.role != "active":
+                in_vain |= dataset.model_fields_set & {"public"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if self.role == "passive":  # trained on in shares, whole rows under differential privacy
@@ -364,6 +366,11 @@ class PartySettings(Settings):
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         for name, dataset in self.datasets.items():
+            if dataset.public and dataset.population is not None:
+                raise ValueError(
+                    f"datasets.{name}: public = true cannot go with a population, remove one of them: a population's "
+                    "budget protects rows that are not public"
+                )
             if dataset.label_kind != "number" and dataset.label_range is not None:
                 raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
             if dataset.label_kind == "share" and self.role != "measurement":

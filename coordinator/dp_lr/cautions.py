@@ -10,12 +10,17 @@ from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
 from blindfit.coordinator.report.label_privacy import large_delta
 from blindfit.coordinator.terminal.wording import counted, figure
 
+UNDECLARED = (
+    "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are public, "
+    "their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
+)
 WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
 
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
         _drowned(facts),
+        _undeclared(facts),
         _unscaled(facts),
         _each_iteration(facts),
         _few_test_rows(facts),
@@ -39,6 +44,10 @@ def _drowned(facts: Figures) -> str:
         f"Averaged over all iterations the noise is {figure(noise)} long, where a gradient is {figure(clip)} at most: "
         f"the model is little but its start ({facts.start}). More rows, fewer features or a larger epsilon would help."
     )
+
+
+def _undeclared(facts: Figures) -> str:
+    return f"Descent starts at {facts.start}: {UNDECLARED}." if facts.fit.start == "undeclared" else ""
 
 
 def _unscaled(facts: Figures) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from blindfit.algorithms.estimators.cautions import LEAST_SIGNAL
+from blindfit.coordinator.dp_lr.cautions import UNDECLARED
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
@@ -46,7 +47,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     population_of(party.dataset, party.dataset_name)
     yield from check_budget(party, job.parameters.run_privacy.event(), AGAIN)
     source = check_private(party.source())
-    start = find_start(party.settings, party.base_dir, job.parameters, source, lambda *_: None)
+    start = find_start(party.settings, party.base_dir, job.parameters, source, party.source_of, lambda *_: None)
     yield _start(start)
     rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
@@ -58,6 +59,8 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
 
 def _start(start: Start) -> Finding:
     text = f"descent starts at {STARTS[start.kind]}; features are {SCALES[start.scale]}"
+    if start.kind == "undeclared":
+        return Finding("warning", "dp_lr.init", f"{text}: {UNDECLARED}")
     if start.scale == "none":
         return Finding("warning", "start", f"{text}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)")
     return Finding("ok", "start", text)

@@ -60,10 +60,14 @@ class PartyHere:
 
     def source(self) -> Source:
         """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        return self.source_of(self.dataset_name)
+
+    def source_of(self, name: str) -> Source:
+        """Open what a job would read of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
-            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
-            return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
+            found = Snapshots(self.settings, self.base_dir, store).current(name) if store else None
+            return found.source() if found else open_source(self.settings.datasets[name], self.base_dir, name)
 
     def kinds(self) -> dict[str, Kind]:
         """Return the kind of each feature, without reading a row."""

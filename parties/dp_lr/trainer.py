@@ -40,9 +40,8 @@ class Trainer:
         """What can be refused before a session starts: datasets, options, the public model."""
         population = population_of(self._party.settings.datasets[me.dataset], me.dataset)
         charging.check_rollbacks(self._party.store.reader(), population)
-        check_start(
-            self._party.settings, self._party.base_dir, job, check_private(self._party.snapshots.source(me.dataset))
-        )
+        opened = self._party.snapshots.source
+        check_start(self._party.settings, self._party.base_dir, job, check_private(opened(me.dataset)), opened)
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
@@ -51,7 +50,8 @@ class Trainer:
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         job, clock, source = session.job, Clock(), check_private(session.published.source())
         randomness = own_randomness(self._party, session)
-        start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
+        opened = self._party.snapshots.source
+        start = find_start(self._party.settings, self._party.base_dir, job, source, opened, session.report)
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _uncounted(session))
         check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.source import Source
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.database import Store
 from blindfit.parties.store.snapshots import SnapshotRow
 
 
@@ -44,6 +49,52 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
     """Return whether the operator has said that the dataset's people are those of no other population."""
     return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
+
+
+def refuse_private_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> None:
+    """Refuse the snapshot of a dataset that is declared public and holds the rows of a population.
+
+    Only a snapshot of the public dataset is refused, so no job learns from this whether a private one is published.
+
+    Raises:
+        ConfigError: the ids and labels are those of a dataset with a population.
+    """
+    if settings.datasets[row.dataset].public:
+        _refuse_content(row.dataset, row.content_sha256, known)
+
+
+def refuse_private_copy(settings: PartySettings, base_dir: Path, dataset: str, source: Source) -> None:
+    """Refuse rows that are declared public and are those of a snapshot with a population. For the party's operator.
+
+    Raises:
+        ConfigError: the ids and labels are those of a dataset with a population.
+    """
+    store = Store.existing(settings, base_dir)
+    if store is None:
+        return
+    content = ContentDigest()
+    with contextlib.closing(store):
+        for batch in source.batches():
+            content.add(batch)
+        _refuse_content(dataset, content.hexdigest(), store.reader().snapshots())
+
+
+def _refuse_content(dataset: str, content_sha256: str, known: Sequence[SnapshotRow]) -> None:
+    others = [k for k in known if k.population and k.content_sha256 == content_sha256]
+    if others:
+        other = others[-1]
+        raise ConfigError(
+            f"datasets.{dataset}.public = true, but its ids and labels are those of snapshot {other.number} of "
+            f"{other.dataset}, whose population {other.population} has a budget",
+            hint=f"remove datasets.{dataset}, or name another file with rows that are public",
+        )
+
+
+def public_copy(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> str:
+    """Return the public dataset that holds the rows of this snapshot; empty if there is none."""
+    described = settings.datasets
+    copies = [k.dataset for k in known if k.content_sha256 == row.content_sha256 and k.dataset in described]
+    return next((name for name in copies if described[name].public), "") if row.population else ""
 
 
 def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

@@ -28,7 +28,13 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
-from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
+from blindfit.parties.snapshots.populations import (
+    public_copy,
+    refuse_another_population,
+    refuse_private_rows,
+    schedule_waits,
+    why_it_waits,
+)
 from blindfit.parties.snapshots.rows_file import Written, write_rows
 from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, content_of, meaning_of
 from blindfit.parties.store.database import Store, stamp
@@ -110,6 +116,8 @@ class Snapshots:
         known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
+        if copy := public_copy(made.row, reader.snapshots(), self._settings):
+            yield f"datasets.{copy} is declared public and has the same ids and labels: remove public = true there"
         if any(reader.label_layouts(row.id) for row in known[:-1]):
             yield "label bits count from 0: labels that have not changed can be given away once more"
         if any(reader.scored_rows(row.id) for row in known[:-1]):
@@ -350,6 +358,7 @@ class Snapshots:
                 made=stamp(),
             )
             refuse_another_population(row, known)
+            refuse_private_rows(row, known, self._settings)
             transaction.add_snapshot(row)
         return replace(self._at(row), remarks=written.remarks)
 

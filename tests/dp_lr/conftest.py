@@ -61,7 +61,7 @@ def party(**changes: Any) -> dict[str, Any]:
         "populations": {"patients": {"epsilon": 4.0, "delta": 1e-5}},
         "datasets": {
             "patients": {"url": "csv:patients.csv", "population": "patients", "row_is": "a visit", **rows},
-            "archive": {"url": "csv:archive.csv", **rows},
+            "archive": {"url": "csv:archive.csv", "public": True, **rows},
         },
         **changes,
     }
@@ -105,8 +105,8 @@ class Clinic:
             me,
         )
 
-    def publish(self) -> None:
-        self.party.snapshots.publish("patients")
+    def publish(self, dataset: str = "patients") -> None:
+        self.party.snapshots.publish(dataset)
 
     @property
     def party(self) -> Party:
@@ -116,6 +116,8 @@ class Clinic:
         asked = self.last = self.session(session, **changes)
         party = self.party
         asked.snapshot = published(party.snapshots, "patients")
+        if (public := asked.job.dp_lr.public_dataset) in self.settings.datasets:
+            published(party.snapshots, public)
         role = Trainer(party)
         role.check(asked.job, asked.me)
         asked.snapshots = {"clinic": asked.snapshot.id}

@@ -11,9 +11,14 @@ import csv
 import hashlib
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from blindfit.algorithms.errors import (
@@ -31,12 +36,14 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.quality.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
+from blindfit.parties.dp_lr.rows import fit_public
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
 from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
 from tests.figures import check_classes, columns_of
+from tests.published import published
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
 
@@ -188,6 +195,7 @@ def test_other_public_rows_are_another_question(clinic: Clinic) -> None:
     path = clinic.directory / "archive.csv"
     text = path.read_text()
     path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")
+    clinic.publish("archive")
     clinic.run("s2", **HARMLESS)
     assert len(entries(clinic)) == 2
 
@@ -374,18 +382,91 @@ def test_a_person_column_is_refused(clinic: Clinic) -> None:
     ("dp_lr_options", "expected"),
     [
         ({"public_dataset": "attic"}, "clinic has no dataset named attic"),
-        ({"public_dataset": "patients"}, "the rows of patients have a privacy budget, so they are not public"),
-        ({"public_dataset": "copy"}, "the rows of patients have a privacy budget, so they are not public"),
+        ({"public_dataset": "patients"}, r"datasets\.patients: clinic does not declare these rows public"),
+        ({"public_dataset": "undeclared"}, r"datasets\.undeclared: clinic does not declare these rows public"),
         ({"init": "../x.json"}, "dp_lr.init: ../x.json is not within the directory of the active party's file"),
         ({"feature_bounds": ["height:0:1"]}, "dp_lr.feature_bounds: the dataset has no feature height"),
     ],
 )
 def test_a_start_that_is_not_public(clinic: Clinic, dp_lr_options: dict[str, Any], expected: str) -> None:
     datasets = party()["datasets"]
-    copy = {**datasets["archive"], "url": datasets["patients"]["url"]}
-    clinic.edit(datasets={**datasets, "copy": copy})
+    undeclared = {name: value for name, value in datasets["archive"].items() if name != "public"}
+    clinic.edit(datasets={**datasets, "undeclared": undeclared})
     with pytest.raises(ConfigError, match=expected):
         clinic.run(dp_lr=dp_lr_options)
+
+
+def spelled_otherwise(directory: Path) -> str:
+    (directory / "sub").mkdir()
+    return "csv:sub/.././patients.csv"
+
+
+def linked(directory: Path) -> str:
+    (directory / "link.csv").symlink_to("patients.csv")
+    return "csv:link.csv"
+
+
+def copied(directory: Path) -> str:
+    (directory / "copy.csv").write_text((directory / "patients.csv").read_text())
+    return "csv:copy.csv"
+
+
+def copied_in_another_format(directory: Path) -> str:
+    """In another order too, and without a column that no label follows from."""
+    table = pyarrow.csv.read_csv(directory / "patients.csv")
+    pyarrow.parquet.write_table(table.take(list(range(table.num_rows))[::-1]), directory / "copy.parquet")
+    return "parquet:copy.parquet"
+
+
+@pytest.mark.parametrize("copy", [spelled_otherwise, linked, copied, copied_in_another_format])
+@pytest.mark.parametrize("declared", [False, True])
+def test_rows_with_a_budget_are_not_public_under_another_name(
+    clinic: Clinic, copy: Callable[[Path], str], declared: bool
+) -> None:
+    """Without a declaration by the owner no copy is public; a declaration that is wrong meets the content."""
+    datasets = party()["datasets"]
+    described = {**datasets["archive"], "url": copy(clinic.directory), "public": declared}
+    clinic.edit(datasets={**datasets, "copy": described})
+    published(clinic.party.snapshots, "patients")
+    of_content = r"datasets\.copy\.public = true, but its ids and labels are those of snapshot 1 of patients"
+    expected = of_content if declared else r"datasets\.copy: clinic does not declare these rows public"
+    with pytest.raises(ConfigError, match=expected):
+        fit_public(clinic.settings, clinic.directory, "copy", None)
+    if declared:
+        with pytest.raises(ConfigError, match=expected):
+            clinic.publish("copy")
+        assert clinic.party.snapshots.current("copy") is None
+    with pytest.raises(ConfigError, match=expected):
+        clinic.run(dp_lr={"public_dataset": "copy"})
+
+
+def test_an_owner_hears_that_a_declared_dataset_has_its_private_rows(clinic: Clinic) -> None:
+    """Published first, the public dataset says nothing yet; its private twin is published, and the owner is told."""
+    datasets = party()["datasets"]
+    clinic.edit(datasets={**datasets, "copy": {**datasets["archive"], "url": copied(clinic.directory)}})
+    clinic.publish("copy")
+    clinic.publish("patients")
+    snapshots = clinic.party.snapshots
+    made = snapshots.current("patients")
+    assert made is not None
+    assert "datasets.copy is declared public and has the same ids and labels" in " ".join(snapshots.cautions(made))
+
+
+def test_a_declared_dataset_has_no_budget(clinic: Clinic) -> None:
+    datasets = party()["datasets"]
+    clinic.edit(datasets={**datasets, "patients": {**datasets["patients"], "public": True}})
+    with pytest.raises(ConfigError, match=r"datasets\.patients: public = true cannot go with a population"):
+        _ = clinic.settings
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_start_that_no_declaration_covers_is_named(clinic: Clinic, declared: bool) -> None:
+    fitted = fit_public(clinic.settings, clinic.directory, "archive", None)
+    model = fitted if declared else replace(fitted, public=None)
+    (clinic.directory / "start.json").write_text(model.to_json())
+    clinic.run(dp_lr={"init": "start.json", "iterations": 2})
+    report = json.loads(clinic.output("s1", "report.json").read_text())
+    assert report["fit"]["start"] == ("file" if declared else "undeclared")
 
 
 def test_public_rows_of_other_features(clinic: Clinic) -> None:
@@ -470,8 +551,6 @@ def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: C
 
 
 def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
-    from blindfit.parties.dp_lr.rows import fit_public
-
     public = fit_public(clinic.settings, clinic.directory, "archive", None)
     (clinic.directory / "public.json").write_text(public.to_json())
     assert load_pretrained(clinic.directory / "public.json") == public

@@ -28,6 +28,7 @@ secrets = { passphrase_file = "x[/y]" }
 peers = { coordinator = { role = "coordinator" } }
 [datasets.archive]
 url = "csv:archive.csv"
+public = true
 id = "id"
 label = "ill"
 features = "rest"

@@ -74,6 +74,11 @@ class PartyNode:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
             )
+        if identity.role not in (None, settings.role):
+            raise ConfigError(
+                f"role = {settings.role}, but the role in {settings.identity.certificate} is {identity.role}",
+                hint="correct the party's file, or ask the authority's operator for a certificate of the other role",
+            )
         identity.revoked.report(settings.name)
         store = Store.of(settings, base_dir)
         check_chain(store)

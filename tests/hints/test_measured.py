@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from blindfit import pretrain
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, check_budget
 from blindfit.coordinator.job.job import load_job
@@ -18,7 +19,7 @@ from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.protos.measurement_pb2 import DatasetDescription
 from tests.command import blindfit
 from tests.each_case import each_case
-from tests.hints.following import Told, found, not_found, refused, says
+from tests.hints.following import Told, found, not_found, refused, refused_command, says
 from tests.hints.measured import measured
 from tests.preflight.conftest import Project
 
@@ -123,21 +124,54 @@ def test_where_a_private_descent_starts(tmp_path: Path) -> None:
     project = alone(tmp_path)
     told = found("{}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)", project.check())
     not_found(told, project.check('dp_lr.feature_bounds=["*:-4:4"]'))
-    known = project.tables["known"] = {name: column[:80] for name, column in project.tables["shop"].items()}
+    known = {name: column[:80] for name, column in project.tables["shop"].items()}
     blindfit_pretrains(project, known)
     not_found(told, project.check("dp_lr.init=pretrained.json"))
 
 
+@each_case("protocol", ["dp-lr", "walr"])
+def test_a_start_that_no_declaration_covers(tmp_path: Path, protocol: str) -> None:
+    project = alone(tmp_path) if protocol == "dp-lr" else measured(tmp_path, "walr")
+    x, y = (project.tables["shop"][name][:80] for name in ("x0", "x1"))
+    known = {**{name: column[:80] for name, column in project.tables["shop"].items()}, "y": (x + y > 0).astype(int)}
+    (tmp_path / "pretrained.json").write_text(
+        pretrain({name: known[name] for name in ("x0", "x1", "x2")}, known["y"]).to_json()
+    )
+    start = "dp_lr.init=pretrained.json" if protocol == "dp-lr" else "walr.init=pretrained.json"
+    texts = {
+        "dp-lr": says(
+            "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are "
+            "public, their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
+        ),
+        "walr": says(
+            "{}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` says so. "
+            "Take the file of `blindfit pretrain`, or a model.json with its release.json next to it"
+        ),
+    }
+    told = found(texts[protocol], project.check(start), "warning")
+    blindfit_pretrains(project, known)
+    not_found(told, project.check(start))
+
+
 def blindfit_pretrains(project: Project, known: dict[str, np.ndarray]) -> None:
     assert len(known["id"]) == 80
+    project.tables["known"] = known
     project.parties["shop"]["datasets"]["known"] = {
         "url": "csv:known.csv",
         "id": "id",
         "label": "y",
         "features": "rest",
     }
+    command = ("pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
     project.check()
-    done = blindfit(project.directory, "pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
+    told = refused_command(
+        "if every row is public, its owner sets datasets.{}.public = true in the party's file",
+        blindfit(project.directory, *command),
+    )
+    assert told.options == {"datasets.known.public": True}
+    project.parties["shop"]["datasets"]["known"]["public"] = True
+    project.check()
+    done = blindfit(project.directory, *command)
     assert done.returncode == 0, done.stderr
 
 

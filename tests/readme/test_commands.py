@@ -259,7 +259,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
         "blindfit verify release.blindfit": Typed(
-            says=("passed  clinic: signature of the receipt", "in the file only")
+            says=("passed  clinic: signature of the receipt", "NOT COVERED  authority", "3 lines above")
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)

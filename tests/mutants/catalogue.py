@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants import (
     approval,
+    auditing,
     encoding,
     hidden_rows,
     holders,
@@ -28,6 +29,7 @@ MUTANTS = (
     *paillier.MUTANTS,
     *vertical.MUTANTS,
     *approval.MUTANTS,
+    *auditing.MUTANTS,
     *interference.MUTANTS,
     *keeping.MUTANTS,
     *snapshots.MUTANTS,

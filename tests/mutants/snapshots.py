@@ -11,6 +11,8 @@ CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
 SCHEDULE = "tests/snapshots/test_schedule.py"
 DRAW = "tests/protocols/test_draw.py"
+DP_LR = "tests/dp_lr/test_training.py"
+INPUTS = "tests/export/test_inputs.py"
 
 MUTANTS = (
     Mutant(
@@ -104,6 +106,30 @@ MUTANTS = (
         "            refuse_another_population(row, known)\n",
         "",
         (SNAPSHOTS,),
+    ),
+    Mutant(
+        "rows-with-a-budget-are-declared-public",
+        (7, 26),
+        "blindfit.parties.snapshots.snapshots:Snapshots._enter",
+        "            refuse_private_rows(row, known, self._settings)\n",
+        "",
+        (f"{DP_LR}::test_rows_with_a_budget_are_not_public_under_another_name",),
+    ),
+    Mutant(
+        "a-dataset-without-a-population-is-public",
+        (7, 26),
+        "blindfit.parties.dp_lr.rows:public_source",
+        "    if not chosen.public:\n",
+        "    if chosen.population is not None:\n",
+        (f"{DP_LR}::test_rows_with_a_budget_are_not_public_under_another_name",),
+    ),
+    Mutant(
+        "a-models-file-declares-its-rows-public",
+        (7, 28),
+        "blindfit.parties.training.public_model:declared_public",
+        'return rows.dataset if described is not None and described.public else ""',
+        "return rows.dataset",
+        (f"{INPUTS}::test_only_the_owners_own_file_declares",),
     ),
     Mutant(
         "a-renamed-population-has-a-fresh-budget",

@@ -41,9 +41,13 @@ def generator_of(seed: bytes) -> np.random.Generator:
 class PublicRandomness:
     """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
     it; but a split that its key's owners alone can repeat is not told to anybody else.
+
+    Attributes:
+        orders_by_count: it was drawn by an older version, whose orders depend on numbers of rows.
     """
 
     key: bytes
+    orders_by_count: bool = False
 
     @classmethod
     def from_seed(cls, seed: int) -> PublicRandomness:

@@ -15,6 +15,7 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_neighbours
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.operator import account
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
@@ -32,9 +33,13 @@ from blindfit.parties.store.uploads import FailedUploads
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
-    """Raises DataError: the chain of entries does not hold."""
-    if not settings.populations:
-        raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
+    """Show budgets, charges, and what was revealed without a charge.
+
+    Raises:
+        DataError: the chain of entries does not hold.
+    """
+    if not settings.datasets:
+        raise ConfigError(f"{settings.name} has no datasets, so it has neither a budget nor an account to show")
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
@@ -46,11 +51,13 @@ def describe(settings: PartySettings, base_dir: Path) -> Found:
 def _shown(
     settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
 ) -> Iterator[RenderableType]:
-    yield _budgets(settings, entries)
+    if settings.populations:
+        yield _budgets(settings, entries)
     yield from _protected(settings, entries)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         yield _entries(settings, entries, labels)
+    yield from account.shown(settings, store)
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         yield f"{snapshot.row.dataset} has changed since {read}: publish it"
@@ -79,6 +86,7 @@ def _document(
             for name, population in settings.populations.items()
         },
         "entries": [json.loads(book.to_json_line(entry)) for entry in entries],
+        "revealed": account.document(store),
         "changed_since_published": [snapshot.row.dataset for snapshot in changed],
         "uploads_without_an_answer": store.reader().uploads(),
         "is_behind_a_receipt": bool(store.reader().rollbacks()),

@@ -27,7 +27,7 @@ from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
-from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
+from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_bits
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
@@ -110,8 +110,8 @@ class Falcon:
     def guards(self) -> Sequence[Guard[Any]]:
         return (
             Guard(Agreed, "each row, by epsilon: all budgets pay before anything is put in", self.charge),
-            Guard(Agreed, "labels, from where all trainings on a snapshot end", self.count_end),
-            Guard(Computed, "labels, from the weights of all trainings on a snapshot", self.count_weights),
+            Guard(Agreed, "labels, from where all trainings on the same people end", self.count_end),
+            Guard(Computed, "labels, from the weights of all trainings on the same people", self.count_weights),
             Guard(Computed, "each row, by epsilon: a charge pays for one opening of its noise", self.use_up_charge),
         )
 
@@ -122,12 +122,12 @@ class Falcon:
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
             epochs = 0 if is_done(agreed) else agreed.parameters.epochs - agreed.resumed
-            count_end(self._session, self._party.store, agreed.parameters, epochs)
+            count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
         parameters = computed.agreed.parameters
         if self._counts_labels and not parameters.weights_stay_shared:
-            count_weights(self._session, self._party.store, parameters)
+            count_weights(self._session, self._party.settings, self._party.store, parameters)
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
@@ -274,7 +274,10 @@ def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
         return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
     bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
+    return WeightFigures(
+        opened_bits=bits,
+        label_bits=weights_bits(parameters) / parameters.train_rows if parameters.noise is None else None,
+    )
 
 
 def evaluation_of(

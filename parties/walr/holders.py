@@ -22,6 +22,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
+from blindfit.parties.account.account import Account
 from blindfit.parties.files.vault import MODEL_KEY
 from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
@@ -144,7 +145,7 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         PolicyRefused: it was told under too many settings.
     """
 
-    def refuse(_: int) -> BlindfitError:
+    def refuse() -> BlindfitError:
         reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
@@ -152,10 +153,19 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
-    bits = {session.published.id: several_parties.BOUND_BITS + several_parties.EXPONENT_BITS}
     with party.store.transaction() as transaction:
-        asker, most = session.with_role("active").name, several_parties.max_bits(n_rows)
-        transaction.count_told_bits(asker, request_id, bits, most, refuse)
+        Account.of(party.settings, session.me.dataset).enter_column_bits(
+            transaction,
+            about=session.me.name,
+            learner=session.with_role("active").name,
+            event="norm bound",
+            question=request_id,
+            bits=several_parties.BOUND_BITS + several_parties.EXPONENT_BITS,
+            limit=several_parties.max_bits(n_rows),
+            snapshot=session.published.id,
+            session=session.id,
+            refuse=refuse,
+        )
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:

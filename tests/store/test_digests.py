@@ -40,6 +40,7 @@ OF_HOW_IT_IS_USED = {
     "active_parties",
     "passive_parties",
     "label_range",
+    "label_rate",
     "scores_may_be_solved_for",
 }
 """Options of a dataset that say how its rows may be used: a snapshot does not depend on them."""

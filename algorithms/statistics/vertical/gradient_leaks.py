@@ -304,27 +304,18 @@ def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
     return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
 
 
-def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
-    """Return how many bits of a label a layout of batches gives away at most: one without jitter."""
-    return min(1.0, label_bits(n_columns, jitter) / batch_rows) if jitter > 0 else 1.0
-
-
-def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
-    """Check all layouts of batches in which the same labels are trained on.
+def too_many_label_bits() -> Leak:
+    """Return what is wrong with a layout of batches that does not fit beside those before.
 
     The text is the same whatever was before: other parties read it, and need not have been there.
     """
-    if sum(before) + share <= MOST_BITS_PER_ROW:
-        return []
-    return [
-        Leak(
-            LABEL_BITS,
-            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
-            "each label",
-            "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
-            "label-bits",
-        )
-    ]
+    return Leak(
+        LABEL_BITS,
+        f"with other trainings on the same people before, this one could give away more than {MOST_BITS_PER_ROW} bits "
+        "of each label",
+        "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
+        "label-bits",
+    )
 
 
 def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:

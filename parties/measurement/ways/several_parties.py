@@ -25,6 +25,7 @@ from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, several_parties
 from blindfit.algorithms.protocols.walr.messages import BlockWanted
 from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.patience import begin_quietly
 from blindfit.parties.measurement.uploads import log_unanswered
@@ -60,10 +61,6 @@ class Blocks:
         fields = self._session.job.digest_fields()
         chosen = {n: v for n, v in fields.items() if n.startswith("walr.") or n == "seed"}
         return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
-
-    def snapshots(self, active: str) -> list[str]:
-        """Of the rows of each holder in turn, the active party last."""
-        return [self._session.snapshots.get(name, "") for name in (*self.holders, active)]
 
     def begin(self) -> None:
         """The session's members have shaken hands: nothing goes between them before that."""
@@ -192,18 +189,18 @@ class AtServer(way.AtServer):
             raise CannotAnswer(party=call.service.name) from None
         columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
         told = several_parties.bits_told_of(columns, tally.rows_kept)
-        bits = dict(zip(self._held().snapshots(call.consumer), told, strict=True))
-        self._count_told_bits(bits, several_parties.max_bits(tally.rows_kept))
+        self._count_told_bits(dict(zip((*self._held().holders, call.consumer), told, strict=True)), tally.rows_kept)
 
-    def _count_told_bits(self, bits: Mapping[str, int], most: int) -> None:
-        """Before they are told: of weights that hang on the rows of these snapshots.
+    def _count_told_bits(self, bits: Mapping[str, int], rows_kept: int) -> None:
+        """Count the bits of weights that depend on the columns of each party, before they are sent.
 
         Raises:
-            PolicyRefused: with those that were told before, they could give the rows away.
+            PolicyRefused: with those that were sent before, they could give the rows away.
         """
         call = self.call
+        account = Account(call.service.policy, call.dataset.settings)
 
-        def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
+        def refuse() -> BlindfitError:  # no number: either would tell how many rows are common
             reason = (
                 "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
                 "one than a quarter of the common rows: use more rows or fewer columns"
@@ -211,7 +208,19 @@ class AtServer(way.AtServer):
             return PolicyRefused(party=call.service.name, field="parties", reason=reason)
 
         with call.service.store.transaction() as transaction:
-            transaction.count_told_bits(call.consumer, self.request.request_id, bits, most, refuse)
+            for owner, more in bits.items():
+                account.enter_column_bits(
+                    transaction,
+                    about=owner,
+                    learner=call.consumer,
+                    event="weights",
+                    question=self.request.request_id,
+                    bits=more,
+                    limit=several_parties.max_bits(rows_kept),
+                    snapshot=call.dataset.snapshot,
+                    session=self.request.session,
+                    refuse=refuse,
+                )
 
     def keep(self, tally: Tally, answer: NoisySum) -> None:
         self._held().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))

@@ -43,7 +43,8 @@ class PublicRandomness:
     it; but a split that its key's owners alone can repeat is not told to anybody else.
 
     Attributes:
-        orders_by_count: it was drawn by an older version, whose orders depend on numbers of rows.
+        orders_by_count: an order depends on how many rows are held out, not on which fraction of them: for a seed,
+            whose owner chooses who is held out anyway, and for what an older version drew.
     """
 
     key: bytes
@@ -52,7 +53,7 @@ class PublicRandomness:
     @classmethod
     def from_seed(cls, seed: int) -> PublicRandomness:
         """For jobs on one machine: who knows the seed knows all."""
-        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest())
+        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest(), orders_by_count=True)
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Two purposes under one key give unrelated streams."""

@@ -158,16 +158,16 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
 def order_of(
     common: PartyRows, aligned: Alignment, randomness: PublicRandomness, fractions: tuple[float, float]
 ) -> NDArray[np.int64]:
-    """In which the common rows fall into parts and batches: by their ids, or by the slots of linkage, whose own order
-    the key node knows, and this one not.
+    """Return the order in which the common rows fall into parts and batches: by their ids, or by the slots of linkage,
+    whose own order the key node knows, and this one not.
 
-    Each pair of fractions has an order of its own, and few are allowed. In one order, a training that holds
+    Each pair of fractions has an order of its own, and few fractions are allowed. In one order, a training that holds
     out one row more would have figures, or a hold-out loss, that differ by that row's.
 
     Args:
         fractions: of rows for the test, and for the validation.
     """
     test, validation = held_out_rows(len(aligned.positions), *fractions) if randomness.orders_by_count else fractions
-    purpose = f"order, {test:g} for the test and {validation:g} for the validation"
+    purpose = f"order, {test} for the test and {validation} for the validation"
     names = common.ids.to_pylist() if aligned.mask_enc is None else map(str, range(len(aligned.positions)))
     return np.argsort(randomness.draws(purpose, names), kind="stable")

@@ -12,14 +12,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.texts import cut
-from blindfit.parties.renamed import old_names
+from blindfit.parties.renamed import NAME, old_names
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
@@ -179,16 +179,20 @@ def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
     close = difflib.get_close_matches(name, by_name, 1) if by_name else ()
     if not close:
         return ""
+    option = by_name[close[0]]
+    if "." in where and close[0] == name:  # the name is right, and the table is not
+        return f"; did you mean {option}{'' if '.' in option else ', outside of all tables'}?"
     is_in_a_table = "." in where  # then it is there that a name is misspelt
-    return f"; did you mean {close[0] if is_in_a_table or close[0] in known else by_name[close[0]]}?"
+    return f"; did you mean {close[0] if is_in_a_table or close[0] in known else option}?"
 
 
 def _known_names(model: type[BaseModel]) -> Iterable[str]:
-    """With their tables, where these are not named by whoever writes the file."""
+    """Yield each option with its table. NAME stands for the name of a table that the writer of the file chooses."""
     for field, info in model.model_fields.items():
         yield (name := option_of(model, field))
+        table = f"{name}.{NAME}" if get_origin(info.annotation) is dict else name
         for inner in _models_in(info.annotation):
-            yield from (f"{name}.{option}" for option in _known_names(inner))
+            yield from (f"{table}.{option}" for option in _known_names(inner))
 
 
 def option_of(model: type[BaseModel], field: str) -> str:

@@ -309,7 +309,11 @@ class DataParty(Generic[J, B, P, T]):
         self._party, self._method, self._running = party, method, Running(party.settings.name, resume_option)
 
     def check(self, job: J, me: Member) -> None:
-        """Refuse what can be refused before a session starts. The dataset must open, with features and due labels."""
+        """Refuse what can be refused before a session starts. The dataset must open, with features and due labels.
+
+        The system's own checks come last because they look at rows. A job that is wrong in public then reveals nothing
+        about them.
+        """
         source = check_features(self._party.snapshots.source(me.dataset), "a data party")
         chosen = self._method.choose_preparation(job)
         if me.role == "active" and source.settings.label is None:
@@ -317,9 +321,9 @@ class DataParty(Generic[J, B, P, T]):
         if me.role == "active" and (source.settings.label_kind == "binary") != (chosen.model == "logistic"):
             model = f'{chosen.table}.model = "{chosen.model}"'
             raise ConfigError(f"datasets.{me.dataset}.label_kind does not go with {model}")
-        self._method.check(self._party, job, me, source)
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
+        self._method.check(self._party, job, me, source)
 
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):

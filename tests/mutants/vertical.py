@@ -20,6 +20,7 @@ CHECKPOINTS = "tests/vertical/test_checkpoints.py"
 PROCESSES = "tests/vertical/test_processes.py"
 SEATS = "tests/vertical/test_seats.py"
 LABEL_DP = "tests/vertical/test_label_dp.py"
+PUBLIC_FIRST = "tests/vertical/test_public_first.py"
 
 MUTANTS = (
     # --- what the coordinator is told
@@ -548,6 +549,18 @@ MUTANTS = (
         "self._running.refuse_another(job.resumes)",
         "self._running.refuse_another(me.name)",
         (f"{AT_ONCE}[taylor]",),
+    ),
+    Mutant(
+        "rows-are-looked-at-before-a-public-reason",
+        (12, 25),
+        "blindfit.parties.vertical.training:DataParty.check",
+        "        self._running.refuse_another(job.resumes)\n"
+        "        refuse_unknown(self._party.data_dir, job, me.name)\n"
+        "        self._method.check(self._party, job, me, source)",
+        "        self._method.check(self._party, job, me, source)\n"
+        "        self._running.refuse_another(job.resumes)\n"
+        "        refuse_unknown(self._party.data_dir, job, me.name)",
+        (f"{PUBLIC_FIRST}::test_a_public_reason_comes_before_any_look_at_rows",),
     ),
     Mutant(
         "checkpoints-that-others-can-read",

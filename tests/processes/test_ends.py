@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from blindfit.algorithms.errors import PeerAborted, PeerUnreachable, PolicyRefused, TransportError
-from blindfit.coordinator.running.launcher import Launched, process_lost
+from blindfit.coordinator.running.launcher import KILLED, Launched, _port, process_lost
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,3 +169,12 @@ def test_a_job_that_fails_for_another_reason_keeps_it(tmp_path: Path) -> None:
 def test_a_signal_without_a_name(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     assert "was killed (signal 99)" in str(process_lost("hospital", -99, tmp_path / "log"))
+
+
+def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(tmp_path: Path) -> None:
+    """Its log says nothing, and the exit status of a wrong file would send its operator the wrong way."""
+    (tmp_path / "hospital").mkdir()
+    killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
+    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
+        _port("hospital", killed, tmp_path)
+    assert lost.value.hint == KILLED

@@ -120,6 +120,7 @@ def _vertical(row_id: str, seats: Sequence[Seat], out: Path) -> dict[str, str]:
     tables = {"split": ["test_fraction = 0.2"], "taylor": taylor}
     job = files.job_text("vertical", "taylor", seats, tables, _head(out))
     head = "New rows: name their dataset in each party's file, and here.\n"
+    head += "Fewer than 100 rows need a lower align.min_common here: 20, or the largest policy.min_common of a party.\n"
     head += f"blindfit predict {out}/predict.toml --model {out}/run"
     return {**texts, "job.toml": job, "predict.toml": files.job_text("predict", "predict", seats, {}, head)}
 

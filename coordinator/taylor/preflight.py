@@ -106,7 +106,7 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     guess = gradient_leaks.label_auc(passive, rows, jitter)
     return (
         f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: what nothing else tells they guess with AUC {guess:.2f} at best"
+        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
     )
 
 

@@ -104,13 +104,15 @@ def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
 
 
 def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
-    who = f"{listed(roles.passives)} together" if len(roles.passives) > 1 else f"{roles.passives[0]} alone"
+    several = len(roles.passives) > 1
+    who = f"{listed(roles.passives)} together" if several else f"{roles.passives[0]} alone"
+    learn = "learn" if several else "learns"
     if job.privacy is not None:
-        yield f"{who}, also with the coordinator, learn no more of the labels than epsilon and delta allow."
+        yield f"{who}, also with the coordinator, {learn} no more of the labels than epsilon and delta allow."
     elif {"label-bits", "class-weights"} & set(job.taylor.unsafe) or job.taylor.jitter == 0:
         yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
     else:
-        yield f"{who} learn of a batch's labels at most the bits that the bound counts: it counts all their columns."
+        yield f"{who} {learn} of a batch's labels at most the bits that the bound counts: it counts all their columns."
 
 
 def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:

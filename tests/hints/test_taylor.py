@@ -162,6 +162,14 @@ def test_too_few_rows_in_common(taylor: Project) -> None:
     assert not refusals(taylor, told.set("align.min_common"))
 
 
+def test_parties_that_bring_fewer_ids_than_rows_must_be_common(tmp_path: Path) -> None:
+    project = bank_and_shops(tmp_path, rows=400)
+    with refused("{} must bring more ids; or set a lower align.min_common, which may not be below any party") as told:
+        seated(project, "align.min_common=5000")
+    assert "bank, shop-a, shop-b must bring" in told.text
+    seated(project, "align.min_common=20", session="s2")
+
+
 def test_few_rows_for_many_columns(tmp_path: Path) -> None:
     project = vertical(tmp_path, "taylor", columns=(3, 15, 15))
     told = found("use at most {} columns; a larger {} lets you use more of them", project.check())

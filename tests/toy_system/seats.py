@@ -21,10 +21,12 @@ from tests import toy
 
 class ToySettings(Settings):
     rows: int = Field(4, ge=1, le=64)
+    """Number of rows that are multiplied."""
 
 
 class ToyJob(JobParameters):
     protocol: Literal["toy"] = "toy"
+    """System that computes the job."""
     toy: ToySettings = ToySettings()
 
 

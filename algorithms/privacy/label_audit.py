@@ -85,7 +85,7 @@ def dataset_pairs(lo: float, hi: float, others: npt.ArrayLike | None = None) -> 
     ]
 
 
-def fitted_releases(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
+def repeat_release(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
     """n times a fit and its release, as numbers by name. A fit takes long, hence one by one."""
     for _ in range(n):
         yield release_numbers(refit(labels), labels, uniform)

@@ -32,7 +32,7 @@ def product_item(name: str, shape: Shape) -> Item:
     return Item(f"product/{name}", random={"a": shape, "b": shape}, derived={"c": shape}, derive=derive)
 
 
-def masked_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
+def mask_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
     """d and e, to be opened."""
     return x - dealt["a"], y - dealt["b"]
 

@@ -160,7 +160,7 @@ def _of(prover: Seed | None) -> Seed:
 # --- the prover -----------------------------------------------------------------------------------------------------
 
 
-def filled(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
+def fill_rows(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
     """Rows with the six numbers whose squares fill theirs up to R^2.
 
     Raises:
@@ -209,7 +209,7 @@ def _four_squares() -> npt.NDArray[np.int64]:
     return four
 
 
-def projected(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
+def project(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
     """u.w of a block, exactly: it stays below 2^53.
 
     Raises:

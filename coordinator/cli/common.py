@@ -75,4 +75,4 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
 
 
 def found_in(written: Written) -> Found:
-    return Found({"file": written.json_path, "report": written.content}, written.shown())
+    return Found({"file": written.json_path, "report": written.content}, written.summarise())

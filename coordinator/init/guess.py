@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from blindfit.algorithms.columns import values as conversions
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import CsvFile, MissingWords, open_file
@@ -50,7 +50,7 @@ class Guessed:
     label_is_number: bool = False
 
 
-def opened(path: Path) -> Reader:
+def open_table(path: Path) -> Reader:
     """Raises DataError, ConfigError: there is no such file, or it is neither csv nor parquet."""
     name = re.sub(r"\W+", "-", path.stem) or "table"
     found = file_of(str(path))
@@ -92,7 +92,7 @@ def owner_of(label: str, tables: Mapping[Path, Reader]) -> Path:
     raise ConfigError(f"no table has a column {label}", hint="name the column to learn: --label COLUMN")
 
 
-def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
+def guess_table(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
     """Reads the table whole.
 
     Raises:
@@ -190,7 +190,7 @@ def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
             word, count = found["values"].strip(), found["counts"]
             if word:
                 yield (
-                    f"column {name} has {word} in {counted(count, 'row')}, which is taken for a missing value; if it "
+                    f"column {name} has {word} in {quantity(count, 'row')}, which is taken for a missing value; if it "
                     "is a value, leave it out of missing_words, or name it in categories"
                 )
 

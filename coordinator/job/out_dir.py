@@ -41,7 +41,7 @@ def make_out(out: Path) -> None:
         ) from None
 
 
-def refused_by_system(error: OSError) -> str:
+def explain_refusal(error: OSError) -> str:
     """What a user can mend of it, in a line; empty: it is no such error."""
     if error.errno == errno.ENOSPC and error.filename is None:
         return "there is no room for what is written: No space left on device"

@@ -11,7 +11,7 @@ from blindfit.coordinator.terminal.wording import figure
 LAW_COLOURS = (POSITIVE, INK, NEGATIVE)
 
 
-def fitted_plot(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
+def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
     """None where no row was held out.
 
     Args:

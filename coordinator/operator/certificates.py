@@ -128,21 +128,21 @@ def _authority_passphrase(directory: Path, file: Path | None) -> bytes | None:
     key = directory / "authority.key"
     if not key.exists() or not private_files.is_locked(read_file(key)):
         return None
-    return _given(AUTHORITY_VARIABLE, file) or _asked("the authority's key", confirm=False)
+    return _read_given(AUTHORITY_VARIABLE, file) or _ask_passphrase("the authority's key", confirm=False)
 
 
 def _new_passphrase(variable: str, file: Path | None, protect: bool, what: str) -> bytes | None:
-    given = _given(variable, file)
-    return given if given or not protect else _asked(what, confirm=True)
+    given = _read_given(variable, file)
+    return given if given or not protect else _ask_passphrase(what, confirm=True)
 
 
-def _given(variable: str, file: Path | None) -> bytes | None:
+def _read_given(variable: str, file: Path | None) -> bytes | None:
     if file is None:
         return os.environb.get(variable.encode()) or None
     return read_passphrase(file)
 
 
-def _asked(what: str, *, confirm: bool) -> bytes:
+def _ask_passphrase(what: str, *, confirm: bool) -> bytes:
     answer: str = typer.prompt(f"Passphrase of {what}", hide_input=True, confirmation_prompt=confirm, err=True)
     return answer.encode()
 

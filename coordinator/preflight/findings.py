@@ -29,7 +29,7 @@ class Finding:
         return self.level == "refuses"
 
 
-def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
     """The findings so far, and the error that ended them as the last."""
     try:
         yield from checks()

@@ -55,7 +55,7 @@ class Launched:
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
 
-    def lost_process(self, error: BlindfitError) -> BlindfitError:
+    def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """The error that says which party's process ended in the middle of the job, and how; or the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)

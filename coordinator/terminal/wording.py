@@ -11,7 +11,7 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
+def quantity(number: int, noun: str, nouns: str = "") -> str:
     """3 rows; `nouns`: where the plural is not the noun and an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
@@ -43,12 +43,12 @@ def size(n_bytes: int) -> str:
     return f"{amount:.3g} {unit}" if unit != "B" else f"{n_bytes} B"
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """Its first letter, and no other: str.capitalize makes the rest small."""
     return text[:1].upper() + text[1:]
 
 
-def listed(names: Sequence[str], word: str = "and") -> str:
+def join_names(names: Sequence[str], word: str = "and") -> str:
     """a, b and c."""
     *first, last = names
     return f"{', '.join(first)} {word} {last}" if first else last

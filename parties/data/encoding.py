@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, made
-from blindfit.algorithms.columns.tables import made_of_levels
+from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, name_level_column
+from blindfit.algorithms.columns.tables import to_indicators
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import Floats, to_features, to_levels
 from blindfit.parties.data.origin import (
@@ -67,7 +67,7 @@ def described(
         search.refuse_names_of_levels(name, columns)
     search.read([name for name in columns if name not in search.problems])
     found = tuple(search.column(name) for name in columns if name not in search.problems)
-    refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
+    refuse_duplicate_names([name for column in found for name in column.name_level_column], reader.origin)
     levels = [level for column in found for level in column.levels]
     words = words_besides(levels, settings.url, settings.missing_words)
     return Described(TableRecord(found, missing_words=words), search.problems)
@@ -92,7 +92,7 @@ class _Search:
         keys, origin = self._settings.key_columns(), self._reader.origin
         for category in self._settings.categories:
             for other in (*keys, *columns) if name == category else ():
-                if other.startswith(made(category, "")):
+                if other.startswith(name_level_column(category, "")):
                     problem = f"its name is that of a level of {category}, one of `categories`"
                     without = f", or {origin.advice.leave_out(other)}" if other in columns else ""
                     hint = f"rename {other} or {category}{without}"
@@ -211,13 +211,13 @@ class FromTable:
     found: frozenset[str] = frozenset()
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.chosen(names).names
+        return self.record.select(names).names
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
         features: dict[str, Floats] = {}
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             if column.kind == "category":
-                features |= made_of_levels(self.levels(batch, column, first_row, origin), column)
+                features |= to_indicators(self.levels(batch, column, first_row, origin), column)
             else:
                 features |= to_features(batch.column(column.name), column, first_row=first_row, origin=origin)
         return features
@@ -251,17 +251,17 @@ class ByModel:
     record: TableRecord
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.chosen(names).names
+        return self.record.select(names).names
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
         features: dict[str, Floats] = {}
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             if column.kind == "category":
-                features |= made_of_levels(batch.column(column.name), column)
+                features |= to_indicators(batch.column(column.name), column)
             else:
                 values = features[column.name] = _numbers(batch.column(column.name))
                 if column.missing == "indicator":
-                    features[made(column.name, "")] = np.isnan(values).astype(np.float64)
+                    features[name_level_column(column.name, "")] = np.isnan(values).astype(np.float64)
         return features
 
     def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:  # noqa: ARG002

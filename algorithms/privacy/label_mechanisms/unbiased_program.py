@@ -72,17 +72,17 @@ def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsi
     Raises:
         RangeError: no mixture of up to a 64th makes up for the solver's errors.
     """
-    raised = _raised(np.array(np.rint(program * _SCALE), dtype=np.int64).astype(object), epsilon)
+    raised = _raise_weights(np.array(np.rint(program * _SCALE), dtype=np.int64).astype(object), epsilon)
     mix = _FIRST_MIX
     while mix <= _LAST_MIX:
-        weights = _balanced(raised, inputs, outputs, mix)
+        weights = _balance(raised, inputs, outputs, mix)
         if weights is not None and _keeps(weights, epsilon):
             return tuple(tuple(int(w) for w in row) for row in weights)
         mix *= 4
     raise RangeError(f"unbiased: the linear program's solution at epsilon {epsilon:g} is too inexact", hint=_EASIER)
 
 
-def _raised(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
+def _raise_weights(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
     """No weight below its column's largest / e^epsilon, nor below 1."""
     most = exp_bounds(epsilon)[0]
     least = [max(1, math.ceil(top / most)) for top in weights.max(axis=0)]
@@ -90,7 +90,7 @@ def _raised(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.
     return raised
 
 
-def _balanced(
+def _balance(
     weights: npt.NDArray[np.object_], inputs: list[int], outputs: list[int], mix: float
 ) -> npt.NDArray[np.object_] | None:
     """Adds to the first and last output of each row what makes its total the common one and its mean its input."""

@@ -95,7 +95,7 @@ class Desk(Protocol):
 
     def keep_bits(self, bits: bytes) -> object: ...
 
-    def kept_pieces(self) -> Iterator[bytes]:
+    def pieces_to_keep(self) -> Iterator[bytes]:
         """Which rows counted in the answer; kept with it, so that they belong to each other for good."""
         ...
 
@@ -106,7 +106,7 @@ class Desk(Protocol):
         """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
         answer."""
 
-    def told(self, answer: NoisySum) -> NoisySum:
+    def redact(self, answer: NoisySum) -> NoisySum:
         """What of it the consumer gets."""
         ...
 
@@ -125,9 +125,9 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
         tally = await receive_rows(request, consumer, channel, desk)
         await desk.before_release(tally)
         answer = await desk.in_background(lambda: desk.release(tally))
-    await channel.send(consumer, desk.told(answer))
+    await channel.send(consumer, desk.redact(answer))
     if answer.rows_kept < request.n_rows and not request.blocks:
-        pieces = desk.kept_pieces()
+        pieces = desk.pieces_to_keep()
         while piece := await desk.in_background(lambda: next(pieces, b"")):
             await channel.send(consumer, RowsKept(piece))
     return answer

@@ -48,7 +48,7 @@ class Moments:
         rows = _as_rows(batch)
         if not len(rows):
             raise DataError("a batch without rows has no moments")
-        return merged(cls._of_piece(rows[piece], first_row + piece.start) for piece in pieces(len(rows)))
+        return merge_moments(cls._of_piece(rows[piece], first_row + piece.start) for piece in pieces(len(rows)))
 
     @classmethod
     def _of_piece(cls, rows: NDArray[Any], first_row: int) -> Moments:
@@ -106,7 +106,7 @@ class Standardiser:
 
     def __post_init__(self) -> None:
         check_unique(self.columns)
-        if self.table is not None and set(self.table.made) != set(self.columns):
+        if self.table is not None and set(self.table.name_level_column) != set(self.columns):
             raise DataError("table: its columns do not make those of the model")
         if self.table == TableRecord.of_numbers(self.columns):  # a file says it by saying nothing
             object.__setattr__(self, "table", None)
@@ -182,14 +182,14 @@ class Standardiser:
         standardised /= np.array(self.std)
         return standardised
 
-    def bounded_transform(self, rows: Features) -> Floats:
+    def transform_and_clip(self, rows: Features) -> Floats:
         """As `transform`, and each number cut to LARGEST: a tiny std makes none that is not finite.
 
         Raises:
             DataError: a column is missing or comes twice, or a value is no finite number.
         """
         with np.errstate(all="ignore"):
-            return bounded(self.transform(rows))
+            return clip_numbers(self.transform(rows))
 
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
         """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
@@ -246,10 +246,10 @@ class Standardiser:
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
     """The moments of all batches together; under `map`, memory does not grow with their number."""
-    return merged(each(_moments_of_one, _numbered(batches)))
+    return merge_moments(each(_moments_of_one, _number_batches(batches)))
 
 
-def merged(of_batches: Iterable[Moments | None]) -> Moments:
+def merge_moments(of_batches: Iterable[Moments | None]) -> Moments:
     """In their order; None stands for a batch without rows.
 
     Raises:
@@ -264,7 +264,7 @@ def merged(of_batches: Iterable[Moments | None]) -> Moments:
     return total
 
 
-def _numbered(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
+def _number_batches(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
     """Each with the number of rows before it."""
     before = 0
     for batch in batches:
@@ -286,7 +286,7 @@ def _as_rows(batch: ArrayLike) -> NDArray[Any]:
     return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
 
 
-def bounded(numbers: Floats) -> Floats:
+def clip_numbers(numbers: Floats) -> Floats:
     """Each by itself cut to [-LARGEST, LARGEST]; 0 for what is no number."""
     cut: Floats = np.clip(numbers, -LARGEST, LARGEST)
     cut[np.isnan(cut)] = 0.0

@@ -69,7 +69,7 @@ class PublicRandomness:
         return np.frombuffer(octets, ">u8").astype(np.uint64)
 
     def choose(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
-        """About this share of the texts, each by itself."""
+        """Choose about this share of the texts, each by itself."""
         return self.draws(purpose, texts) < np.uint64(min(round(share * 2**64), 2**64 - 1))
 
 

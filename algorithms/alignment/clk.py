@@ -181,7 +181,7 @@ def tokens_of(value: str, kind: FieldKind) -> list[str]:
 
 
 def normalise(text: str) -> str:
-    """Letters and digits alone: no case, accents, spaces or punctuation."""
+    """Keep only letters and digits: no case, accents, spaces or punctuation."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in decomposed if character.isalnum())
 

@@ -138,7 +138,7 @@ class _Sorted:
         return cls(words[order], counts[order], order)
 
     def drop_empty(self) -> _Sorted:
-        """Without the empty ones."""
+        """Leave out the empty filters."""
         first = int(np.searchsorted(self.counts, 1))
         return _Sorted(self.words[first:], self.counts[first:], self.positions[first:])
 

@@ -90,7 +90,7 @@ def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> 
 
 
 def _estimate_missed(matches: Pairs, wrong: float, threshold: float, most: int) -> float:
-    """Wrong matches are taken to lie in the lower half. At most as many as have no match."""
+    """Estimate the missed matches: at most `most` and the wrong ones, which are taken to lie in the lower half."""
     upper = matches.similarity >= (threshold + 1) / 2
     near, far = max(float((~upper).sum()) - wrong, 0.0), float(upper.sum())
     return min(near * near / far, most + wrong) if far else most + wrong
@@ -156,7 +156,7 @@ def refit_with_wrong_matches(
 
 
 def _displace_rows(n_rows: int, count: int, generator: np.random.Generator) -> Indices:
-    """The rows in place, but for `count` drawn ones, each of which gets another one's (none moves if it is one)."""
+    """Move `count` drawn rows, each to the place of another drawn row. Where only one is drawn, none moves."""
     rows = np.arange(n_rows)
     drawn = generator.permutation(n_rows)[:count]
     rows[drawn] = np.roll(drawn, 1)

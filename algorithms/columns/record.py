@@ -28,7 +28,7 @@ UNIT_OF_DATES = "days since 1970-01-01"
 MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan")
 
 
-def name_level_column(column: str, level: str) -> str:
+def column_of_level(column: str, level: str) -> str:
     """Return the name of the model's column for one level; for the level "", of the rows without a value."""
     return f"{column}={level}"
 
@@ -55,16 +55,14 @@ class TableColumn:
     @property
     def valued(self) -> tuple[str, ...]:
         """The model's columns that hold its value."""
-        return (
-            tuple(name_level_column(self.name, level) for level in self.levels)
-            if self.kind == "category"
-            else (self.name,)
-        )
+        if self.kind != "category":
+            return (self.name,)
+        return tuple(column_of_level(self.name, level) for level in self.levels)
 
     @property
-    def name_level_column(self) -> tuple[str, ...]:
+    def made(self) -> tuple[str, ...]:
         """All of the model's columns that come from it."""
-        return (*self.valued, name_level_column(self.name, "")) if self.missing == "indicator" else self.valued
+        return (*self.valued, column_of_level(self.name, "")) if self.missing == "indicator" else self.valued
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -121,7 +119,7 @@ class TableRecord:
     missing_words: tuple[str, ...] = MISSING_WORDS
 
     def __post_init__(self) -> None:
-        names = [*(column.name for column in self.columns if column.kind == "category"), *self.name_level_column]
+        names = [*(column.name for column in self.columns if column.kind == "category"), *self.made]
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise DataError(f"table.columns: {twice[0]} comes twice", hint="rename one of the two columns")
 
@@ -130,9 +128,9 @@ class TableRecord:
         return cls(tuple(TableColumn(name) for name in names))
 
     @cached_property
-    def name_level_column(self) -> tuple[str, ...]:
+    def made(self) -> tuple[str, ...]:
         """The model's columns, in the order of the table's."""
-        return tuple(name for column in self.columns for name in column.name_level_column)
+        return tuple(name for column in self.columns for name in column.made)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,13 +144,13 @@ class TableRecord:
     @cached_property
     def behind(self) -> Mapping[str, TableColumn]:
         """By the model's columns, the column of the table that each comes from."""
-        return {name: column for column in self.columns for name in column.name_level_column}
+        return {name: column for column in self.columns for name in column.made}
 
     def level_of(self, name: str) -> str | None:
         """Return the level that one of the model's columns stands for, "" for no value; None where it is a number."""
         column = self.behind[name]
         is_level = column.kind == "category" or name != column.name
-        return name.removeprefix(name_level_column(column.name, "")) if is_level else None
+        return name.removeprefix(column_of_level(column.name, "")) if is_level else None
 
     def select(self, names: Sequence[str]) -> TableRecord:
         """Return the record of these columns of the model, and of no others of the table."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.columns import objects, values
 from blindfit.algorithms.columns.levels import Unseen, UnseenLevelWarning, find_unseen_levels
-from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, name_level_column
+from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import DataError
 
@@ -60,7 +60,7 @@ def convert_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats], 
     numbers = values.CONVERTERS[column.kind](array)
     found = {column.name: numbers}
     if column.missing == "indicator":
-        found[name_level_column(column.name, "")] = np.isnan(numbers).astype(np.float64)
+        found[column_of_level(column.name, "")] = np.isnan(numbers).astype(np.float64)
     return found, None
 
 
@@ -73,11 +73,11 @@ def to_indicators(texts: Any, column: TableColumn) -> dict[str, Floats]:
     found, missing = {}, texts.is_null().to_numpy(zero_copy_only=False)
     for level in column.levels:
         has = pc.fill_null(pc.equal(texts, pa.scalar(level)), False)
-        found[name_level_column(column.name, level)] = has.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+        found[column_of_level(column.name, level)] = has.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
         if column.missing != "indicator":
-            found[name_level_column(column.name, level)][missing] = np.nan
+            found[column_of_level(column.name, level)][missing] = np.nan
     if column.missing == "indicator":
-        found[name_level_column(column.name, "")] = missing.astype(np.float64)
+        found[column_of_level(column.name, "")] = missing.astype(np.float64)
     return found
 
 

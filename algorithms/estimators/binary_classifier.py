@@ -69,7 +69,7 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
 
     @contextmanager
     def _restore_on_error(self) -> Iterator[None]:
-        """A fit that fails leaves the model before it whole, the features that scikit-learn notes at once included."""
+        """Restore the earlier model whole after a fit that fails, with the features that scikit-learn notes at once."""
         before = self.__dict__.copy()
         try:
             yield

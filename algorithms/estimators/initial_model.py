@@ -65,7 +65,7 @@ def _of_linear(classifier: Any) -> Pretrained:
 
 
 def keep_scale(names: tuple[str, ...]) -> Standardiser:
-    """Leaves features as they are."""
+    """Return a scaler that leaves features as they are."""
     n = len(names)
     return Standardiser(names, tuple(range(n)), (0.0,) * n, (1.0,) * n)
 

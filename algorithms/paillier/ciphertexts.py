@@ -100,7 +100,7 @@ class Received(Protocol):
 
 
 def check_residues(received: Received, public_key: PublicKey, length: int, *, culprit: str, field: str) -> Residues:
-    """Every one checked to be prime to n and in (0, n^2).
+    """Check that each residue is prime to n and in (0, n^2).
 
     Raises:
         MalformedMessage: another key or length, or one that is out of range; it does not say which.

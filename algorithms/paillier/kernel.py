@@ -142,7 +142,7 @@ class Kernel:
         return values, [exponent % self.n for exponent in a.exponents]
 
     def multiply_groups(self, bases: Residues, indices: Indices, ends: Indices) -> Residues:
-        """For each group the product of the bases that it names; an empty group gives 1.
+        """Multiply, for each group, the bases that it names; an empty group gives 1.
 
         Args:
             bases: as `split` or `power_tables` gives them; others are right too, and slower.
@@ -274,7 +274,7 @@ class Kernel:
         return self.unit if many else None
 
     def multiply_shifted(self, bases: Residues, size: int, shift_bits: int) -> Residues:
-        """For each `size` consecutive elements the product of their t-th to the power 2^(shift_bits t).
+        """Multiply each `size` consecutive elements, the t-th to the power 2^(shift_bits t).
 
         Cost: of an element shift_bits + 2 products by the vector unit, power_products(2^shift_bits) + 1 by GMP.
         """

@@ -389,7 +389,7 @@ def _width(n: int) -> int:
 
 
 def _encode(form: str, groups: Sequence[tuple[int, ...]]) -> bytes:
-    """A line with the format; each group its count (2 octets); each number its length (4 octets) and itself."""
+    """Write a line with the format, each group after its count (2 octets), each number after its length (4 octets)."""
     parts = [_first_line(form)]
     for group in groups:
         parts.append(len(group).to_bytes(2, "big"))
@@ -399,7 +399,7 @@ def _encode(form: str, groups: Sequence[tuple[int, ...]]) -> bytes:
 
 
 def _decode(form: str, data: bytes, n_groups: int) -> list[tuple[int, ...]]:
-    """Raises DataError for whatever `_encode` does not write."""
+    """Read what `_encode` wrote; raise DataError for anything else."""
     octets, first_line = _Octets(data), _first_line(form)
     if octets.take(len(first_line)) != first_line:
         raise DataError("a key is of another kind or version")

@@ -197,5 +197,5 @@ def decrypt_packed(vector: PackedVector[Ciphertext], private_key: PrivateKey, *,
 
 
 def split_packs(plaintexts: Sequence[int], vector: PackedVector[Ciphertext]) -> Fixed:
-    """Decrypted packs as the numbers in their slots, each within the vector's bound."""
+    """Return the numbers in the slots of decrypted packs; each must be within the vector's bound."""
     return to_fixed(vector.layout.split(plaintexts), vector.frac_bits, vector.bound)

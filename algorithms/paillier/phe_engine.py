@@ -86,7 +86,7 @@ class PheKernel(Kernel):
         return [self._phe.EncryptedNumber(self._key, value) for value in residues.values]
 
     def _encode(self, integer: int) -> Any:
-        """phe takes n - k for -k, and inverts."""
+        """Encode an integer of either sign: phe takes n - k for -k, and inverts."""
         if not 2 * abs(integer) < self._key.n:
             raise RangeError(f"a factor of {integer.bit_length()} bits does not fit under the key")
         return self._phe.EncodedNumber(self._key, integer % self._key.n, 0)

@@ -205,7 +205,7 @@ def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, thr
 
 
 def to_fixed(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
-    """Decrypted integers as fixed point.
+    """Convert decrypted integers to fixed point.
 
     Raises:
         RangeError: one passes the bound.

@@ -86,7 +86,7 @@ def dataset_pairs(lo: float, hi: float, others: npt.ArrayLike | None = None) -> 
 
 
 def repeat_release(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
-    """n times a fit and its release, as numbers by name. A fit takes long, hence one by one."""
+    """Repeat a fit and its release n times; yield the numbers by name, one by one, as a fit takes long."""
     for _ in range(n):
         yield release_numbers(refit(labels), labels, uniform)
 

@@ -47,7 +47,7 @@ TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "members and public
 
 
 def digest_of_agreement(members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]) -> bytes:
-    """SHA-256 of the SHA-256 of each in canonical bytes."""
+    """Return the SHA-256 of the SHA-256 of each in canonical bytes."""
     return hashlib.sha256(parameters_digest(members) + parameters_digest(parameters)).digest()
 
 

@@ -290,7 +290,7 @@ def step_3_slots(matched: Matched, uniform: UniformInt) -> tuple[tuple[Positions
 
 
 def _pad_unmatched(matched: Positions, size: int, length: int) -> Positions:
-    """All positions but the matched ones, filled up with -1 to a length; the parties' shuffles are their order."""
+    """Return all unmatched positions, padded with -1 to a length; the parties' shuffles are their order."""
     rest = np.full(length, -1, np.int64)
     rest[: size - len(matched)] = np.setdiff1d(np.arange(size), matched)
     return rest

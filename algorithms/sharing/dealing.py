@@ -174,7 +174,7 @@ class Expander:
         return {name: Share(value, macs.get(name)) for name, value in values.items()}
 
     def derive_known(self, item: Item, name: str) -> Elements:
-        """An array that this party alone knows."""
+        """Derive an array that only this party knows."""
         if item.known[name][0] != self.place:
             raise LocalProtocolError(f"{item.name}: another party knows {name}")
         return item.derive_known_array(self.seed, name)

@@ -34,7 +34,7 @@ class KeptShares:
 
 
 def length_of_kept_share(columns: int, *, macs: bool) -> int:
-    """Of `KeptShares.share`."""
+    """Return the length of `KeptShares.share`."""
     return columns + macs
 
 

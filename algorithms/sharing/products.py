@@ -33,7 +33,7 @@ def product_item(name: str, shape: Shape) -> Item:
 
 
 def mask_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
-    """d and e, to be opened."""
+    """Return d and e, to be opened."""
     return x - dealt["a"], y - dealt["b"]
 
 

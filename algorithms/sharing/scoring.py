@@ -119,7 +119,7 @@ async def counts(
 
 
 async def _count_by_bin(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
-    """Rows by bin and label, (2 BINS,): three rounds. A row near a border of two bins falls into either, by chance."""
+    """Count rows by bin and label, (2 BINS,): three rounds. Chance decides for a row near a border of two bins."""
     dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
     (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
     sines = chosen.flat_sigmoid(FLATTENED_BY)

@@ -216,5 +216,5 @@ def _not_covered(facts: Figures) -> Section:
 
 
 def describe_release(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a model of whole rows; else empty."""
+    """Name what a ledger's entry paid for, where it was a model of whole rows; else return an empty text."""
     return "model" if entry.unit.startswith(UNIT) else ""

@@ -31,7 +31,7 @@ def cautions_of(facts: Figures) -> list[str]:
 
 
 def _warn_of_pooling(facts: Figures) -> str:
-    """The limit holds for each party's weights by themselves."""
+    """Warn of parties that pool their weights: the limit holds for each party's weights by themselves."""
     pooled = facts.pooled
     if pooled is None or pooled.of_each_label <= MOST_BITS_PER_ROW:
         return ""
@@ -43,7 +43,7 @@ def _warn_of_pooling(facts: Figures) -> str:
 
 
 def _warn_of_early_end(facts: Figures) -> str:
-    """Where a loss decides when to stop, and had not."""
+    """Warn of a training whose loss could have ended it, and had not."""
     settings = facts.job.falcon
     if not trust.judges(facts.job) or facts.fit.epochs < settings.epochs:
         return ""

@@ -53,7 +53,7 @@ def _encryption(facts: Figures) -> Defence:
 
 
 def list_defences(facts: Figures) -> str:
-    """A, b and c."""
+    """List the defences that are on: A, b and c."""
     return defence.names_of_those_on(defences_of(facts))
 
 

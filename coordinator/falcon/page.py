@@ -47,7 +47,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _describe_fit(facts: Figures) -> str:
-    """Two sentences."""
+    """Describe the training in two sentences."""
     settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
     penalty = ", ".join(penalties) or "no penalty"
@@ -82,7 +82,7 @@ def _promise(facts: Figures) -> Iterator[Card]:
 
 
 def _list_opened_weights(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
-    """Of each passive party: name, weights, bits of each, of all, of a label."""
+    """List for each passive party: name, weights, bits of each weight, of all, of a label."""
     for name, own in facts.opened.items():
         yield name, count(own.weights), count(own.bits), count(own.all_bits), figure(own.of_each_label)
     if (pooled := facts.pooled) is not None:

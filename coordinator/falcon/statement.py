@@ -38,7 +38,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
         Section("opened", "What was opened", tuple(_describe_opening(facts))),
         *([] if facts.job.privacy else [Section("weights", _about_weights(facts), tuple(_weights(facts)))]),
-        *joint.learnt_sections(
+        *joint.list_learnt_sections(
             trust.list_what_each_learns(facts.roles, facts.job),
             all_here=bool(report["parties_here"]),
             on_one_machine=ALL_SHARES_HERE if facts.stays_shared else joint.ON_ONE_MACHINE,

@@ -16,7 +16,7 @@ from blindfit.parties.falcon.settings import FalconJob
 
 
 def list_what_each_learns(roles: Roles, job: FalconJob) -> Iterator[Learnt]:
-    """Of everybody, the active party first and the coordinator last."""
+    """List what each role learns, the active party first and the coordinator last."""
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
         passives = f"each of {join_names(roles.passives)} (passive parties)"
@@ -36,7 +36,7 @@ def judges(job: FalconJob) -> bool:
 
 
 def _by_data_party(job: FalconJob) -> tuple[str, ...]:
-    """What any data party learns."""
+    """List what every data party learns."""
     return (
         _own_weights(job),
         *([_each_epoch(job)] if job.privacy is None else []),

@@ -54,7 +54,7 @@ class NotCarried:
 
 
 def format_fields(asked: Mapping[str, Any]) -> str:
-    """A field without a value is one that nobody knows what it says."""
+    """Format fields with their values; a field without a value is one whose value nobody knows."""
     return ", ".join(
         name if value is None else f"{name} = {cut(json.dumps(value), 200)}" for name, value in asked.items()
     )

@@ -141,7 +141,7 @@ def _check_roles(job: Job[Any], source: str) -> None:
 
 
 def to_toml(job: Job[Any]) -> str:
-    """The whole job as TOML, defaults included. What has no value stands as a comment; so does what a table is for."""
+    """Return the whole job as TOML, with defaults. Comments name options without a value and explain tables."""
     unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
     comment = "".join(f"# {name} is not set\n" for name in unset)
     lines = tomli_w.dumps(job.to_dict()).split("\n")[:-1]
@@ -150,7 +150,7 @@ def to_toml(job: Job[Any]) -> str:
 
 
 def _escape(line: str) -> str:
-    """TOML lets characters stand in a text that steer a terminal: here they are as TOML escapes them."""
+    """Escape, as TOML does, the characters that TOML allows in a text and that would steer a terminal."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 

@@ -72,7 +72,7 @@ def run_here(
 
 
 def _make_folder(out: Out) -> Path:
-    """Once the job and its parties' files are right: one that is refused leaves no folder."""
+    """Make the folder once the job and its parties' files are right: a job that is refused leaves no folder."""
     found = out if isinstance(out, Path) else out()
     make_out(found)
     return found

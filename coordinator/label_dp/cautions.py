@@ -37,7 +37,7 @@ def _warn_of_bias(facts: Figures) -> str:
 
 
 def error_of_noise(facts: Figures) -> float:
-    """Standard deviation that the noise adds to a prediction of least squares, on an average row."""
+    """Return the standard deviation that the noise adds to a prediction of least squares, on an average row."""
     share = (facts.rows.features + 1) / max(1, facts.rows.trained)
     return float(facts.privacy.noise_std * min(1.0, share) ** 0.5)
 
@@ -55,7 +55,7 @@ def _warn_of_noise(facts: Figures) -> str:
 
 
 def _warn_of_no_gain(facts: Figures) -> str:
-    """Than the training labels' mean, for every row."""
+    """Warn of a model that is not better than the training labels' mean for every row."""
     released, true = facts.on_released, facts.on_true
     if true is not None:
         if true.r2 > 0:

@@ -12,7 +12,7 @@ LAW_COLOURS = (POSITIVE, INK, NEGATIVE)
 
 
 def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
-    """None where no row was held out.
+    """Plot fitted against noisy labels; return None where no row was held out.
 
     Args:
         unbiased: why the labels have no bias; empty where they have one.

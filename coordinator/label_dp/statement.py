@@ -147,7 +147,7 @@ def _server_learnt(facts: Figures) -> Section:
 
 
 def describe_release(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a release of labels; else empty."""
+    """Name what a ledger's entry paid for, where it was a release of labels; else return an empty text."""
     if labels is None:
         return ""
     of_what = "every label" if labels.labels_sha256 else "under way, or lost" if labels.is_under_way else "prior alone"

@@ -138,7 +138,7 @@ def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def to_toml(value: Any) -> str:
-    """As TOML writes it, in printable ASCII."""
+    """Write a value as TOML does, in printable ASCII."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(name)} = {to_toml(inner)}" for name, inner in value.items()) + " }"
     return json.dumps(value).replace("\x7f", "\\u007f")

@@ -106,7 +106,7 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> WholeTable:
 
 
 def _describe_protection(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
-    """Of a population whose releases do not all protect the same: what was spent against whom."""
+    """Describe what was spent against whom, for each population whose releases do not all protect the same."""
     for name, population in settings.populations.items():
         events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
         spent = spent_by_neighbours(events, population.delta)

@@ -80,7 +80,7 @@ def purge(
 
 
 def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
-    """Of many, one whose checkpoints a later session is using waits for another time."""
+    """List a session's files. Among many sessions, one whose checkpoints a later session is using waits."""
     try:
         return kept_of(store, data_dir, session)
     except ConfigError:
@@ -90,7 +90,7 @@ def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> li
 
 
 def _describe_losses(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
-    """What ends with these files, and what of the sessions is not among them."""
+    """Describe what ends with these files, and what of the sessions is not among them."""
     paths = {one.path for one in kept}
     for name in dict.fromkeys(one.of for one in kept):
         if any(path.is_relative_to(data_dir / "checkpoints") for path in (one.path for one in kept if one.of == name)):

@@ -104,14 +104,14 @@ def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
 
 
 def count_work(parameters: ScoringParameters) -> Counted:
-    """By going through the program, without a number of anybody's."""
+    """Count the work by going through the program without any party's numbers."""
     seat = CountingSeat(macs=parameters.macs)
     asyncio.run(run_program(seat, parameters, None))
     return seat.counted
 
 
 def measure_s_per_element(parameters: ScoringParameters) -> float:
-    """Of one core, all parties' work on one element that is dealt: by small trials on zeros, of this thread's time."""
+    """Measure one core's time for all parties' work on one dealt element, by small trials on zeros."""
     few, many = (replace(parameters, rows=rows) for rows in TRIED_ROWS)
     _seconds(few)  # what is made once is made
     more = count_work(many).dealt - count_work(few).dealt

@@ -30,7 +30,7 @@ class Finding:
 
 
 def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """The findings so far, and the error that ended them as the last."""
+    """Yield the findings, and the error that ended them as the last one."""
     try:
         yield from checks()
     except BlindfitError as error:

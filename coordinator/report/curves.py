@@ -177,7 +177,7 @@ def precision_recall_plot(points: Sequence[RankingPoint]) -> Plot:
 
 
 def _draw_band(axes: Axes, shares: Sequence[tuple[float, int, int]]) -> None:
-    """A curve of x, and a share by its part and its whole."""
+    """Draw the interval of each share, given as x, its part and its whole."""
     at = [x for x, _, _ in shares]
     low, high = zip(*(share_interval(part, whole) for _, part, whole in shares), strict=True)
     axes.fill_between(at, low, high, color=POSITIVE, alpha=0.18, linewidth=0)

@@ -26,5 +26,5 @@ def _constant(rows: FittedRows) -> str:
 
 
 def list_dropped(rows: FittedRows, columns: str = "constant columns") -> list[tuple[str, str]]:
-    """A line of the page's table, where there are any."""
+    """Return a line of the page's table if any columns were dropped."""
     return [(f"{columns}, dropped", ", ".join(rows.dropped_columns))] if rows.dropped_columns else []

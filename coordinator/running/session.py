@@ -263,6 +263,6 @@ class JobSession:
 
 
 def _collect_errors(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
-    """With what each party has ended that has not ended well."""
+    """Return the error of each party that has not ended well."""
     errors = {name: watch.exception() for name, watch in watches.items() if watch.done() and not watch.cancelled()}
     return {name: error for name, error in errors.items() if isinstance(error, BlindfitError)}

@@ -26,7 +26,7 @@ def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snaps
 
 
 def find_changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
-    """The newest snapshots of sources that have changed since."""
+    """Find the newest snapshots of sources that have changed since."""
     store = Store.existing(settings, base_dir)
     if store is None:
         return

@@ -28,7 +28,7 @@ def cautions_of(facts: Figures) -> list[str]:
 
 
 def _warn_of_early_end(facts: Figures) -> str:
-    """The loss still fell by more than what counts when the epochs ran out."""
+    """Warn of a loss that still fell noticeably when the epochs ran out."""
     losses = facts.losses
     if len(losses) < 2 or facts.fit.epochs < facts.job.taylor.epochs:
         return ""

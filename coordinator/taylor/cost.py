@@ -248,7 +248,7 @@ class Cost:
         return len(self.parameters.data_parties) - 1
 
     def _count_packed(self, rows: int, columns: int) -> int:
-        """Ciphertexts of a packed gradient."""
+        """Return the number of ciphertexts of a packed gradient."""
         slots = (self.parameters.key_bits - 2) // self.parameters.grid.slot_bits(rows)
         return -(-columns // slots)
 

@@ -31,7 +31,7 @@ def defences_of(facts: Figures) -> list[Defence]:
 
 
 def list_defences(facts: Figures, *, but: Collection[str] = ()) -> str:
-    """A, b and c."""
+    """List the defences that are on: A, b and c."""
     return names_of_those_on(defence for defence in defences_of(facts) if defence.name not in but)
 
 

@@ -47,7 +47,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _describe_fit(facts: Figures) -> str:
-    """Two sentences."""
+    """Describe the training in two sentences."""
     settings, roles, rows = facts.job.taylor, facts.roles, facts.shared_rows
     which = "slots, of which the matches count" if facts.job.align.method == "linkage" else "rows that all have"
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
@@ -60,7 +60,7 @@ def _describe_fit(facts: Figures) -> str:
 
 
 def _describe_end(facts: Figures) -> str:
-    """The key node alone tells the losses; that training stopped early shows in the number of epochs too."""
+    """Describe how training ended: only the key node reports losses, but the number of epochs shows an early stop."""
     stopped = facts.fit.epochs < facts.job.taylor.epochs
     if facts.losses:
         return facts.newest_loss + (", no longer falling" if stopped else "")

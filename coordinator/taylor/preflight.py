@@ -143,7 +143,7 @@ def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
 
 
 def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
-    """By what operations take here and now."""
+    """Estimate the cost from what operations take here and now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
     return speed, taylor_cost.Cost(

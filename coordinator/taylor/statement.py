@@ -26,7 +26,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     facts = figures_of(report)
     return [
         *(_label_dp(facts) if facts.job.privacy is not None else _no_promise(facts)),
-        *joint.learnt_sections(
+        *joint.list_learnt_sections(
             trust.list_what_each_learns(facts.roles, facts.job), all_here=bool(report["parties_here"])
         ),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
@@ -140,6 +140,6 @@ def _composition(facts: Figures, privacy: Charged) -> Section:
 
 
 def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a training, whose answer is no file; else empty."""
+    """Name what a ledger's entry paid for, where it was a training without an answer file; else an empty text."""
     is_training = labels is None and not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
     return "training" if is_training else ""

@@ -15,7 +15,7 @@ from blindfit.parties.vertical.linkages import MOST_LINKAGES
 
 
 def list_what_each_learns(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
-    """Of everybody, the active party first and the coordinator last."""
+    """List what each role learns, the active party first and the coordinator last."""
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
         passives = f"each of {join_names(roles.passives)} (passive parties)"
@@ -26,7 +26,7 @@ def list_what_each_learns(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
 
 
 def _by_data_party(job: TaylorJob) -> tuple[str, ...]:
-    """What any data party learns."""
+    """List what every data party learns."""
     gradients = "The noisy gradients of its own columns, batch by batch, and so its own weights; nobody else's."
     after = "how many columns each party has, and whether to go on after an epoch."
     if job.hold_out_fraction == 0:

@@ -155,7 +155,7 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         return await super().with_weights(name, weights, bits)
 
     def _count_conversion(self, numbers: int, largest: float) -> None:
-        """Packed and masked, and as many partial decryptions."""
+        """Count the packed and masked ciphertexts, and as many partial decryptions."""
         slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.max_feature_bits).slot_bits
         slots = (self._key_bits - 2) // slot_bits
         self.counted += Counted(rounds=2, ciphertexts=2 * -(-numbers // slots))

@@ -66,7 +66,7 @@ def _party_row(facts: JointFigures, report: Report, name: str) -> PartyRow:
 
 
 def _list_dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
-    """Lines of the job's table."""
+    """Return lines of the job's table."""
     return [
         (f"constant columns of {name}, dropped", ", ".join(rows.dropped_columns))
         for name, rows in facts.rows.items()

@@ -142,7 +142,7 @@ def prepare_rows(
     chosen: Preparation,
     label_range: tuple[float, float] | None = None,
 ) -> dict[str, Prepared]:
-    """Split and scaled as the parties would.
+    """Split and scale rows as the parties would.
 
     Raises:
         DataError: too few rows.

@@ -70,7 +70,7 @@ def roles_of(report: Report) -> Roles:
 
 
 def collect_summaries(report: Report, roles: Roles) -> dict[str, Mapping[str, Any]]:
-    """What the data parties said; in a party's own report, which nobody timed, it alone did."""
+    """Return the data parties' summaries; a party's own report, which nobody timed, has only its own."""
     said = {name: report["parties"][name]["summary"] for name in roles.chain}
     return said if report["seconds"] else {name: summary for name, summary in said.items() if summary}
 
@@ -133,7 +133,7 @@ def warn_of_shrunk_rows(facts: JointFigures) -> Iterator[str]:
 
 
 def describe_shortened(facts: JointFigures) -> str:
-    """How many rows of each party were, as far as it is known."""
+    """Describe how many rows of each party were shortened, as far as that is known."""
     known = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
     return f"Here {', '.join(known)}." if known else "How many is in each party's own report."
 
@@ -141,7 +141,7 @@ def describe_shortened(facts: JointFigures) -> str:
 # --- the statement --------------------------------------------------------------------------------------
 
 
-def learnt_sections(
+def list_learnt_sections(
     everybody: Iterator[Learnt], *, all_here: bool, on_one_machine: str = ON_ONE_MACHINE
 ) -> Iterator[Section]:
     for learnt in everybody:

@@ -61,13 +61,13 @@ class Outcome:
         return () if cost is None else (f"{cost:.3g}",)
 
     def _compose(self, one: Forecast) -> float | None:
-        """Epsilon, at the job's delta, of as many such releases as are planned."""
+        """Return the epsilon, at the job's delta, of as many such releases as are planned."""
         if self.asked.cadences is None:
             return None
         return self.read.compose(one.case.epsilon, self.asked.cadences)
 
     def _format_kept_gain(self, one: Forecast) -> str:
-        """Empty where there is no gain to keep: without noise a constant predicts as well."""
+        """Format the kept share of the gain; empty where a constant predicts as well without noise."""
         return f"{(1 - one.mean) / (1 - self.exact.mean):.0%}" if self.exact.mean < 1 else ""
 
     def settings_table(self) -> Table:

@@ -66,7 +66,7 @@ class Read:
         return gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
 
     def compose(self, epsilon: float, releases: int) -> float:
-        """What as many releases of this epsilon cost whoever is in all of them, at the job's delta."""
+        """Return what so many releases of this epsilon cost a person who is in all of them, at the job's delta."""
         together = accountant.composed_multiplier([self._multiplier(epsilon)] * releases)
         return gaussian.gaussian_epsilon(together, self.job.required_privacy.delta)
 

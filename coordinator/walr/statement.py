@@ -152,6 +152,6 @@ LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())
 
 
 def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was an aggregate; else empty."""
+    """Name what a ledger's entry paid for, where it was an aggregate; else return an empty text."""
     is_sum = bool(entry.answer_sha256) and labels is None and entry.unit.startswith(LABEL_UNITS)
     return "noisy sum" if is_sum else ""

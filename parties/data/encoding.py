@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, name_level_column
+from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.columns.tables import to_indicators
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import Floats, to_features, to_levels
@@ -67,7 +67,7 @@ def described(
         search.refuse_names_of_levels(name, columns)
     search.read([name for name in columns if name not in search.problems])
     found = tuple(search.column(name) for name in columns if name not in search.problems)
-    refuse_duplicate_names([name for column in found for name in column.name_level_column], reader.origin)
+    refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
     levels = [level for column in found for level in column.levels]
     words = words_besides(levels, settings.url, settings.missing_words)
     return Described(TableRecord(found, missing_words=words), search.problems)
@@ -92,7 +92,7 @@ class _Search:
         keys, origin = self._settings.key_columns(), self._reader.origin
         for category in self._settings.categories:
             for other in (*keys, *columns) if name == category else ():
-                if other.startswith(name_level_column(category, "")):
+                if other.startswith(column_of_level(category, "")):
                     problem = f"its name is that of a level of {category}, one of `categories`"
                     without = f", or {origin.advice.leave_out(other)}" if other in columns else ""
                     hint = f"rename {other} or {category}{without}"
@@ -261,7 +261,7 @@ class ByModel:
             else:
                 values = features[column.name] = _numbers(batch.column(column.name))
                 if column.missing == "indicator":
-                    features[name_level_column(column.name, "")] = np.isnan(values).astype(np.float64)
+                    features[column_of_level(column.name, "")] = np.isnan(values).astype(np.float64)
         return features
 
     def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:  # noqa: ARG002

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, name_level_column
+from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
@@ -210,8 +210,8 @@ def record_of(row: SnapshotRow) -> TableRecord:
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
     """The table's columns that a snapshot's come from, in order."""
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
-    of_made = {name_level_column(name, level): name for name in levels for level in levels[name]}
-    of_made |= {name_level_column(name, ""): name for name in indicators}
+    of_made = {column_of_level(name, level): name for name in levels for level in levels[name]}
+    of_made |= {column_of_level(name, ""): name for name in indicators}
     return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
 
 

@@ -39,8 +39,8 @@ def scorer() -> ModuleType:
 def model_of(column: TableColumn, fill: dict[str, float] | None = None, **words: Any) -> VerticalModelPart:
     """Return a model that tells the values of its columns apart: each has a weight of its own."""
     record = TableRecord((column,), fill or {}, **words)
-    n = len(record.name_level_column)
-    scale = Standardiser(record.name_level_column, tuple(range(n)), (0.25,) * n, (3000.0,) * n, record)
+    n = len(record.made)
+    scale = Standardiser(record.made, tuple(range(n)), (0.25,) * n, (3000.0,) * n, record)
     return VerticalModelPart("bank", "active", "logistic", ("bank",), scale, np.array([3.0**j / n for j in range(n)]))
 
 

@@ -29,8 +29,8 @@ Make = Callable[..., NewRows]
 
 def part_of(*columns: TableColumn, fill: dict[str, float] | None = None) -> VerticalModelPart:
     record = TableRecord(columns, fill or {})
-    n = len(record.name_level_column)
-    scale = Standardiser(record.name_level_column, tuple(range(n)), (0.5,) * n, (2.0,) * n, record)
+    n = len(record.made)
+    scale = Standardiser(record.made, tuple(range(n)), (0.5,) * n, (2.0,) * n, record)
     return VerticalModelPart("bank", "active", "logistic", ("bank", "shop"), scale, np.ones(n))
 
 

@@ -243,13 +243,13 @@ def test_a_level_of_a_typed_source_is_none_of_the_models_words(tmp_path: Path) -
     new = open_for_model(
         DatasetSettings(url="csv:new.csv", id="id"),
         typed.with_fill({"x=DE": 0.5, "x=NA": 0.5}),
-        typed.name_level_column,
+        typed.made,
         tmp_path,
         "new",
     )
     (batch,) = new.batches()
-    assert batch.features[:, typed.name_level_column.index("x=NA")].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert batch.features[:, typed.name_level_column.index("x=")].tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert batch.features[:, typed.made.index("x=NA")].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert batch.features[:, typed.made.index("x=")].tolist() == [0.0, 0.0, 1.0, 1.0]
     written = opened(tmp_path, 'id,x\na,"NA"\nb,DE\nc,NA\n', **settings).record
     assert written.missing_words == MISSING_WORDS  # quotes tell them apart there
 
@@ -262,7 +262,7 @@ def test_a_level_that_a_csv_dataset_takes_for_a_missing_value_is_said_to_its_ope
     """Whether a training met NA or ZZ may hang on one row: no refusal of a prediction may tell."""
     words = tuple(word for word in MISSING_WORDS if word != level)
     record = TableRecord((TableColumn("x", "category", ("DE", level), ()),), {"x=DE": 0.5, f"x={level}": 0.5}, words)
-    scale = Standardiser(record.name_level_column, (0, 1), (0.0, 0.0), (1.0, 1.0), record)
+    scale = Standardiser(record.made, (0, 1), (0.0, 0.0), (1.0, 1.0), record)
     part = VerticalModelPart("bank", "active", "logistic", ("bank", "shop"), scale, np.ones(2))
     (tmp_path / "rows.csv").write_text(f"id,x\na,DE\nb,{level}\nc,DE\n")
     dataset: dict[str, Any] = {"categories": ["x"], "missing": "mean"}

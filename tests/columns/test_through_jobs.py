@@ -141,8 +141,8 @@ def test_an_evaluation_scores_rows_by_the_record_too(
         ),
         {"visits": 4.0},
     )
-    n = len(record.name_level_column)
-    scale = Standardiser(record.name_level_column, tuple(range(n)), (0.5,) * n, (1.0, *[0.5] * (n - 1)), record)
+    n = len(record.made)
+    scale = Standardiser(record.made, tuple(range(n)), (0.5,) * n, (1.0, *[0.5] * (n - 1)), record)
     model = WALRModel(scale, np.linspace(-1, 1, n + 1), True, 1e9)
 
     def keep(root: Path) -> None:

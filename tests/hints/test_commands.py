@@ -300,10 +300,10 @@ def test_a_model_in_shares_is_not_exported(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_release(tmp_path: Path) -> None:
     with refused("after `blindfit submit` the active party has it: in models/SESSION of its data_dir, or output_dir"):
-        export._found(tmp_path)
+        export._find_release(tmp_path)
     (tmp_path / "models/s1").mkdir(parents=True)
     (tmp_path / "models/s1" / export.RELEASE_FILE).write_text("{}")
-    assert export._found(tmp_path / "models/s1").parent.name == "s1"
+    assert export._find_release(tmp_path / "models/s1").parent.name == "s1"
 
 
 def test_rows_and_features_go_together(tmp_path: Path) -> None:

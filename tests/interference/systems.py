@@ -333,7 +333,7 @@ def _keep_models(root: Path, with_region: str = "") -> None:
     for name in CHAIN:
         numbers = tuple(TableColumn(f"x{j}") for j in range(SCORED_COLUMNS))
         record = TableRecord((*numbers, REGION) if name == with_region else numbers)
-        columns, n = record.name_level_column, len(record.name_level_column)
+        columns, n = record.made, len(record.made)
         mean, std = (0.0, 0.1, 0.0, 0.2, 0.5, 0.5)[:n], (1.0, 0.9, 1.0, 1.1, 0.5, 0.5)[:n]
         standardiser = Standardiser(columns, tuple(range(n)), mean, std, record)
         role, weights = VERTICAL[name], np.array([0.5, -0.25, 0.3, 0.1, 0.7, -0.2][:n])

@@ -83,7 +83,7 @@ def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsi
 
 
 def _raise_weights(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
-    """No weight below its column's largest / e^epsilon, nor below 1."""
+    """Raise each weight to at least its column's largest / e^epsilon, and to at least 1."""
     most = exp_bounds(epsilon)[0]
     least = [max(1, math.ceil(top / most)) for top in weights.max(axis=0)]
     raised: npt.NDArray[np.object_] = np.maximum(weights, np.array(least, dtype=object))
@@ -93,7 +93,7 @@ def _raise_weights(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDAr
 def _balance(
     weights: npt.NDArray[np.object_], inputs: list[int], outputs: list[int], mix: float
 ) -> npt.NDArray[np.object_] | None:
-    """Adds to the first and last output of each row what makes its total the common one and its mean its input."""
+    """Add to each row's first and last output what makes its total the common one and its mean its input."""
     first, last = outputs[0], outputs[-1]
     total = int(max(weights.sum(axis=1))) + int(_SCALE * mix)
     balanced = weights.copy()

@@ -156,7 +156,7 @@ class FalconParameters:
         return field.elements(pulled)
 
     def column_slice(self, place: int) -> slice:
-        """A party's columns among all."""
+        """Return the place of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
@@ -252,5 +252,5 @@ class FalconParameters:
 
 
 def bits_of_opened_weight(kept_bits: int) -> int:
-    """That one opened weight has at most: its steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
+    """Return the most bits of one opened weight: it has steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
     return math.ceil(math.log2(2 * WEIGHT_BOUND)) + kept_bits

@@ -58,7 +58,7 @@ class ScoringParameters:
         }
 
     def column_slice(self, place: int) -> slice:
-        """A party's columns among all."""
+        """Return the place of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
@@ -119,7 +119,7 @@ def _require(condition: bool, culprit: str, field: str, reason: str) -> None:
 
 
 def bits_to_drop(bits: int, limit: float, scale: int) -> int:
-    """The least number of bits that a part loses, of 2^-scale, so that it has at most `bits` bits."""
+    """Return the fewest bits that a part must lose, of 2^-scale, to have at most `bits` bits."""
     dropped = 0
     while part_bits(limit, scale, dropped) > bits:
         dropped += 1

@@ -72,7 +72,7 @@ def labels_of(seat: DataSeat) -> Floats:
 
 
 def shrink_and_score(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Floats, Floats]:
-    """The party's weights, held back to what the protocol's numbers hold, and its scores of the rows by them."""
+    """Return the party's weights, shrunk to what the protocol's numbers hold, and its scores of the rows by them."""
     features = seat.features[rows]
     weights = grid.shrink(features, seat.optimiser.weights)
     return weights, grid.scores(features, weights)

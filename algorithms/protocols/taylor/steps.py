@@ -104,7 +104,7 @@ def _own_terms(seat: DataSeat, rows: Rows, grid: Grid) -> Rows:
 
 
 def bound_vector(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
-    """The vector under a bound that follows from what is public, and that its own operations keep to.
+    """Give the vector a bound that follows from what is public; its own operations keep to the bound.
 
     Raises:
         RangeError: they do not.

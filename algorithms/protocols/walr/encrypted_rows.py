@@ -260,7 +260,7 @@ class EncryptedTally(Tally):
         """The hash is of what the server does not read: it is the consumer's word, and ledger and answer have it."""
 
     def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5: noise on the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
+        """Step 5: add noise to the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
         noise = Fixed.from_integers(mechanism.release([0] * self.request.n_columns, uniform), self.request.frac_bits)
         width, bound = self._layout.ciphertexts, self.request.n_rows * self.request.norm_bound
         total = Ciphertext(self._key, self._products[width:])

@@ -96,7 +96,7 @@ class Desk(Protocol):
     def keep_bits(self, bits: bytes) -> object: ...
 
     def pieces_to_keep(self) -> Iterator[bytes]:
-        """Which rows counted in the answer; kept with it, so that they belong to each other for good."""
+        """Yield which rows counted in the answer. They are kept with it, so that they belong to each other for good."""
         ...
 
     async def before_release(self, tally: Tally) -> None:
@@ -107,7 +107,7 @@ class Desk(Protocol):
         answer."""
 
     def redact(self, answer: NoisySum) -> NoisySum:
-        """What of it the consumer gets."""
+        """Cut an answer to what the active party gets."""
         ...
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]:

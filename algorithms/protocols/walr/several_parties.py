@@ -112,7 +112,7 @@ class Block:
 
 
 def encode_blocks(blocks: Sequence[Block]) -> str:
-    """The text that stands for them in a request."""
+    """Return the text that stands for the blocks in a request."""
     table = [[b.holder, b.n_columns, b.norm_bound, b.content_sha256.hex()] for b in blocks]
     return canonical_json({"blocks": table}).decode()
 
@@ -374,7 +374,7 @@ def require_tally(tally: Tally) -> BlocksTally:
 
 
 def redact(answer: NoisySum, request: AggregateOpen) -> NoisySum:
-    """What the active party gets of an answer, and what the ledger's entry has the hash of: its own block's sums."""
+    """Cut an answer to what the active party gets: its own block's sums. The ledger's entry has the hash of these."""
     blocks = blocks_of(request, culprit="")
     return replace(answer, sums=answer.sums[-own_columns(request, blocks) :]) if blocks else answer
 

@@ -317,7 +317,7 @@ class SharedRowsTally(ShareTally):
             yield f.contiguous(masked[rows]), labels[rows]
 
     def take_sums(self, share: Elements) -> None:
-        """Takes this server's share of X^T y; of the rows nothing is kept."""
+        """Take this server's share of X^T y, and keep nothing of the rows."""
         self.sums = f.integers(share)
         self._masked, self._labels = [], []
 

@@ -140,7 +140,7 @@ def check_proof(request: AggregateOpen, answer: NoisySum, about: Between) -> Led
 
 
 def read_charge(line: str, receipt: Receipt) -> LedgerEntry:
-    """The entry of a ledger's line, if the receipt is the one of this entry.
+    """Read the entry of a ledger's line, and check that the receipt is the one of this entry.
 
     Raises:
         DataError: says why not.

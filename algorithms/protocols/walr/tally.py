@@ -85,11 +85,11 @@ class Tally:
         self.sums += _weighted_sum((labels != 0) & kept, rows)
 
     def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5."""
+        """Step 5: add noise to the sums."""
         return Released(self.wrap(mechanism.release(self.sums.tolist(), uniform)))
 
     def wrap(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
-        """The noisy sum as it is answered."""
+        """Return the noisy sum as it is answered."""
         return np.array(noisy, np.int64)
 
     def _keep(self, kept: Bits, *, last: bool = False) -> None:

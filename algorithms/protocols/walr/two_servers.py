@@ -118,7 +118,7 @@ def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, a
 
 
 def find_difference(mine: AggregateOpen, theirs: AggregateOpen) -> str:
-    """The first of what both must be asked alike that is not; empty: there is none."""
+    """Return the first field that differs where both servers must be asked alike; empty where none differs."""
     alike = (*_ASKED_ALIKE, "content_sha256")
     return next((name for name in alike if getattr(mine, name) != getattr(theirs, name)), "")
 

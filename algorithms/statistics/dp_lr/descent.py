@@ -134,7 +134,7 @@ def gradient_sums(columns: Floats, labels: NDArray[np.bool_], weights: Floats, c
 
 
 def clip_gradients(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> IntegerRows:
-    """Each row's gradient in steps of clip_norm 2^-24; no row of integers is longer than CLIP_STEPS."""
+    """Return each row's gradient in steps of clip_norm 2^-24; no row of integers is longer than CLIP_STEPS."""
     residuals = sigmoid(_scores(columns, weights)) - labels
     return quantise_rows(columns * (residuals / clip_norm)[:, None], CLIP_STEPS, GRID_BITS)
 

@@ -70,11 +70,11 @@ class RowsElsewhere(ABC):
 
     @abstractmethod
     def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
-        """The sum over the parts, in their order, of function(part, *arguments)."""
+        """Add up function(part, *arguments) over the parts, in their order."""
 
 
 def sum_rows(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums:
-    """function(rows, *arguments), which gives sums over the rows; made where the rows are.
+    """Return function(rows, *arguments), which gives sums over the rows, computed where the rows are.
 
     Args:
         function: of a module, so that it can be sent to where the rows are.

@@ -106,7 +106,7 @@ class Standardiser:
 
     def __post_init__(self) -> None:
         check_unique(self.columns)
-        if self.table is not None and set(self.table.name_level_column) != set(self.columns):
+        if self.table is not None and set(self.table.made) != set(self.columns):
             raise DataError("table: its columns do not make those of the model")
         if self.table == TableRecord.of_numbers(self.columns):  # a file says it by saying nothing
             object.__setattr__(self, "table", None)
@@ -183,7 +183,7 @@ class Standardiser:
         return standardised
 
     def transform_and_clip(self, rows: Features) -> Floats:
-        """As `transform`, and each number cut to LARGEST: a tiny std makes none that is not finite.
+        """Transform the rows and clip each number to LARGEST: even a tiny std makes only finite numbers.
 
         Raises:
             DataError: a column is missing or comes twice, or a value is no finite number.
@@ -250,7 +250,7 @@ def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
 
 
 def merge_moments(of_batches: Iterable[Moments | None]) -> Moments:
-    """In their order; None stands for a batch without rows.
+    """Merge moments in their order; None stands for a batch without rows.
 
     Raises:
         DataError: there are no rows.
@@ -265,7 +265,7 @@ def merge_moments(of_batches: Iterable[Moments | None]) -> Moments:
 
 
 def _number_batches(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
-    """Each with the number of rows before it."""
+    """Yield each batch with the number of rows before it."""
     before = 0
     for batch in batches:
         yield before, batch
@@ -287,7 +287,7 @@ def _as_rows(batch: ArrayLike) -> NDArray[Any]:
 
 
 def clip_numbers(numbers: Floats) -> Floats:
-    """Each by itself cut to [-LARGEST, LARGEST]; 0 for what is no number."""
+    """Clip each number to [-LARGEST, LARGEST], and put 0 for NaN."""
     cut: Floats = np.clip(numbers, -LARGEST, LARGEST)
     cut[np.isnan(cut)] = 0.0
     return cut

@@ -22,7 +22,7 @@ def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int
 
 
 def count_held_out(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
-    """How many are for the test, and for the validation."""
+    """Return how many rows are for the test, and how many for the validation."""
     return round(n_rows * test_fraction), round(n_rows * validation_fraction)
 
 

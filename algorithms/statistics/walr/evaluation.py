@@ -90,7 +90,7 @@ class ScoredRows:
         return one_hot
 
     def select(self, kept: NDArray[np.bool_]) -> ScoredRows:
-        """Of rows that counted alone."""
+        """Select the rows that counted."""
         return ScoredRows(self.scores[kept], self.bound, self.figures, self.bins[kept], self.n_bins)
 
     def evaluate(self, sums: Floats, noise_std: float, generator: np.random.Generator) -> dict[str, Interval]:

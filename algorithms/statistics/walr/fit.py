@@ -76,7 +76,7 @@ def treatment_of(treatment: MuTreatment, cells: int) -> Treatment:
 
 
 def treat(rows: Rows, mu: Floats, treatment: Treatment, bounds: Bounds | None = None) -> Floats:
-    """A mu that noise may have carried out of the feasible set, brought back as `defaults` says."""
+    """Bring back a mu that noise may have carried out of the feasible set, as `defaults` does."""
     if treatment == "project":
         mu = defaults.project_mu(rows, mu)
     if treatment != "as-released":  # a projection ends at the boundary, where an unpenalised intercept is infinite

@@ -27,7 +27,7 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.kit import machine
-from benchmarks.walr.trust import Floats, generated
+from benchmarks.walr.trust import PARTY, Floats, generated
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.algorithms.statistics.walr.model import WALRModel
@@ -37,14 +37,6 @@ from blindfit.coordinator.running.launcher import launch
 from blindfit.coordinator.running.session import JobSession
 
 HOLDERS = {"one": 1, "two": 2, "four": 4}
-PARTY = """
-name = "{name}"
-role = "{role}"
-data_dir = "state/{name}"
-identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ systems = ["walr"], accept_seed = true, max_epsilon = 8.0 }}
-peers = {{ {peers} }}
-"""
 LABELS = """
 [populations.people]
 epsilon = 100.0
@@ -112,7 +104,7 @@ def write_files(directory: Path, x: Floats, y: Floats, names: list[str]) -> None
     for name, role in roles.items():
         others = ", ".join(f'{other} = {{ role = "{roles[other]}" }}' for other in roles if other != name)
         peers = f'coordinator = {{ role = "coordinator" }}, {others}'
-        text = PARTY.format(name=name, role=role, peers=peers)
+        text = PARTY.format(name=name, role=role, unsafe="", peers=peers)
         text += (
             LABELS + f"passive_parties = {json.dumps(names[1:])}\n" if name == "server" else COLUMNS.format(name=name)
         )

@@ -55,8 +55,8 @@ class Launched:
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
 
-    def lost_process(self, error: BlindfitError) -> BlindfitError:
-        """The error that says which party's process ended in the middle of the job, and how; or the same error."""
+    def find_lost_process(self, error: BlindfitError) -> BlindfitError:
+        """Return an error that says which party's process ended during the job, and how; else the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
         while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):

@@ -19,7 +19,7 @@ from blindfit.algorithms.columns import values
 from blindfit.algorithms.columns.levels import loosely
 from blindfit.algorithms.columns.record import TableColumn
 from blindfit.algorithms.columns.spelling import one_spelling
-from blindfit.algorithms.columns.tables import MISSING, converted_column
+from blindfit.algorithms.columns.tables import MISSING, convert_column
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.parties.data.origin import Origin
 
@@ -166,7 +166,7 @@ def refuse_missing(found: Floats, *, name: str, first_row: int, origin: Origin, 
 def to_features(column: Any, recorded: TableColumn, *, first_row: int, origin: Origin) -> dict[str, Floats]:
     """Return the model's columns that come from a number, boolean or date; NaN where a value is missing."""
     with located(origin, recorded.name, first_row, hint=origin.advice.no_number(recorded.name)):
-        return converted_column(column, recorded)[0]
+        return convert_column(column, recorded)[0]
 
 
 def refuse_without_value(

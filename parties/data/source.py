@@ -337,7 +337,7 @@ class Source:
             if not np.isnan(batch.features).any():
                 return batch
         found = dict(zip(names, batch.features.T, strict=True))
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             refuse_without_value(found, column, batch.rows, self.origin)
         raise LocalProtocolError("a column lacks a value that nobody looked for")
 

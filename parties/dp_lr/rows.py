@@ -119,10 +119,10 @@ def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: 
 def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, report: Report) -> Start:
     """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from blindfit.algorithms.estimators.initial_model import unscaled
+    from blindfit.algorithms.estimators.initial_model import keep_scale
 
     names, kind, identity, public = private.feature_names, "zero", "", None
-    model = Pretrained(unscaled(names), (0.0,) * len(names), 0.0)
+    model = Pretrained(keep_scale(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
         model, kind = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names), "file"
         identity = model.identity()

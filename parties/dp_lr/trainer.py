@@ -171,4 +171,4 @@ def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fit
 
 
 def _columns(scale: Standardiser, features: Floats) -> Floats:
-    return append_constant(scale.bounded_transform(features))
+    return append_constant(scale.transform_and_clip(features))

@@ -211,5 +211,5 @@ def evaluated(rows: ScoredRows, released: Released) -> dict[str, Interval]:
     """On the rows that counted; the same release has the same ranges."""
     scale = 2.0**-released.request.frac_bits
     answer = released.aggregate.answer
-    counted = rows.kept(released.aggregate.kept)
-    return counted.evaluated(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))
+    counted = rows.select(released.aggregate.kept)
+    return counted.evaluate(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))

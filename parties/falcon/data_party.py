@@ -273,7 +273,7 @@ def make_held(prepared: Prepared, parameters: FalconParameters, row_bound: int |
 def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
         return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
-    bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
+    bits = None if parameters.kept_bits is None else falcon.bits_of_opened_weight(parameters.kept_bits)
     return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
 
 

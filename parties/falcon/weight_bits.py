@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import structlog
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.protocols.falcon import FalconParameters, opened_bits
+from blindfit.algorithms.protocols.falcon import FalconParameters, bits_of_opened_weight
 from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
@@ -33,7 +33,7 @@ def weights_share(parameters: FalconParameters) -> float:
         return 0.0
     if parameters.kept_bits is None:
         return 1.0
-    return min(1.0, max(parameters.columns[1:]) * opened_bits(parameters.kept_bits) / parameters.train_rows)
+    return min(1.0, max(parameters.columns[1:]) * bits_of_opened_weight(parameters.kept_bits) / parameters.train_rows)
 
 
 def end_share(parameters: FalconParameters, epochs: int) -> float:

@@ -56,5 +56,5 @@ class AggregateDesk(Call):
                 dataset=self.dataset.name,
             )
 
-    def told(self, answer: NoisySum) -> NoisySum:
-        return several_parties.told(answer, self.request)
+    def redact(self, answer: NoisySum) -> NoisySum:
+        return several_parties.redact(answer, self.request)

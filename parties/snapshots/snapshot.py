@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
+from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
@@ -83,7 +83,7 @@ class Snapshot:
         Raises:
             DataError: some of these columns cannot be read.
         """
-        meaning = DIGEST.restored(json.loads(self.row.meaning))
+        meaning = DIGEST.restore(json.loads(self.row.meaning))
         for name, problem in meaning.get("unusable", {}).items():
             raise _unusable(self.row, name, problem)
         settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
@@ -104,7 +104,7 @@ class Snapshot:
         Raises:
             DataError: it lacks a column, has it in another kind, or cannot read it.
         """
-        meaning, there, file = DIGEST.restored(json.loads(self.row.meaning)), record_of(self.row), self._file
+        meaning, there, file = DIGEST.restore(json.loads(self.row.meaning)), record_of(self.row), self._file
         kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
         settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
         problems = meaning.get("unusable", {})
@@ -210,8 +210,8 @@ def record_of(row: SnapshotRow) -> TableRecord:
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
     """The table's columns that a snapshot's come from, in order."""
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
-    of_made = {made(name, level): name for name in levels for level in levels[name]}
-    of_made |= {made(name, ""): name for name in indicators}
+    of_made = {column_of_level(name, level): name for name in levels for level in levels[name]}
+    of_made |= {column_of_level(name, ""): name for name in indicators}
     return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
 
 

@@ -134,7 +134,7 @@ def acknowledge_rollbacks(store: Store) -> int:
 def _recovered_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
     event = ReleaseEvent.from_canonical(charge.event)
     again = Charge(receipt.population, event, content_sha256=receipt.entry_hash)
-    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.recovered_kind(charge))
+    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.kind_of_recovery(charge))
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:

@@ -42,7 +42,7 @@ def held_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) ->
     """Which of these rows are: each by its id alone, whatever other rows there are and in what order they stand."""
     if not job.split.test_fraction:
         return np.zeros(len(ids), np.bool_)  # without a hash of each id
-    return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)
+    return randomness.choose("split", ids.to_pylist(), job.split.test_fraction)
 
 
 def read_split(

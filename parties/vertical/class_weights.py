@@ -7,7 +7,7 @@ import structlog
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balanced
+from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balance
 from blindfit.parties.vertical.prepared import Prepared, with_rows
 
 log = structlog.get_logger(__name__)
@@ -19,7 +19,7 @@ def class_weights(prepared: Prepared) -> NDArray[np.int64]:
     That a class is rarer is told the operator alone: a refusal would tell everybody.
     """
     positive = _classes(prepared)
-    weights, is_clipped = balanced(positive[with_rows(prepared.rows, prepared.plan.train)])
+    weights, is_clipped = balance(positive[with_rows(prepared.rows, prepared.plan.train)])
     if is_clipped:
         log.warning("a class is so rare that its weight is clipped", weight=LARGEST_CLASS_WEIGHT)
     return weights

@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, held_out_rows
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, count_held_out
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -84,7 +84,7 @@ class Preparation:
 
     def held_out(self, n_rows: int) -> tuple[int, int]:
         """How many of so many rows are for the test, and for the validation."""
-        return held_out_rows(n_rows, self.test_fraction, self.validation_fraction)
+        return count_held_out(n_rows, self.test_fraction, self.validation_fraction)
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.

@@ -27,7 +27,7 @@ from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, RowsElsewhere, Sums
-from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merged
+from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merge_moments
 from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.data.source import RowBatch, Source
@@ -189,7 +189,7 @@ def read_parts(
     facts = workers.map(facts_of, [(part,) for part in parts])
     if not any(each.ids for each in facts):
         refuse_no_row(source)
-    moments = merged(of_batch for each in facts for of_batch in each.moments)
+    moments = merge_moments(of_batch for each in facts for of_batch in each.moments)
     standardiser = Standardiser.of(moments, source.feature_names, table=source.record, at_least_one=True)
     columns = SentColumns(standardiser, intercept)
     report("prepare rows", 0, moments.n_rows, "rows")
@@ -260,7 +260,7 @@ class PartitionedRows(RowsElsewhere):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_rows", sum(self.sizes))
 
-    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+    def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
         found = self.workers.map(summed_over, [(*task, function, arguments) for task in self.tasks])
         totals = [sums for sums in found if sums is not None]
         return tuple(sum(each[1:], start=each[0]) for each in zip(*totals, strict=True))

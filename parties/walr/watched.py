@@ -36,9 +36,9 @@ class WatchedElsewhere(WatchedRows, RowsElsewhere):
         super().__init__(rows, still_wanted)
         self._elsewhere = elsewhere
 
-    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+    def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
         self._still_wanted()
-        return self._elsewhere.summed(function, *arguments)
+        return self._elsewhere.sum_rows(function, *arguments)
 
 
 def watched(rows: Rows, still_wanted: StillWanted) -> Rows:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from tests.attacks.opened_weights import candidates
 from tests.falcon.project import REPEATABLE, table, weights
 from tests.world import World
@@ -62,7 +62,7 @@ def test_with_the_rule_the_job_is_refused(project: World) -> None:
 def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
     """What the rounding alone is worth, where the rule would let pass so few rows: k b bits of them at most."""
     columns, y = own_columns(project)
-    step = 2.0 ** -kept_bits_for(ROWS)
+    step = 2.0 ** -choose_kept_bits(ROWS)
     exact = RATE / ROWS * (y - 0.5) @ columns
     opened = np.floor(exact / step) * step
     left = candidates(columns, opened, RATE, step)

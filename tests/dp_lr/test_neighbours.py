@@ -47,7 +47,7 @@ def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
     path = clinic.directory / "patients.csv"
     header, *lines = path.read_text().splitlines()
     ids = [line.split(",")[0].strip('"') for line in lines]
-    trained = ~PublicRandomness.from_seed(3).chosen("split", ids, 0.2)
+    trained = ~PublicRandomness.from_seed(3).choose("split", ids, 0.2)
     path.write_text("\n".join([header, *edit(lines, int(np.flatnonzero(trained)[5]))]) + "\n")
     clinic.publish()
 

@@ -113,7 +113,7 @@ COST = "privacy.epsilon=1e-6"
 
 
 def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Standardiser, "bounded_transform", Standardiser.transform)
+    monkeypatch.setattr(Standardiser, "transform_and_clip", Standardiser.transform)
 
 
 def test_a_number_that_overflows_fails_no_job(tmp_path: Path) -> None:

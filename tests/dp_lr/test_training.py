@@ -49,7 +49,7 @@ def entries(clinic: Clinic) -> list[Any]:
 
 def held_out_of(share: float) -> np.ndarray:
     """By the job's seed and the rows' ids."""
-    return PublicRandomness.from_seed(3).chosen("split", (f"p{i}" for i in range(N_ROWS)), share)
+    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 def model_of(clinic: Clinic, session: str) -> dict[str, Any]:

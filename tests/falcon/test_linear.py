@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_squared_error, r2_score
 
 from blindfit.algorithms.protocols.falcon import TestErrors as Errors
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.data_party import evaluation_of, make_held
 from blindfit.parties.falcon.settings import FalconJob
@@ -79,7 +79,7 @@ def test_training_stops_where_the_loss_no_longer_falls() -> None:
 
 @pytest.mark.parametrize(("rows", "kept"), [(100, 5), (400, 6), (65_536, 10)])
 def test_steps_are_a_quarter_of_what_a_weight_errs_by_where_columns_explain_nothing(rows: int, kept: int) -> None:
-    assert kept_bits_for(rows, "linear") == kept
+    assert choose_kept_bits(rows, "linear") == kept
     assert 1 / math.sqrt(rows) / 4 <= 2.0**-kept < 1 / math.sqrt(rows) / 2
 
 

@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         "the-active-party-gets-the-sums-of-anothers-columns",
         (4, 12),
-        "blindfit.algorithms.protocols.walr.several_parties:told",
+        "blindfit.algorithms.protocols.walr.several_parties:redact",
         "sums=answer.sums[-own_columns(request, blocks) :]",
         "sums=answer.sums",
         (f"{JOBS}::test_the_sum_is_exact_over_the_rows_that_all_have",),

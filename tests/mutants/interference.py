@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "a-rare-class-weighs-more-than-weights-go",
         (25,),
-        "blindfit.algorithms.statistics.vertical.class_weights:balanced",
+        "blindfit.algorithms.statistics.vertical.class_weights:balance",
         "0.5 / np.maximum([1 - share, share], least)",
         "0.5 / np.array([1 - share, share])",
         ("tests/taylor/test_class_weights.py",),

@@ -86,7 +86,7 @@ MUTANTS = (
         "weights-opened-as-they-are",
         (12, 28),
         "blindfit.parties.falcon.parameters:parameters_of",
-        "kept_bits=None if as_they_are else kept_bits_for(len(plan.train), settings.model)",
+        "kept_bits=None if as_they_are else choose_kept_bits(len(plan.train), settings.model)",
         "kept_bits=None",
         (f"{SEATS}::test_what_a_job_leaves_behind",),
     ),

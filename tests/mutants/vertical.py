@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "steps-are-as-long-as-a-proposers-options-make-them",
         (12,),
-        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._limit",
         "        if largest <= most:\n",
         "        if largest >= 0:\n",
         ("tests/attacks/test_lattice_features.py::test_no_options_read_a_column",),
@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "a-diverged-hold-out-loss-ends-the-training",
         (12,),
-        "blindfit.algorithms.statistics.vertical.grid:Grid.held_back",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.shrink",
         "        return weights * (self.largest_score / max(largest, self.largest_score))\n",
         "        return weights\n",
         (f"{STEPS}::test_a_diverged_loss_stays_within_its_bound", PLAN),
@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant(
         "weights-grow-without-end",
         (12,),
-        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._limit",
         "        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))\n",
         "",
         (OPTIMISER,),
@@ -457,7 +457,7 @@ MUTANTS = (
         (12,),
         "blindfit.algorithms.alignment.matching:alike_pairs",
         "_tiles(_Sorted.of(first), _Sorted",
-        "_tiles(_Sorted.of(first).filled(), _Sorted",
+        "_tiles(_Sorted.of(first).drop_empty(), _Sorted",
         (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
     ),
     Mutant(

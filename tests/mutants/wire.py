@@ -611,7 +611,7 @@ MUTANTS = (
     Mutant(
         "the-first-party-that-is-heard-is-believed",
         (32,),
-        "blindfit.coordinator.running.root_cause:_blamed",
+        "blindfit.coordinator.running.root_cause:_blame",
         "blamed = waits.most_blamed(claims, reports, step_s) or root_party(first)",
         "blamed = root_party(first)",
         ("tests/processes/test_root_cause.py::test_of_several_that_blame_others_the_most_count",),

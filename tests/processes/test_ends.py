@@ -144,7 +144,7 @@ def test_whose_process_ended_and_how(tmp_path: Path, error: TransportError, comm
     up = subprocess.Popen(["sleep", "60"])
     launched = Launched({}, None, {"clinic": up, "hospital": ended(command)}, tmp_path)  # type: ignore[arg-type]
     try:
-        found = launched.lost_process(error)
+        found = launched.find_lost_process(error)
     finally:
         up.kill()
         up.wait()
@@ -159,8 +159,8 @@ def test_a_job_that_fails_for_another_reason_keeps_it(tmp_path: Path) -> None:
     try:
         for error in (CUT, PolicyRefused(party="hospital", field="dataset", reason="it has none")):
             launched = Launched({}, None, {"hospital": up}, tmp_path)  # type: ignore[arg-type]
-            assert launched.lost_process(error) is error
-            assert Launched({}, None).lost_process(error) is error  # type: ignore[arg-type]
+            assert launched.find_lost_process(error) is error
+            assert Launched({}, None).find_lost_process(error) is error  # type: ignore[arg-type]
     finally:
         up.kill()
         up.wait()

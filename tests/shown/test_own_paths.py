@@ -79,7 +79,7 @@ def test_a_chain_that_is_exported_and_checked(tmp_path: Path) -> None:
 def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), width=300, record=True)
     snapshot = SimpleNamespace(row=SimpleNamespace(dataset=ODD, number=1))
-    monkeypatch.setattr(jobs, "changed", lambda _settings, _directory: [snapshot])
+    monkeypatch.setattr(jobs, "find_changed", lambda _settings, _directory: [snapshot])
     monkeypatch.setattr(jobs, "party_settings", lambda _job, _name, _directory: (Path(f"{ODD}.toml"), None))
     job: Any = SimpleNamespace(parties={"shop": SimpleNamespace(dataset=ODD)})
     jobs._tell_of_changes(job, Path(), console)

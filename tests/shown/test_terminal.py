@@ -22,7 +22,7 @@ from rich.text import Text
 
 from blindfit.algorithms.errors import HandshakeMismatch
 from blindfit.algorithms.protocols import handshake
-from blindfit.coordinator.job.job import read_job, shown
+from blindfit.coordinator.job.job import read_job, to_toml
 from blindfit.coordinator.operator import job_control
 from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
@@ -168,7 +168,7 @@ def test_a_job_file(tmp_path: Path, command: str) -> None:
 
 def test_a_job_that_is_shown_is_the_same_job() -> None:
     job = tomllib.loads(JOB)
-    text = shown(read_job(job))
+    text = to_toml(read_job(job))
     assert not CONTROLS & set(text)
     assert tomllib.loads(text)["privacy"]["release"] == job["privacy"]["release"]
     assert tomllib.loads(text)["parties"]["shop"]["dataset"] == job["parties"]["shop"]["dataset"]

@@ -11,7 +11,7 @@ import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
+from blindfit.algorithms.protocols.taylor.steps import steps_of_kept_noise
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.proposal import Member
@@ -107,7 +107,7 @@ def test_the_key_node_draws_the_same_noise_while_its_standard_deviation_has_as_m
     small = TaylorParameters(("a", "b"), "k", (3, 3), Grid("logistic", 2))
     parameters = replace(small, kept_noise_std=label_noise_std(job, sum(small.columns)))
     event = event_of(job.required_privacy)
-    steps = kept_noise_steps(parameters)
+    steps = steps_of_kept_noise(parameters)
     assert keeps_noise_of(event, job, parameters)
     for factor in (1 + 2 / steps, 1 - 2 / steps, 1.5):
         other = replace(event, noise_multiplier=event.noise_multiplier * factor)

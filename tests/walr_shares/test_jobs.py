@@ -147,7 +147,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that they are as short as they should be, and proves what it can."""
-    filled = short_rows.filled
+    filled = short_rows.fill_rows
 
     def believed(rows: Any, plan: Any) -> np.ndarray:
         honest = filled(np.where(np.abs(rows) > 2**29, 0, rows), plan)
@@ -163,8 +163,8 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     async def begun(self: AtActiveParty, rows: ConsumerRows, request: AggregateOpen) -> None:
         await begin(self, longer(rows), request)
 
-    monkeypatch.setattr(short_rows, "filled", believed)
-    monkeypatch.setattr(short_rows, "projected", projected)
+    monkeypatch.setattr(short_rows, "fill_rows", believed)
+    monkeypatch.setattr(short_rows, "project", projected)
     monkeypatch.setattr(AtActiveParty, "begin", begun)
     with pytest.raises(BlindfitError, match="longer than the norm bound"):
         house.run(job=JOB)
@@ -270,4 +270,4 @@ def test_quantised_rows_never_pass_the_bound() -> None:
     real = np.random.default_rng(1).normal(size=(2000, 7)) * 10
     rows = quantise_rows(real, 3 * 2**16, 16)
     plan = short_rows.Plan(2000, 7, 3 * 2**16)
-    assert ((short_rows.filled(rows, plan) ** 2).sum(axis=1) == plan.norm_bound**2).all()
+    assert ((short_rows.fill_rows(rows, plan) ** 2).sum(axis=1) == plan.norm_bound**2).all()

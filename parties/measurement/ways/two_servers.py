@@ -148,7 +148,7 @@ class AtServer(way.AtServer):
         n_rows = self.request.n_rows
         if answer.rows_kept == n_rows:
             return two_servers.step_4_counted(np.packbits(np.ones(n_rows, np.bool_)).tobytes())
-        return two_servers.step_4_counted(b"".join(self.call.kept_pieces()))
+        return two_servers.step_4_counted(b"".join(self.call.pieces_to_keep()))
 
     def tally(self) -> Tally:
         return ShareTally(self.request, self.call.keep_bits)

@@ -293,7 +293,6 @@ def _vertical_roles(
 
 @cache
 def system(protocol: str) -> System[Any]:
-    """Takes a name of SYSTEMS."""
     return SYSTEMS[protocol]()
 
 
@@ -426,7 +425,7 @@ def load_model(path: str | Path) -> Any:
         DataError: names the file and what is wrong with it.
     """
     from blindfit.parties.files.written import read_json
-    from blindfit.parties.vertical.shared_models import SHARES
+    from blindfit.parties.vertical.model_store import SHARES
 
     if Path(path).name == SHARES:  # which may be locked
         raise DataError(

@@ -17,7 +17,7 @@ from blindfit.parties.files.written import read_json
 from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.shared_models import SHARES
+from blindfit.parties.vertical.model_store import SHARES
 
 STAYS = (
     "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "

@@ -48,7 +48,6 @@ class TrainingLedger:
         return self._charge.request_id
 
     def answer(self) -> dict[str, Any] | None:
-        """What was answered before."""
         stored = self._store.reader().answer(self._session.me.name, self.question)
         return None if stored is None else _decoded(stored)
 

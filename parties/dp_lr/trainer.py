@@ -17,7 +17,7 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import TrainingLedger
-from blindfit.parties.dp_lr.report import DPLRReport, Outcome, evaluation_of, report_of
+from blindfit.parties.dp_lr.report import DPLRReport, evaluation_of, report_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files.written import encoded_json, encoded_table
@@ -66,7 +66,7 @@ class Trainer:
         charged, releases = ledger.described()
         evaluation = evaluation_of(rows.labels[rows.test], probabilities)
         report = report_of(
-            Outcome(session, rows, start, model, answer, is_new, charged, releases, evaluation, clock.laps)
+            session, rows, start, model, answer, charged, evaluation, clock.laps, is_new=is_new, releases=releases
         )
         self._write(session, rows, model, probabilities, report)
         return report.shown_to_coordinator()

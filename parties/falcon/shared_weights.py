@@ -13,11 +13,10 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.files.written import encoded_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
-from blindfit.parties.vertical.shared_models import SharedModels
 
 AnyPart = VerticalModelPart | SharedModelPart
 

@@ -51,8 +51,6 @@ CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose c
 
 @dataclass(frozen=True)
 class PartyFiles:
-    """Where the files of one identity are."""
-
     certificate: Path
     key: Path
     authority: Path

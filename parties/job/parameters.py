@@ -169,7 +169,6 @@ class TrainingParameters(PrivateParameters):
 
     @property
     def test_fraction(self) -> float:
-        """Rows to evaluate on."""
         return self.split.test_fraction
 
 

@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import encoded_json, encoded_table
 from blindfit.parties.label_dp.fit import Fitted, Rows
-from blindfit.parties.label_dp.report import LabelDPReport, Outcome, report_of
+from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
@@ -69,8 +69,7 @@ class LabelRegression:
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
         true = {} if study is None else evaluate_values(study.labels, study.predictions)
-        outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
-        report = report_of(outcome)
+        report = report_of(session, rows, released, fitted, true, description, budget, clock.laps)
         await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
         return report.shown_to_coordinator()
 

@@ -90,7 +90,6 @@ class Buckets:
             self._flush()
 
     def left(self) -> Bucketed:
-        """All that was added."""
         if self._may_hold and not self._bounds:
             return Bucketed(self._dtype, self._taken()[0], self._path, np.zeros((0, 1), np.int64))
         self._flush()

@@ -92,7 +92,6 @@ class ReleasedLabels:
 
     @property
     def kept(self) -> Bits:
-        """Which rows have a label."""
         return ~np.isnan(self.labels)
 
 
@@ -227,14 +226,6 @@ class MeasurementClient:
                 channel.close()
 
         return await self._with_stub(method, call)
-
-    def _open(
-        self, call: Any, messages: measurement_codec.Messages = measurement_codec.AGGREGATE
-    ) -> measurement_codec.ClientSide:
-        max_bytes = self._limits.max_message_bytes
-        return measurement_codec.ClientSide(
-            self._server, self._address, call, self._step_timeout_s, max_bytes, messages, self._waits
-        )
 
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""

@@ -74,7 +74,6 @@ class Built:
     split_id: str = ""  # of shares
 
     def dtypes(self) -> dict[str, str]:
-        """Of the files that the index has."""
         has = {name: dtype for name, dtype in FILES.items() if name != "person" or self.n_persons is not None}
         return has | {"label": self.label}
 
@@ -223,7 +222,6 @@ def _in_order(records: Records) -> Records:
 
 
 def _first_again(ordered: Records) -> list[tuple[int, int]]:
-    """One, or none."""
     high, low, row = ordered["high"], ordered["low"], ordered["row"]
     twins = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
     if not twins.size:
@@ -401,7 +399,6 @@ class _Build:
         return max(each.longest_run for each in found), owners if self.has_persons else None
 
     def numbered(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
-        """The number of persons."""
         found = workers.map(number_range, [(*each, n_rows) for each in self._ranges(owners, workers)])
         first_numbers = np.cumsum([0, *(count for count, _ in found)]).tolist()
         places = self._ranges([left for _, left in found], workers)
@@ -410,7 +407,6 @@ class _Build:
         return int(first_numbers[-1])
 
     def _ranges(self, left: Sequence[Bucketed], workers: Workers) -> list[tuple[IndexTask, list[Bucketed]]]:
-        """Tasks, and what each has to read."""
         alone, n_rows = workers is THIS_PROCESS, sum(map(len, left))
         ranges = even_slices(N_BUCKETS, 1 if alone else _n_tasks(n_rows, workers.count))
         tasks = self._tasks(len(ranges), alone=alone)

@@ -85,8 +85,6 @@ class Charged:
 
 
 class LabelReleases:
-    """Of all datasets of one server."""
-
     def __init__(self, charging: ChargingService) -> None:
         self._charging, self._store = charging, charging.store
         self._directory = charging.store.path.parent / "label_releases"

@@ -35,10 +35,9 @@ from blindfit.parties.store.sessions import Prediction
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
 from blindfit.parties.vertical.alignment import align_by_id
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
-from blindfit.parties.vertical.shared_models import SharedModels
 from blindfit.parties.work.clock import Clock
 
 PREDICTED = "scores.csv"  # where the party's file says nothing else

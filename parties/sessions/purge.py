@@ -38,8 +38,6 @@ FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without th
 
 @dataclass(frozen=True)
 class Kept:
-    """A file that a purge removes, and what it is of."""
-
     of: str
     path: Path
     size_bytes: int

@@ -70,7 +70,6 @@ class Snapshot:
 
     @property
     def size_bytes(self) -> int:
-        """On the disk."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def content(self, columns: Sequence[str]) -> RowContent:

@@ -71,5 +71,4 @@ def read_split(
 
 
 def refuse_no_row(source: Source) -> NoReturn:
-    """Raises DataError."""
     raise DataError(f"{source.name}: no row is left to train on", hint="lower split.test_fraction")

@@ -15,22 +15,16 @@ from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.prepared import Prepared
 
 
-def write_part(
-    party: Party,
-    session: str,
-    prepared: Prepared,
-    part: VerticalModelPart,
-    tested: Tested | None,
-    report: dict[str, Any],
-) -> None:
-    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
+def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
+    """Write part and report for the party's operator, and the part again for joint predictions."""
     key = party.vault.signing_key(party.data_dir / MODEL_KEY)
     party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
     party.write(session, "report.json", encoded_json(report))
-    if tested is not None:
-        table = {"id": _test_ids(prepared), **tested.columns()}
-        party.write(session, "test_scores.csv", encoded_table(table))
     ModelStore(party.data_dir, party.vault).keep(part, session)
+
+
+def write_test_scores(party: Party, session: str, prepared: Prepared, tested: Tested) -> None:
+    party.write(session, "test_scores.csv", encoded_table({"id": _test_ids(prepared), **tested.columns()}))
 
 
 def write_test_rows(party: Party, session: str, prepared: Prepared) -> None:

@@ -22,13 +22,10 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
-from blindfit.parties.files.vault import MODEL_KEY
-from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import named
-from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
@@ -159,7 +156,6 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
-    """Step 6."""
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
     wanted: BlockWanted = await heard(session, server, BlockWanted)
@@ -227,11 +223,3 @@ def walr_part(
         intercept=intercept,
         row_bound=max(1, int(np.ldexp(grid.real_bound, FEATURE_BITS))),
     )
-
-
-def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
-    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
-    key = party.vault.signing_key(party.data_dir / MODEL_KEY)
-    party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
-    party.write(session, "report.json", encoded_json(report))
-    ModelStore(party.data_dir, party.vault).keep(part, session)

@@ -15,7 +15,8 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
-from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
+from blindfit.parties.vertical.writing import write_part
+from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit
 from blindfit.parties.walr.reading import read_where
 from blindfit.parties.walr.release_file import servers_fit, write_release, write_rows
 from blindfit.parties.walr.report import FitFigures, PrivacyFigures, RowFigures, WalrReport

@@ -237,7 +237,6 @@ class IntegerParts:
         return self._here[which]
 
     def chosen(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
-        """To fit to."""
         self._here = {}
         all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
         pieces = [kept[low:high] for low, high in pairwise(self._begins)]
@@ -248,8 +247,6 @@ class IntegerParts:
 
 @dataclass(frozen=True, repr=False)
 class PartitionedRows(RowsElsewhere):
-    """Those that counted."""
-
     tasks: Sequence[tuple[Part, SentColumns, Grid, Chosen]]
     workers: Workers
     sizes: Sequence[int]

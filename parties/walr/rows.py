@@ -29,8 +29,6 @@ Floats = NDArray[np.float64]
 
 
 class HeldOutElsewhere(Protocol):
-    """Held-out rows that are not in this process."""
-
     def probabilities(self, model: WALRModel) -> Floats: ...
 
 

@@ -21,10 +21,9 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report
-from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit
+from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit, watched
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.settings import WalrSettings
-from blindfit.parties.walr.watched import watched
 from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 

@@ -229,7 +229,6 @@ class Waits:
             self._failed = {n: failed for n, failed in self._failed.items() if failed[1:] != (peer, step)}
 
     def report(self) -> tuple[Wait, ...]:
-        """Return the waits, the oldest first."""
         if not (self._failed or self._now):
             return ()
         now = asyncio.get_running_loop().time()

@@ -80,7 +80,6 @@ def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[
 
 
 def cores() -> int:
-    """That this process may use."""
     import joblib
 
     return int(joblib.cpu_count())

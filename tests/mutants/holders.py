@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant(
         "a-fit-never-asks-whether-it-is-wanted",
         (27,),
-        "blindfit.parties.walr.watched:WatchedRows.blocks",
+        "blindfit.parties.walr.fit:WatchedRows.blocks",
         "            self._still_wanted()\n            yield block",
         "            yield block",
         (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),

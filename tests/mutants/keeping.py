@@ -24,9 +24,9 @@ MUTANTS = (
     Mutant(
         "key-node-without-the-vault",
         (24,),
-        "blindfit.parties.taylor.key_node:KeyNode._run",
-        "Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)",
-        "Checkpoints.of(self._party.data_dir, job, session.id)",
+        "blindfit.parties.vertical.key_node:KeyNodeSeat.run",
+        "Checkpoints.of(self._party.data_dir, session.job, session.id, self._party.vault)",
+        "Checkpoints.of(self._party.data_dir, session.job, session.id)",
         (f"{GUARDED}::test_no_key_is_kept_in_the_clear[taylor]",),
     ),
     Mutant(

@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed",
         (13,),
-        "blindfit.parties.vertical.running:Running.refuse_another",
+        "blindfit.parties.vertical.checkpoints:Running.refuse_another",
         "if training in self._trainings:",
         "if not training and training in self._trainings:",
         ("tests/vertical/test_at_once.py::test_a_training_is_in_one_session_at_a_time[falcon]",),

@@ -56,8 +56,8 @@ MUTANTS = (
         "received-text-executed",
         (20,),
         "blindfit.parties.files.written:read_json",
-        'return json.loads(path.read_text("utf-8"))',
-        'return eval(path.read_text("utf-8"))',
+        "return json.loads(read(path).decode())",
+        "return eval(read(path).decode())",
         ("tests/wire/test_nothing_is_executed.py",),
     ),
     # --- frames and cuts

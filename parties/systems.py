@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
-from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
+from blindfit.parties.job.parameters import PROPOSED, JobParameters, nest
 from blindfit.parties.sessions.system import ModelReader, Role, Seat, System
 from blindfit.parties.settings import PartySettings, PolicySettings
 from blindfit.parties.tables import read_values, validate
@@ -324,7 +324,7 @@ def _all_tables() -> frozenset[str]:
 
 def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
     """Raises ConfigError: they are no job."""
-    tables = nested(parameters)
+    tables = nest(parameters)
     return validate(tables, job_class(tables, PROPOSED), source=PROPOSED)
 
 

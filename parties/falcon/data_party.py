@@ -25,13 +25,13 @@ from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
+from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of
-from blindfit.parties.training.randomness import named
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_weights
@@ -142,7 +142,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows)
         checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
-        return Begun(dealt, Answers(self._party, session, named(read.randomness)).find()), alignment
+        return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:
         return tell_checkpoints(begun.answer, epochs)
@@ -204,7 +204,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     def _part(self, agreed: FalconAgreed, trained: falcon.Trained) -> AnyPart:
         part: AnyPart
         if agreed.parameters.weights_stay_shared:
-            part = shared_part(self._session, self._seats, agreed.prepared, agreed.parameters, trained)
+            part = make_shared_part(self._session, self._seats, agreed.prepared, agreed.parameters, trained)
         else:
             bound = row_bound_steps(self._job, len(trained.weights)) if self._job.privacy else None
             part = self.make_part(agreed.prepared, trained.weights, bound)

@@ -26,7 +26,7 @@ from blindfit.algorithms.sharing.descent import State
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.parties.falcon.settings import FalconSettings
-from blindfit.parties.vertical.checkpoints import Checkpoints, damaged
+from blindfit.parties.vertical.checkpoints import Checkpoints, make_damage_error
 from blindfit.parties.vertical.seats import Seats
 
 
@@ -99,7 +99,7 @@ def from_state(state: Mapping[str, Any], epochs: int, resume_option: str, public
             weights = EncryptedState.from_json(state["encrypted"], public_key)
         return Model(weights, shares["best"], shares["since"], epochs)
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise damaged(resume_option) from None
+        raise make_damage_error(resume_option) from None
 
 
 def _share(values: list[int], macs: list[int] | None) -> Share:

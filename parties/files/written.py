@@ -18,24 +18,24 @@ from blindfit.parties.files.signing import SigningKey, verify
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_file(path, encoded_json(content))
+    write_file(path, encode_json(content))
 
 
-def encoded_json(content: Mapping[str, Any]) -> bytes:
+def encode_json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=2, allow_nan=False).encode() + b"\n"
 
 
-def encoded_signed_json(content: Mapping[str, Any], key: SigningKey) -> bytes:
+def encode_signed_json(content: Mapping[str, Any], key: SigningKey) -> bytes:
     """Return the content with the party's signature of its canonical form, under `signature`."""
     signature = {"public_key": key.public_bytes.hex(), "ed25519": key.sign(canonical_json(content)).hex()}
-    return encoded_json({**content, "signature": signature})
+    return encode_json({**content, "signature": signature})
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    write_file(path, encoded_table(columns))
+    write_file(path, encode_table(columns))
 
 
-def encoded_table(columns: Mapping[str, Any]) -> bytes:
+def encode_table(columns: Mapping[str, Any]) -> bytes:
     return csv_of(pa.table(dict(columns)))
 
 
@@ -72,7 +72,7 @@ def read_json(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> An
 
 
 def read_signed_json(path: Path, key: SigningKey, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Any]:
-    """Return what a file of `encoded_signed_json` holds, without the signature.
+    """Return what a file of `encode_signed_json` holds, without the signature.
 
     Raises:
         DataError: it was changed since, or another key signed it.

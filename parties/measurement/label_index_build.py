@@ -47,7 +47,7 @@ from blindfit.parties.measurement.bucket_files import (
     Buckets,
     Records,
     records_of,
-    written_whole,
+    write_whole,
 )
 
 HELD_RECORDS = 1 << 17  # in a task's memory before they go to its file; a table of fewer needs no cluster
@@ -188,7 +188,7 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
     longest_run, again = 0, []
     with ExitStack() as closing:
         owners = closing.enter_context(task.leaving("owners", OWNER))
-        outputs = {name: closing.enter_context(written_whole(task.path(name))) for name in SORTED}
+        outputs = {name: closing.enter_context(write_whole(task.path(name))) for name in SORTED}
         for bucket in _joined(rows):
             ordered = _in_order(bucket)
             again += _first_again(ordered)
@@ -253,7 +253,7 @@ def place_range(task: IndexTask, numbered: Sequence[Bucketed], first_numbers: Se
     Args:
         first_numbers: of the persons of each range of pass 3.
     """
-    with written_whole(task.path("person")) as output:
+    with write_whole(task.path("person")) as output:
         for pieces in zip(*(each.buckets() for each in numbered), strict=True):
             for piece, first in zip(pieces, first_numbers, strict=True):
                 piece["number"] += first

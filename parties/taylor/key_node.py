@@ -31,7 +31,7 @@ from blindfit.parties.vertical.alignment import linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch
 from blindfit.parties.vertical.key_node import KeyNodeSeat
 from blindfit.parties.vertical.linkage_report import linkage_report
-from blindfit.parties.vertical.linkages import asked_of_linkage
+from blindfit.parties.vertical.linkages import digest_linkage
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.long_work import while_wanted
 
@@ -151,7 +151,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
 
             def draw(uploads: bytes) -> UniformInt:
                 nonlocal slots
-                slots = self._party.secret.derive("slots of a linkage", uploads, asked_of_linkage(session))
+                slots = self._party.secret.derive("slots of a linkage", uploads, digest_linkage(session))
                 return keyed_uniform(slots, "slots")
 
             linked = await link.run_key_node(

@@ -104,7 +104,7 @@ class Checkpoints:
         try:
             return {name: np.array(numbers, dtype=np.float64) for name, numbers in self.at(epoch).items()}
         except (TypeError, ValueError):
-            raise damaged(self._resume_option) from None
+            raise make_damage_error(self._resume_option) from None
 
     def at(self, epoch: int) -> dict[str, Any]:
         return dict(self._read(f"epoch-{epoch}.json")["state"])
@@ -119,7 +119,7 @@ class Checkpoints:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        written.write_file(self.directory / name, self._vault.sealed(name, written.encoded_json(content)))
+        written.write_file(self.directory / name, self._vault.sealed(name, written.encode_json(content)))
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.directory / name
@@ -147,7 +147,7 @@ def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
         raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
 
 
-def damaged(resume_option: str) -> DataError:
+def make_damage_error(resume_option: str) -> DataError:
     return DataError("a checkpoint of the training is damaged", hint=f"run the job without {resume_option}")
 
 

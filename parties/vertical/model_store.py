@@ -47,7 +47,7 @@ class PartStore(Generic[P]):
 
     def keep(self, part: P, session: str) -> None:
         key = self._vault.signing_key(self._key_path)
-        content = written.encoded_signed_json({**part.to_dict(), "session": session}, key)
+        content = written.encode_signed_json({**part.to_dict(), "session": session}, key)
         written.write_file(self.path(session), self._lock.sealed(self.file, content))
 
     def read(self, session: str) -> P:

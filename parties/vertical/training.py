@@ -32,7 +32,7 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.randomness import draw_together, name_randomness
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
@@ -245,7 +245,7 @@ async def run_training(method: Method[J, B, P, T], work: Work[J]) -> VerticalRep
 async def read_own_rows(work: Work[J]) -> Read:
     session = work.session
     rows = await asyncio.to_thread(read_rows, work.source, labels=work.is_active, report=session.report)
-    randomness = await drawn_together(work.party, session, work.seats.chain)
+    randomness = await draw_together(work.party, session, work.seats.chain)
     work.party.noted(work.checkpoints.directory, session.id)
     work.clock.lap("read_s")
     return Read(rows, randomness)
@@ -268,7 +268,7 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
         table=work.source.record if chosen.feature_bounds is None else work.source.record.public(),
     )
     tell_of_clipping(dataset, prepared)
-    return Aligned(begun, alignment, prepared, named(read.randomness))
+    return Aligned(begun, alignment, prepared, name_randomness(read.randomness))
 
 
 async def agree(method: Method[J, B, P, T], work: Work[J], aligned: Aligned[B]) -> Agreed[B, P]:

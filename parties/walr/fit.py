@@ -59,9 +59,7 @@ def fit_walr(
     """
     settings, aggregate, request = job.walr, released.aggregate, released.request
     trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
-    rows = watched(
-        rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True), still_wanted
-    )
+    rows = watch(rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True), still_wanted)
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
     known = bounds if aggregate.kept.all() and len(trained_on) == prepared.train.weights.shape[1] else None
@@ -99,13 +97,13 @@ def rows_to_fit(
     if isinstance(rows, IntegerParts):
         return rows.chosen(kept, trained_on)
     if not kept.all():
-        rows = moved_up(rows, kept) if in_place else rows[kept]
+        rows = move_up(rows, kept) if in_place else rows[kept]
     if len(trained_on) < rows.shape[1]:
         rows = rows[:, list(trained_on)]
     return QuantisedRows(rows, request.frac_bits)
 
 
-def moved_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
+def move_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
     """The kept rows in their order, at the front of the same array: no second one of gigabytes is made or held."""
     end = 0
     for piece in pieces(len(rows)):
@@ -187,7 +185,7 @@ class WatchedElsewhere(WatchedRows, RowsElsewhere):
         return self._elsewhere.summed(function, *arguments)
 
 
-def watched(rows: Rows, still_wanted: StillWanted) -> Rows:
+def watch(rows: Rows, still_wanted: StillWanted) -> Rows:
     if isinstance(rows, RowsElsewhere):
         return WatchedElsewhere(rows, rows, still_wanted)
     return WatchedRows(rows, still_wanted)

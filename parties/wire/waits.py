@@ -177,7 +177,7 @@ async def ask_stub(stub: control_pb2_grpc.ControlStub, session: str, members: Se
     try:
         answer = await stub.Waiting(pb.SessionRequest(session=session), timeout=MOST_S)
     except grpc.aio.AioRpcError as error:
-        return SILENT if error_codes.said_by_peer(error) is None else Report(has_ended=True)
+        return SILENT if error_codes.read_peer_status(error) is None else Report(has_ended=True)
     return report_from_pb(answer, members)
 
 

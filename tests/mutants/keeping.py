@@ -17,8 +17,8 @@ MUTANTS = (
         "checkpoints-not-locked",
         (24,),
         "blindfit.parties.vertical.checkpoints:Checkpoints._write",
-        "self._vault.sealed(name, written.encoded_json(content))",
-        "written.encoded_json(content)",
+        "self._vault.sealed(name, written.encode_json(content))",
+        "written.encode_json(content)",
         (f"{VAULT}::test_checkpoints_are_locked_and_come_back",),
     ),
     Mutant(
@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         "checkpoints-purged-under-a-resumed-training",
         (17, 24),
-        "blindfit.parties.sessions.purge:kept_of",
+        "blindfit.parties.sessions.purge:find_kept",
         "    _check_ended(reader, reader.session_of_file(os.path.relpath(roots[0], data_dir)))",
         "    _check_ended(reader, session)",
         (f"{PURGE}::test_checkpoints_that_a_running_session_resumed_are_in_use",),
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         "files-elsewhere-not-purged",
         (24,),
-        "blindfit.parties.sessions.purge:kept_of",
+        "blindfit.parties.sessions.purge:find_kept",
         "dict.fromkeys([*roots, *noted])",
         "dict.fromkeys(roots)",
         (f"{PURGE}::test_files_in_a_directory_of_the_operators_are_found_without_its_name",),

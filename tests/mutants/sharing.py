@@ -230,7 +230,7 @@ MUTANTS = (
         "the-same-question-is-opened-anew",
         (28,),
         "blindfit.parties.falcon.data_party:Falcon.begin",
-        "Answers(self._party, session, named(read.randomness)).find()), alignment",
+        "Answers(self._party, session, name_randomness(read.randomness)).find()), alignment",
         "None), alignment",
         (f"{SEATS}::test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted",),
     ),

@@ -31,7 +31,7 @@ from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.wording import capitalise, quantity
 from blindfit.parties.files.private_files import make_private, open_private
-from blindfit.parties.job.parameters import nested
+from blindfit.parties.job.parameters import nest
 from blindfit.parties.systems import read_party
 
 DEALER, COORDINATOR, DATASET = "dealer", "coordinator", "rows"
@@ -67,7 +67,7 @@ def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
         for name, content in files.items():
             read_party(content, f"{path}, as {name}.toml")
             _write(out / f"{name}.toml", content)
-        job = nested({option.option: option.value for option in options}) | _rest_of_job(asked)
+        job = nest({option.option: option.value for option in options}) | _rest_of_job(asked)
         read_job(job, f"{path}, as job.toml")
         _write(out / "job.toml", job)  # last: a folder with it is whole
     fields: dict[str, list[Any]] = {

@@ -14,10 +14,10 @@ from blindfit.coordinator.operator.deciding import Confirm, open_store
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.files.written import read_json
-from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
+from blindfit.parties.sessions.purge import LAST, Kept, find_ended_sessions, find_kept, forget, remove
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.shared_models import SHARES
+from blindfit.parties.vertical.model_store import SHARES
 
 STAYS = (
     "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "
@@ -32,9 +32,9 @@ def sessions_to_purge(store: Store, session: str | None, ended_before: str | Non
     if session is not None:
         return [session]
     if ended_before is None:
-        return ended_sessions(store)
+        return find_ended_sessions(store)
     try:
-        return ended_sessions(store, date.fromisoformat(ended_before))
+        return find_ended_sessions(store, date.fromisoformat(ended_before))
     except ValueError:
         raise ConfigError(
             f"--ended-before {ended_before} is not a valid date", hint="write YYYY-MM-DD, such as 2026-01-31 (UTC)"
@@ -82,7 +82,7 @@ def purge(
 def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
     """List a session's files. Among many sessions, one whose checkpoints a later session is using waits."""
     try:
-        return kept_of(store, data_dir, session)
+        return find_kept(store, data_dir, session)
     except ConfigError:
         if named:
             raise

@@ -13,8 +13,7 @@ from blindfit.coordinator.predict import shared_predict
 from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.parties.sessions.party import vault_of
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 
 
 def leaks(job: Job[Any]) -> Iterator[Finding]:

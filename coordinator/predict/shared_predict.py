@@ -26,7 +26,7 @@ from blindfit.coordinator.vertical.counted import Counted, CountingSeat
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.sessions.party import vault_of
 from blindfit.parties.training.rows import read_rows
-from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.vertical.model_store import SharedModels
 from blindfit.parties.wire.channel import LocalNetwork
 from blindfit.parties.work.compute import cores
 

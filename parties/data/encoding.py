@@ -47,7 +47,7 @@ class Described:
     problems: Mapping[str, DataError] = field(default_factory=dict)
 
 
-def described(
+def describe(
     reader: Reader, settings: DatasetSettings, columns: Sequence[str], tolerates: Tolerates = nothing
 ) -> Described:
     """Find the record of a dataset's features; read the rows where levels or missing values are to be found in them.

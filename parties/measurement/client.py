@@ -92,7 +92,6 @@ class ReleasedLabels:
 
     @property
     def kept(self) -> Bits:
-        """Which rows have a label."""
         return ~np.isnan(self.labels)
 
 
@@ -199,7 +198,7 @@ class MeasurementClient:
         async def ask(channel: measurement_codec.ClientSide) -> ReleasedLabels:
             on_rows(-1)  # from the start again
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
-            return _released(received, channel.bytes_sent)
+            return _make_released(received, channel.bytes_sent)
 
         return await self._converse("ReleaseLabels", measurement_labels_codec.MESSAGES, ask)
 
@@ -274,7 +273,7 @@ class MeasurementClient:
             wait_s = min(2 * wait_s, 2.0)
 
 
-def _released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
+def _make_released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
     release, outside = received.release, received.release.share_outside
     labels = received.mechanism.grid.reals(received.steps)
     labels[received.withheld] = np.nan

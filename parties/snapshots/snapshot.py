@@ -70,7 +70,6 @@ class Snapshot:
 
     @property
     def size_bytes(self) -> int:
-        """On the disk."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def content(self, columns: Sequence[str]) -> RowContent:
@@ -108,7 +107,7 @@ class Snapshot:
         kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
         settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
         problems = meaning.get("unusable", {})
-        described = {name: _described_kind(name, meaning) for name in problems}
+        described = {name: _find_described_kind(name, meaning) for name in problems}
         check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
         for told in words_that_are_levels(
             record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin
@@ -158,7 +157,7 @@ def words_that_are_levels(
             )
 
 
-def _described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
+def _find_described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
     """Return the kind that the party's file gives a column that could not be read."""
     if column in (meaning["categories"] or ()):
         return "category"

@@ -27,8 +27,8 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.checkpoints import damaged
-from blindfit.parties.vertical.linkages import asked_of_linkage, begin_linkage, check_linkage
+from blindfit.parties.vertical.checkpoints import make_damage_error
+from blindfit.parties.vertical.linkages import begin_linkage, check_linkage, digest_linkage
 from blindfit.parties.vertical.seats import Seats
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ async def align_rows(
         PolicyRefused: a linkage could count the matches, or too many were begun.
     """
     if session.job.align.method == "linkage":
-        key = party.secret.derive("uploads of a linkage", asked_of_linkage(session))
+        key = party.secret.derive("uploads of a linkage", digest_linkage(session))
         return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party.store)
     return await align_by_id(session, seats, rows)
 
@@ -136,7 +136,7 @@ def decode_mask(
         received = ReceivedCiphertext(public_key.ciphertext_bytes, bytes.fromhex(stored))
         return EncryptedVector.receive(received, public_key, length=slots, frac_bits=0, bound=1, culprit=me)
     except (ValueError, MalformedMessage):
-        raise damaged(resume_option) from None
+        raise make_damage_error(resume_option) from None
 
 
 def linkage_settings(job: AlignSettings) -> LinkageSettings:

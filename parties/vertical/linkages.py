@@ -19,7 +19,7 @@ from blindfit.parties.store.database import Reads, Store
 MOST_LINKAGES = 16  # of a snapshot with another party's rows: so many bits of who matches
 
 
-def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
+def digest_linkage(session: Session[AlignedParameters]) -> bytes:
     """Return a digest of the snapshots and of how they are linked: a change in either draws everything again."""
     how = {name: value for name, value in session.job.digest_fields().items() if name.startswith("align.")}
     return parameters_digest({**session.snapshots, **how})
@@ -49,7 +49,7 @@ def begin_linkage(session: Session[AlignedParameters], store: Store) -> None:
 
 def _make_linkage(session: Session[AlignedParameters]) -> Linkage:
     (other,) = (m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-    return Linkage(other, asked_of_linkage(session).hex(), session.job.align.min_common)
+    return Linkage(other, digest_linkage(session).hex(), session.job.align.min_common)
 
 
 def _check(reader: Reads, session: Session[AlignedParameters]) -> None:

@@ -120,7 +120,7 @@ class ScoreQuota:
         models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
         for scored in reader.scored_rows(snapshot.id):
             if (scored.asker, scored.model) != (asker, model):
-                here = _counted(scored, asker, snapshot.row.rows)[rows]
+                here = _find_counted(scored, asker, snapshot.row.rows)[rows]
                 models += here
                 spent += scored.bits * here
         if models.max(initial=0) >= self._models:
@@ -171,7 +171,7 @@ def _asker(session: Session[JobParameters]) -> str:
     return session.with_role("active").name
 
 
-def _counted(scored: ScoredRows, asker: str, count: int) -> NDArray[np.bool_]:
+def _find_counted(scored: ScoredRows, asker: str, count: int) -> NDArray[np.bool_]:
     """Of a snapshot's rows, those that it counts for when this active party asks."""
     return _unpack(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)
 

@@ -15,7 +15,7 @@ M = TypeVar("M")
 Wire = Callable[[str, str, str, bytes], bytes]  # (sender, receiver, step, data) -> what arrives
 
 
-def aborted_by(peer: str, code: int, step: str, session: str = "", lost: str = "") -> PeerAborted:
+def make_aborted(peer: str, code: int, step: str, session: str = "", lost: str = "") -> PeerAborted:
     return PeerAborted(culprit=peer, code=error_codes.name_of(code), session=session, step=step, lost=lost)
 
 

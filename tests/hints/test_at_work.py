@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
-from blindfit.parties.evaluate.consumer import Scored, scored_rows
+from blindfit.parties.evaluate.consumer import Scored, make_scored_rows
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work.compute import open_workers
@@ -54,10 +54,10 @@ def test_an_evaluation_without_rows(rows: str) -> None:
     job = EvaluateJob.model_validate({"evaluate": {"session": "s1", "rows": rows}, "privacy": {"epsilon": 1.0}})
     none, some = Scored((), np.zeros(0)), Scored(("a",), np.ones(1))
     with pytest.raises(DataError, match="there is no row to evaluate on") as caught:
-        scored_rows(none, job)
+        make_scored_rows(none, job)
     told = Told(says('train with a split.test_fraction above 0, or set evaluate.rows = "all"'))
     assert told.is_in(caught.value.hint) == (rows == "held-out")
-    scored_rows(some, job)
+    make_scored_rows(some, job)
 
 
 def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ MUTANTS = (
         "an-end-that-cannot-be-written-is-told-nobody",
         (17,),
         "blindfit.parties.sessions.sessions:Sessions._end",
-        "state=state, **described(error))\n            self._set_state(session, state)\n",
-        "state=state, **described(error))\n            raise\n",
+        "state=state, **describe_error(error)\n            )\n            self._set_state(session, state)\n",
+        "state=state, **describe_error(error)\n            )\n            raise\n",
         ("tests/approval/test_decisions.py::test_who_watches_hears_of_an_end_that_cannot_be_written",),
     ),
     Mutant(

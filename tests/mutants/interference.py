@@ -67,7 +67,7 @@ MUTANTS = (
         "rows-read-counted-where-their-number-is-private",
         (25,),
         "blindfit.parties.dp_lr.trainer:Trainer._run",
-        "session.report if job.rows_are_public else _uncounted(session)",
+        "session.report if job.rows_are_public else _hide_counts(session)",
         "session.report",
         (f"{SAME}[dp-lr-add-or-remove-a-row-coordinator]",),
     ),

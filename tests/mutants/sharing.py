@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed",
         (13,),
-        "blindfit.parties.vertical.running:Running.refuse_another",
+        "blindfit.parties.vertical.checkpoints:Running.refuse_another",
         "if training in self._trainings:",
         "if not training and training in self._trainings:",
         ("tests/vertical/test_at_once.py::test_a_training_is_in_one_session_at_a_time[falcon]",),
@@ -230,7 +230,7 @@ MUTANTS = (
         "the-same-question-is-opened-anew",
         (28,),
         "blindfit.parties.falcon.data_party:Falcon.begin",
-        "Answers(self._party, session, named(read.randomness)).find()), alignment",
+        "Answers(self._party, session, name_randomness(read.randomness)).find()), alignment",
         "None), alignment",
         (f"{SEATS}::test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted",),
     ),

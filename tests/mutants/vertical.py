@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         "a-mean-over-all-slots-is-told",
         (12,),
-        "blindfit.parties.taylor.key_node:KeyNode._run",
+        "blindfit.parties.taylor.key_node:KeyNode._train",
         ", relative=parameters.masked)",
         ")",
         ("tests/attacks/test_linked_rows.py::test_the_coordinator_is_not_told_how_many_hold_out_slots_match",),
@@ -545,7 +545,7 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed-at-the-key-node",
         (24,),
-        "blindfit.parties.taylor.key_node:KeyNode.check",
+        "blindfit.parties.vertical.key_node:KeyNodeSeat.check",
         "self._running.refuse_another(job.resumes)",
         "self._running.refuse_another(me.name)",
         (f"{AT_ONCE}[taylor]",),

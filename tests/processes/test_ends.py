@@ -30,7 +30,7 @@ async def dies():
     fails("s3cret")
 
 async def forgets_a_task():
-    stopping = asyncio.create_task(ending.told_to_stop())
+    stopping = asyncio.create_task(ending.wait_for_stop())
     await asyncio.sleep(0)
     asyncio.create_task(dies())
     await asyncio.sleep(0)
@@ -38,7 +38,7 @@ async def forgets_a_task():
     return await stopping
 
 async def waits():
-    stopping = asyncio.create_task(ending.told_to_stop())
+    stopping = asyncio.create_task(ending.wait_for_stop())
     await asyncio.sleep(0)
     print("up", flush=True)
     return await stopping
@@ -51,7 +51,7 @@ structlog.configure(
     logger_factory=structlog.PrintLoggerFactory(sys.stderr),
 )
 for does in sys.argv[1:]:
-    with contextlib.suppress(BaseException), ending.said("hospital"):
+    with contextlib.suppress(BaseException), ending.log_ending("hospital"):
         print(eval(does))
 """
 

@@ -26,8 +26,7 @@ from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from tests.falcon.project import REPEATABLE, report, table
 from tests.shared_scores.local import changed
 from tests.world import World
@@ -157,7 +156,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
     plain.keep(part, shared)
     (plain.path(shared).parent.parent / "other-1").mkdir()
     plain.path("other-1").write_bytes(plain.path(shared).read_bytes())
-    with pytest.raises(DataError, match="has the shares of another session's model"):
+    with pytest.raises(DataError, match="is the model of another session"):
         plain.read("other-1")
     plain.path(shared).write_text(plain.path(shared).read_text().replace('"kept_bits": ', '"kept_bits": 1'))
     with pytest.raises(DataError, match="does not have this party's signature"):

@@ -28,8 +28,6 @@ log = structlog.get_logger(__name__)
 
 
 class Meeting:
-    """Of one session, at one of its two servers."""
-
     def __init__(self, session: Session[Any], peer: str) -> None:
         self._session, self._peer = session, peer
         self._begun = asyncio.Event()

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import pyarrow.csv
 from cryptography import x509
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.jobs.check import Finding, check
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import snapshots_of
@@ -172,6 +175,38 @@ class World:
         assert before in text, f"{file} does not have {before!r}"
         self.path(file).write_text(text.replace(before, after))
 
+    def set(self, option: str, value: Any = None, *files: str) -> None:
+        """Set an option by its dotted name, such as policy.min_rows, or remove it if the value is None.
+
+        Args:
+            files: names of TOML files without their ending; by default the file of every party.
+        """
+        for file in files or self.roles:
+            path = self.path(f"{file}.toml")
+            content = tomllib.loads(path.read_text())
+            *tables, last = option.split(".")
+            place = content
+            for table in tables:
+                place = place.setdefault(table, {})
+            if value is None:
+                del place[last]
+            else:
+                place[last] = value
+            path.write_text(toml_of(content))
+
+    def table(self, name: str) -> dict[str, np.ndarray]:
+        """Return the columns of a party's CSV file."""
+        read = pyarrow.csv.read_csv(self.path(f"{name}.csv"))
+        return {column: read[column].to_numpy() for column in read.column_names}
+
+    def columns(self, party: str, /, **columns: Any) -> None:
+        """Add columns to a party's CSV file, or replace them."""
+        self.write_table(party, self.table(party) | columns)
+
+    def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
+        """Write a party's CSV file again."""
+        write_csv(self.path(f"{name}.csv"), columns)
+
     def copied_to(self, root: Path) -> Self:
         """Copy it with all that its parties keep."""
         shutil.copytree(self.root, root, dirs_exist_ok=True)
@@ -182,7 +217,10 @@ class World:
     def load(self, *overrides: str, job: str = "job.toml") -> Job:
         return load_job(self.root / job, list(overrides))
 
-    # --- in this process: nodes over mutual TLS
+    # --- in this process: the pre-flight, and nodes over mutual TLS
+
+    def check(self, *overrides: str) -> list[Finding]:
+        return check(self.load(*overrides), self.root)
 
     def run(
         self, *overrides: str, job: str = "job.toml", beside: Callable[[dict[str, PartyNode]], None] = lambda _: None

@@ -147,6 +147,7 @@ class World:
 
     def at_addresses(self) -> World:
         """Give every party and the coordinator a certificate, and every party an address; write the jobs afterwards."""
+        self._issued(COORDINATOR)
         for name in self.roles:
             path = self.root / f"{name}.toml"
             content = tomllib.loads(path.read_text())
@@ -293,16 +294,24 @@ class World:
     def command(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
 
-    def start(self, *names: str, program: Sequence[str] = (), sets: Sequence[str] = ()) -> None:
+    def start(
+        self,
+        *names: str,
+        program: Sequence[str] = (),
+        module: Sequence[str] = ("blindfit",),
+        sets: Sequence[str] = (),
+    ) -> None:
         """Start parties that stay up at their addresses.
 
         Args:
+            module: what a forked party runs, with its first arguments; {name} stands for the party's name.
             program: what Python runs, in a process of its own; by default the party is forked.
         """
         for name in names:
             self.path(f"{name}.ready").unlink(missing_ok=True)
             with self.path(f"{name}.log").open("ab") as out:
-                words = [sys.executable, *(program or ("-m", "blindfit")), "party", f"{name}.toml"]
+                words = [sys.executable, *(program or ("-m", *(word.format(name=name) for word in module)))]
+                words += ["party", f"{name}.toml"]
                 start = subprocess.Popen if program else Forked
                 words += ["--ready-file", f"{name}.ready", *(word for one in sets for word in ("--set", one))]
                 self.processes[name] = start(words, cwd=self.root, stdout=out, stderr=out)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from blindfit import load_model
-from tests.command import Done, Forked, blindfit
+from tests.command import Done, blindfit
 from tests.dp_lr.conftest import N_ROWS
 from tests.processes.reading import error_line
 from tests.readme.terminal import script
@@ -71,17 +70,8 @@ def test_refusals_are_one_line(project: World, overrides: tuple[str, ...], code:
 
 
 def start_victim(project: World, order: Order) -> None:
-    folder, ready = project.path("orders"), project.path("clinic.ready")
-    folder.mkdir()
-    order.give(folder)
-    command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "clinic.toml", "--ready-file", ready]
-    with project.path("clinic.log").open("ab") as log:
-        project.processes["clinic"] = Forked(command, cwd=project.root, stdout=log)
-    give_up = time.monotonic() + 60
-    while not ready.exists():
-        assert project.processes["clinic"].poll() is None, project.log("clinic")
-        assert time.monotonic() < give_up, project.log("clinic")
-        time.sleep(0.02)
+    order.give(project.path("orders"))
+    project.start("clinic", module=("tests.vertical.victim", "orders"))
 
 
 def test_killed_between_charge_and_model(project: World) -> None:

@@ -80,7 +80,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
     assert error_line(lost).startswith("error: cannot reach clinic at localhost:")
     assert (project.path("orders") / OBEYED).exists()
     assert project.processes.pop("clinic").wait(60) == -signal.SIGKILL
-    assert not list(project.path("state").glob("models/*/model.json"))
+    assert not list(project.path("state/clinic").glob("models/*/model.json"))
     before = project.blindfit("ledger", "clinic.toml", "--export", "before.jsonl")
     assert before.returncode == 0, before.stderr
     (charged,) = project.path("before.jsonl").read_text().splitlines()
@@ -91,7 +91,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
     assert done.returncode == 0, done.stderr
     project.blindfit("ledger", "clinic.toml", "--export", "after.jsonl")
     assert project.path("after.jsonl").read_text().splitlines() == [charged]
-    (model,) = project.path("state").glob("models/*/model.json")
+    (model,) = project.path("state/clinic").glob("models/*/model.json")
     assert load_model(model).feature_weights
 
 
@@ -110,7 +110,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0
     project.kill("clinic", signal.SIGTERM)
-    weights = weights_in(project, str(next(project.path("state").glob("models/*/model.json"))))
+    weights = weights_in(project, str(next(project.path("state/clinic").glob("models/*/model.json"))))
     told = "".join(file.read_text() for file in project.path("out").glob("report.*"))
     said = done.stdout + done.stderr + again.stdout + again.stderr + project.log("clinic")
     assert str(N_ROWS + 1) in refused.stderr  # its operator is told the row that was wrong

@@ -244,7 +244,7 @@ class World:
             return asyncio.run(to_its_end())
 
     @contextlib.asynccontextmanager
-    async def up(self, job: Job) -> AsyncIterator[dict[str, PartyNode]]:
+    async def up(self, job: Job, *, first_snapshots: bool = True) -> AsyncIterator[dict[str, PartyNode]]:
         """Yield the job's parties as nodes that serve."""
         nodes: dict[str, PartyNode] = {}
         try:
@@ -253,7 +253,8 @@ class World:
                 paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
                 identity = ", ".join(f"{what} = {json.dumps(str(path))}" for what, path in paths.items())
                 given = ["listen=127.0.0.1:0", f"identity={{{identity}}}", *self.overrides]
-                nodes[name] = PartyNode(load_party(self.root / str(party.config), given), self.root)
+                settings = load_party(self.root / str(party.config), given)
+                nodes[name] = PartyNode(settings, self.root, first_snapshots=first_snapshots)
                 await nodes[name].start()
             yield nodes
         finally:

@@ -18,7 +18,7 @@ from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from tests.falcon.project import REPEATABLE
 from tests.vertical.cluster import TIMEOUTS, Cluster, Lost, running
 from tests.vertical.victim import Order
-from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops_in_shares
+from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops_in_shares, weights
 
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
@@ -54,16 +54,16 @@ class Begun:
         ended = lost.session.id
         with contextlib.suppress(PolicyRefused):
             ended = self.cluster.train(self.resume)
-        if ended == lost.session.id and set(self.cluster.weights(ended)) != set(DATA_PARTIES):
+        if ended == lost.session.id and set(weights(self.cluster, ended)) != set(DATA_PARTIES):
             assert self.in_a_check()
             self.forget_answers()
             ended = self.cluster.train()
         self.same(ended)
 
     def same(self, session: str) -> None:
-        weights = self.cluster.weights(session)
-        assert set(weights) == set(self.weights)
-        furthest = max(np.abs(weights[name] - self.weights[name]).max() for name in self.weights)
+        found = weights(self.cluster, session)
+        assert set(found) == set(self.weights)
+        furthest = max(np.abs(found[name] - self.weights[name]).max() for name in self.weights)
         assert furthest <= CLOSE[self.backend]
 
     def in_a_check(self) -> bool:
@@ -94,9 +94,9 @@ def begun(root: Path, backend: str) -> Iterator[Begun]:
         check(lost)
         cluster.save_checkpoints()
         resume = f"falcon.resume={lost.session.id}"
-        weights = cluster.weights(cluster.train(resume))
-        assert set(weights) == set(DATA_PARTIES)
-        yield Begun(cluster, backend, resume, weights)
+        expected = weights(cluster, cluster.train(resume))
+        assert set(expected) == set(DATA_PARTIES)
+        yield Begun(cluster, backend, resume, expected)
 
 
 def check(lost: Lost) -> None:

@@ -9,15 +9,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
 from tests.command import Forked
 from tests.vertical.victim import OBEYED, ORDER, POINTS, Order
 from tests.world import World
-from tests.world.vertical import DATA_PARTIES, ROLES
+from tests.world.vertical import ROLES
 from tests.world.world import COORDINATOR
 
 HANGS_S = 120.0  # longer than every deadline of the jobs below, where a machine has ten other things to do
@@ -85,15 +83,6 @@ class Cluster(World):
         return found
 
     # --- what they keep
-
-    def weights(self, session: str) -> dict[str, np.ndarray]:
-        """Of each data party that has kept its part."""
-        kept = {}
-        for name in DATA_PARTIES:
-            if self.path("state", name, "models", session, "model.json").exists():
-                part = self.written(name, session)
-                kept[name] = np.array([*part["weights"].values(), part.get("intercept") or 0.0])
-        return kept
 
     def save_checkpoints(self, to: str = "saved") -> None:
         for name in ROLES:

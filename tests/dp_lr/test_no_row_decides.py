@@ -64,7 +64,7 @@ def seen(root: Path, edit: Edit, *overrides: str) -> Seen:
         told = {name: value for name, value in summary.items() if not name.startswith(OF_THE_MACHINE)}
     except BlindfitError as error:
         end = f"{type(error).__name__}: {error}"
-    store = Store(root / "state" / "party.sqlite")
+    store = Store(root / "state/clinic/party.sqlite")
     try:
         return Seen(end, told, len(store.reader().ledger()))
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
 from tests.falcon.oracle import weights_of
-from tests.falcon.project import JUDGED, report
+from tests.falcon.project import JUDGED
 from tests.falcon.real_data import RealCase
 from tests.world import World
 from tests.world.vertical import bank_and_shops_in_shares, with_numbers
@@ -111,10 +110,10 @@ def test_a_job_whose_predictions_are_in_the_labels_units(tmp_path: Path) -> None
     nodes = World(project.root)
     options = ("falcon.model=linear", "falcon.learning_rate=0.2")
     session = nodes.run(*options)
-    part = json.loads((project.root / f"state/bank/models/{session.id}/model.json").read_text())
+    part = project.written("bank", session)
     assert part["model"] == "linear"
     assert part["label_mean"] == pytest.approx(1000, abs=15)
-    evaluation = report(project.root, session.id)["evaluation"]
+    evaluation = project.written("bank", session.id, "report.json")["evaluation"]
     assert isinstance(evaluation, dict)
     assert evaluation.keys() == {"rows", "mse", "r2"}
     predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")

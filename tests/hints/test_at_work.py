@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tomli_w
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
@@ -62,18 +61,16 @@ def test_an_evaluation_without_rows(rows: str) -> None:
 
 def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:
     project = measured(tmp_path, "walr")
-    project.check()
     asked = Asked(epsilons=(1.0,), base_rate=0.4, strength=1.0, draws=2)
 
     def planned(*overrides: str) -> None:
         job = load_job(tmp_path / "job.toml", overrides)
         plan(job, tmp_path, asked, tmp_path / "out", Console(quiet=True))
 
-    del project.job["parties"]["shop"]["config"]
-    project.job["parties"]["shop"]["address"] = "shop.example.org:7100"
-    project.job["parties"]["meter"]["address"] = "meter.example.org:7100"
-    project.job["coordinator"] = project.parties["shop"]["identity"]
-    (tmp_path / "job.toml").write_text(tomli_w.dumps(project.job))
+    project.set("parties.shop.config", None, "job")
+    for name in project.roles:
+        project.set(f"parties.{name}.address", f"{name}.example.org:7100", "job")
+    project.set("coordinator", dict.fromkeys(("certificate", "key", "authority"), "none"), "job")
     with refused('set parties.{}.config = "{}.toml", or where its party file is') as told:
         planned()
     planned(*told.sets)

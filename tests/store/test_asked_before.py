@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import structlog
 
-from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority
 from tests.interference import world
 from tests.interference.systems import SYSTEMS
@@ -64,9 +63,7 @@ class World:
     def ran_again(cls, name: str, root: Path, authority: Path) -> World:
         case, before = SYSTEMS[name](), counted_in(root)
         with world._running(authority, root, Record()) as recorder:
-            for party in case.roles:
-                world._write_party(case, root, authority, party)
-                assert load_party(root / f"{party}.toml").name == party
+            world.files_of(case, root, authority)
             error = asyncio.run(world._run_job(case, root, authority, recorder, AGAIN, ()))
         assert error == ""
         return cls(root, before)

@@ -18,31 +18,18 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.parameters import keeps_noise_of, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training import budget
 from blindfit.parties.training.budget import Charged, event_of
-
-PARTY = """
-name = "bank"
-role = "active"
-identity = { certificate = "c", key = "k", authority = "a" }
-peers = { coordinator = { role = "coordinator" } }
-populations = { people = { epsilon = 5.0, delta = 1e-5 } }
-[datasets.loans]
-url = "csv:loans.csv"
-id = "id"
-label = "label"
-features = "rest"
-population = "people"
-"""
+from tests.world import World
 
 
 @pytest.fixture
 def bank(tmp_path: Path) -> tuple[PartySettings, Store]:
-    (tmp_path / "bank.toml").write_text(PARTY)
-    return load_party(tmp_path / "bank.toml"), Store(tmp_path / "party.sqlite")
+    about, budget = {"label": "label", "population": "people"}, {"people": {"epsilon": 5.0, "delta": 1e-5}}
+    world = World(tmp_path).active("bank", dataset="loans", about=about, populations=budget)
+    return world.settings("bank"), Store(tmp_path / "party.sqlite")
 
 
 def session(name: str, epsilon: float, resume: str = "", snapshot: str = "5eed", shops: str = "5407") -> Any:

@@ -240,8 +240,7 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
 
 def test_a_norm_bound_of_another_draw_counts_anew(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
     """An active party that says it has forgotten the draw gets a bound of other training rows, under the same job."""
-    job = house.root / "job.toml"
-    job.write_text(job.read_text().replace("seed = 3\n", ""))
+    house.set("seed", None, "job")
     bounds: list[float] = []
 
     def told_and_gone(told: Any, *_: Any) -> Any:

@@ -24,6 +24,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.walr.statement import privacy_statement
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.ways.shared_rows import AtActiveParty, Meeting
+from tests.done_once import done_once
 from tests.reports import write_report
 from tests.walr_split.overhearing import overheard
 from tests.walr_split.released import released, without_noise
@@ -37,18 +38,7 @@ def house(tmp_path: Path) -> Split:
     return Split(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, JobSession]:
-    """A house and its first job in shares, which nobody disturbed."""
-    house = Split(tmp_path_factory.mktemp("house"))
-    return house, house.run(job=JOB)
-
-
-@pytest.fixture
-def trained(job_done: tuple[Split, JobSession], tmp_path: Path) -> tuple[Split, JobSession]:
-    """The same for a test alone."""
-    house, session = job_done
-    return house.copied_to(tmp_path), session
+job_done, trained = done_once(Split, JOB)
 
 
 @pytest.mark.parametrize("persons", [False, True])

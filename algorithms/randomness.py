@@ -73,8 +73,8 @@ class PublicRandomness:
         octets = b"".join([hashlib.blake2b(text.encode(), key=key, digest_size=8).digest() for text in texts])
         return np.frombuffer(octets, ">u8").astype(np.uint64)
 
-    def chosen(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
-        """About this share of the texts, each by itself."""
+    def choose(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
+        """Choose about this share of the texts, each by itself."""
         return self.draws(purpose, texts) < np.uint64(min(round(share * 2**64), 2**64 - 1))
 
 

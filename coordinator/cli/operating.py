@@ -57,7 +57,7 @@ def party(
 
     one_heap()
     leave_pandas_out()
-    with ending.said(loaded.name):
+    with ending.log_ending(loaded.name):
         patience_s = ENDS_S if launcher else 0.0
         ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()

@@ -19,7 +19,7 @@ from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
-from blindfit.coordinator.running.snapshots import changed, datasets_of, unpublished
+from blindfit.coordinator.running.snapshots import datasets_of, find_changed, find_unpublished
 from blindfit.coordinator.terminal.wording import plain
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
@@ -70,7 +70,7 @@ class PartyHere:
         """Return the kind of each feature, without reading a row."""
         return kinds_of(self.dataset, self.base_dir, self.dataset_name)
 
-    def scored(self, scale: Standardiser) -> Source:
+    def read_scaled(self, scale: Standardiser) -> Source:
         """Return the rows as a model reads them.
 
         Raises:
@@ -114,10 +114,10 @@ class PartyHere:
 
 def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     """Say what the job would read of the party's datasets."""
-    for name, reason in unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
+    for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
         said = f"{name} is not published: `blindfit run` and the party's next start do so"
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
-    for snapshot in (s for s in changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
+    for snapshot in (s for s in find_changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "

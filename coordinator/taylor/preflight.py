@@ -34,7 +34,9 @@ SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, wh
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
     roles, asked = joint.roles_of(job), job.parameters
-    yield from joint.who(trust.learnt(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked))
+    yield from joint.who(
+        trust.list_what_each_learns(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked)
+    )
     yield from joint.unsafe("taylor.unsafe", asked.taylor.unsafe)
 
 
@@ -103,7 +105,7 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
         own = trial.prepared[name]
         yield from joint.constant_columns(own, name)
         if not of_all and not any(leak.party == name for leak in found):
-            yield Finding("ok", name, _defended(job, own))
+            yield Finding("ok", name, _describe_defence(job, own))
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
@@ -112,11 +114,11 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     guess = gradient_leaks.label_auc(passive, rows, jitter)
     return (
         f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: what nothing else tells they guess with AUC {guess:.2f} at best"
+        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
     )
 
 
-def _defended(job: Job[TaylorJob], own: Prepared) -> str:
+def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:
     noise, epsilon = job.parameters.taylor.gradient_noise, job.parameters.epsilon
     less = noise < HIDES_AT_SMALL_EPSILON and 0 < epsilon <= SMALL_EPSILON
     return (
@@ -142,12 +144,12 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
     rows, names = joint.rows_here(job, here)
-    speed, cost = _costed(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
+    speed, cost = _estimate_cost(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
 
 
-def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
-    """By what operations take here and now."""
+def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
+    """Estimate the cost from what operations take here and now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
     return speed, taylor_cost.Cost(
@@ -156,7 +158,7 @@ def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylo
 
 
 def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
-    speed, cost = _costed(job, trial)
+    speed, cost = _estimate_cost(job, trial)
     here = cores()
     epochs = job.parameters.taylor.epochs
     each = cost.epoch_seconds(speed, here)

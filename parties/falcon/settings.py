@@ -94,7 +94,6 @@ class FalconSettings(Settings):
         )
 
     def bounds(self) -> dict[str, Bounds]:
-        """By feature."""
         return read_bounds(self.feature_bounds)
 
     @property

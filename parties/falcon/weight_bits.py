@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.protocols.falcon import FalconParameters, opened_bits
+from blindfit.algorithms.protocols.falcon import FalconParameters, bits_of_opened_weight
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
@@ -29,7 +29,7 @@ def weights_bits(parameters: FalconParameters) -> float:
         return 0.0
     if parameters.kept_bits is None:
         return float(parameters.train_rows)
-    return float(min(parameters.train_rows, max(parameters.columns[1:]) * opened_bits(parameters.kept_bits)))
+    return float(min(parameters.train_rows, max(parameters.columns[1:]) * bits_of_opened_weight(parameters.kept_bits)))
 
 
 def end_bits(parameters: FalconParameters, epochs: int) -> float:

@@ -254,7 +254,7 @@ class JoinState:
 
     def _parts(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The sorted batch in parts: as hashes are uniform, each touches about RESIDENT_BYTES."""
-        mapped = self._mapped()
+        mapped = self._map()
         n_parts = 1 + sum(file.size_bytes for file in mapped) // RESIDENT_BYTES
         size = max(LEAST_PART, len(order) // n_parts + 1)
         for start in range(0, len(order), size):
@@ -266,7 +266,7 @@ class JoinState:
         for file in mapped:
             file.release()
 
-    def _mapped(self) -> list[MappedArray]:
+    def _map(self) -> list[MappedArray]:
         counts = [] if self._counts is None else [self._counts]
         return [*self._index._files.values(), self._used, *counts]
 

@@ -89,12 +89,10 @@ class Party:
 
     @cached_property
     def receipts(self) -> OwnReceipts:
-        """Of its ledger."""
         return OwnReceipts(self.settings.name, self.store, self.vault.signing_key(self.data_dir / RECEIPT_KEY))
 
     @cached_property
     def snapshots(self) -> Snapshots:
-        """Of its datasets."""
         return Snapshots(self.settings, self.base_dir, self.store, self.write_snapshot)
 
     @cached_property

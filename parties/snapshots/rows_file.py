@@ -182,8 +182,6 @@ def _check_size(source: Source, batch: RowBatch, problems: dict[str, DataError])
 
 
 class _Spread:
-    """Of all labels."""
-
     def __init__(self) -> None:
         self._lo, self._hi = np.inf, -np.inf
 

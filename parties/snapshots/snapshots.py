@@ -30,7 +30,7 @@ from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.files.vault import PARTY_KEY, vault_of
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.directories import Unfinished, only_publisher, remove_unfinished, unknown_in
+from blindfit.parties.snapshots.directories import Unfinished, find_unknown, only_publisher, remove_unfinished
 from blindfit.parties.snapshots.people import FILE as PEOPLE
 from blindfit.parties.snapshots.people import Digests, PeopleKey, add_people, write_digests
 from blindfit.parties.snapshots.populations import (
@@ -44,7 +44,7 @@ from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
 from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, content_of, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
-from blindfit.parties.work.ending import described
+from blindfit.parties.work.ending import describe_error
 
 log = structlog.get_logger(__name__)
 
@@ -220,7 +220,7 @@ class Snapshots:
                 if self.current(dataset) is None:
                     self.make_next(dataset, skip_unreadable=True)
             except Exception as error:  # noqa: BLE001 - the operator is told, and the other datasets are as good as ever
-                log.error("dataset is not published", dataset=dataset, **described(error))
+                log.error("dataset is not published", dataset=dataset, **describe_error(error))
 
     def make_overdue(self, dataset: str) -> None:
         """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
@@ -253,7 +253,7 @@ class Snapshots:
 
     def unknown(self) -> Iterator[str]:
         """Directories with a snapshot's name that the party's database does not know; for its operator."""
-        yield from unknown_in(self._directory, self._store.reader().snapshots())
+        yield from find_unknown(self._directory, self._store.reader().snapshots())
 
     def settle(self) -> None:
         """At a party's start: what a publisher that was killed left goes, and what is unknown is told, in the log."""

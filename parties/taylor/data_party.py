@@ -31,8 +31,7 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.snapshots.people import Digests, PeopleKey
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
-from blindfit.parties.taylor.engine import check_engine, randomisers_of, receive_key
-from blindfit.parties.taylor.idle import IdleChannel
+from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.label_layouts import count_label_bits
 from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
@@ -48,13 +47,12 @@ from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_mask, encode_mask
-from blindfit.parties.vertical.class_weights import class_factors
 from blindfit.parties.vertical.evaluation import Tested, evaluate
-from blindfit.parties.vertical.prepared import Preparation, Prepared
+from blindfit.parties.vertical.prepared import Preparation, Prepared, class_factors
 from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.scored_rows import ScoreQuota
-from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Read, Trained, Work, make_part
-from blindfit.parties.vertical.writing import write_part
+from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Method, Read, Trained, Work
+from blindfit.parties.vertical.writing import write_part, write_test_scores
 
 log = structlog.get_logger(__name__)
 
@@ -70,12 +68,9 @@ class TaylorTrained(Trained):
     settled: bool
 
 
-class Taylor:
-    """The method of a data party in a taylor job."""
-
+class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     def __init__(self, work: Work[TaylorJob]) -> None:
-        self._work, self._session, self._seats = work, work.session, work.seats
-        self._party, self._job = work.party, work.session.job
+        super().__init__(work)
         self._quota = quota_of(self._party, self._session.me, self._session.published, work.source.feature_names)
         self._charged: Charged | None = None
 
@@ -159,14 +154,8 @@ class Taylor:
         checkpoints.begin(session.question, base)
         return public_key, alignment
 
-    def name_checkpoints(self, _begun: PublicKey, epochs: str) -> str:
-        return epochs
-
     def make_parameters(self, told: Mapping[str, Ready], _prepared: Prepared) -> TaylorParameters:
         return parameters_of(self._job, self._seats, told)
-
-    def find_answer(self, _agreed: TaylorAgreed) -> None:
-        """Return None: the same question is trained again, with the same noise."""
 
     async def train(self, agreed: TaylorAgreed) -> TaylorTrained:
         session, checkpoints = self._session, self._work.checkpoints
@@ -193,7 +182,7 @@ class Taylor:
         job, prepared, settled = self._job, agreed.prepared, has_settled(seat.optimiser)
         weights = seat.optimiser.weights
         bound = row_bound_steps(job, len(weights)) if job.privacy else None
-        part = make_part(self._work, preparation_of(job), prepared, weights, bound)
+        part = self.make_part(prepared, weights, bound)
         if self._quota is not None:
             part = replace(part, score_rounding=self._quota.rounding(part))
         tested = await evaluate(
@@ -225,7 +214,10 @@ class Taylor:
         )
 
     def write(self, agreed: TaylorAgreed, trained: TaylorTrained, report: dict[str, Any]) -> None:
-        write_part(self._party, self._session.id, agreed.prepared, trained.part, trained.tested, report)
+        party, session = self._party, self._session.id
+        if trained.tested is not None:
+            write_test_scores(party, session, agreed.prepared, trained.tested)
+        write_part(party, session, trained.part, report)
 
     def _make_seat(self, agreed: TaylorAgreed) -> DataSeat:
         job, parameters, prepared, workers = self._job, agreed.parameters, agreed.prepared, self._party.workers

@@ -29,7 +29,7 @@ def own_randomness(party: Party, session: Session[TrainingParameters]) -> Public
     return PublicRandomness(party.secret.derive("split of a snapshot", bytes.fromhex(session.published.id)))
 
 
-async def drawn_together(
+async def draw_together(
     party: Party, session: Session[TrainingParameters], data_parties: Sequence[str]
 ) -> PublicRandomness:
     """Return the split that all data parties know: drawn by commit and reveal, once for their people.
@@ -88,6 +88,6 @@ def _find(
     return PublicRandomness(key, orders_by_count=True) if key else None
 
 
-def named(randomness: PublicRandomness) -> str:
+def name_randomness(randomness: PublicRandomness) -> str:
     """What a charge calls it; whoever does not know it learns nothing."""
     return hashlib.sha256(b"blindfit public randomness named v1/" + randomness.key).hexdigest()

@@ -20,15 +20,15 @@ from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.linkage import LinkageSettings
 from blindfit.algorithms.randomness import PublicRandomness, UniformInt, keyed_uniform
-from blindfit.algorithms.statistics.vertical.row_plan import held_out_rows
+from blindfit.algorithms.statistics.vertical.row_plan import count_held_out
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.rows import PartyRows
-from blindfit.parties.vertical.checkpoints import damaged
-from blindfit.parties.vertical.linkages import asked_of_linkage, begin_linkage, check_linkage
+from blindfit.parties.vertical.checkpoints import make_damage_error
+from blindfit.parties.vertical.linkages import begin_linkage, check_linkage, digest_linkage
 from blindfit.parties.vertical.seats import Seats
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ async def align_rows(
         PolicyRefused: a linkage could count the matches, or too many were begun.
     """
     if session.job.align.method == "linkage":
-        key = party.secret.derive("uploads of a linkage", asked_of_linkage(session))
+        key = party.secret.derive("uploads of a linkage", digest_linkage(session))
         return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party)
     return await align_by_id(session, seats, rows)
 
@@ -136,7 +136,7 @@ def decode_mask(
         received = ReceivedCiphertext(public_key.ciphertext_bytes, bytes.fromhex(stored))
         return EncryptedVector.receive(received, public_key, length=slots, frac_bits=0, bound=1, culprit=me)
     except (ValueError, MalformedMessage):
-        raise damaged(resume_option) from None
+        raise make_damage_error(resume_option) from None
 
 
 def linkage_settings(job: AlignSettings) -> LinkageSettings:
@@ -167,7 +167,7 @@ def order_of(
     Args:
         fractions: of rows for the test, and for the validation.
     """
-    test, validation = held_out_rows(len(aligned.positions), *fractions) if randomness.orders_by_count else fractions
+    test, validation = count_held_out(len(aligned.positions), *fractions) if randomness.orders_by_count else fractions
     purpose = f"order, {test} for the test and {validation} for the validation"
     names = common.ids.to_pylist() if aligned.mask_enc is None else map(str, range(len(aligned.positions)))
     return np.argsort(randomness.draws(purpose, names), kind="stable")

@@ -18,7 +18,7 @@ from blindfit.parties.store.database import Reads, Store
 EVENT = "linkage at min_common = {}"
 
 
-def asked_of_linkage(session: Session[AlignedParameters]) -> bytes:
+def digest_linkage(session: Session[AlignedParameters]) -> bytes:
     """Return a digest of the snapshots and of how they are linked: a change in either draws everything again."""
     how = {name: value for name, value in session.job.digest_fields().items() if name.startswith("align.")}
     return parameters_digest({**session.snapshots, **how})
@@ -51,7 +51,7 @@ def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, 
             about=other,
             learners=[other],
             event=EVENT.format(session.job.align.min_common),
-            question=asked_of_linkage(session).hex(),
+            question=digest_linkage(session).hex(),
             bits=1,
             snapshot=session.published.id,
             session=session.id,
@@ -64,7 +64,7 @@ def _other(session: Session[AlignedParameters]) -> str:
 
 
 def _check(reader: Reads, session: Session[AlignedParameters], account: Account) -> None:
-    other, dataset, asked = _other(session), session.me.dataset, asked_of_linkage(session).hex()
+    other, dataset, asked = _other(session), session.me.dataset, digest_linkage(session).hex()
     before = account.entries(reader, "membership", other)
     event = EVENT.format(session.job.align.min_common)
     if before and event != before[0].event:

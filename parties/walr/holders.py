@@ -23,13 +23,10 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
 from blindfit.parties.account.account import Account
-from blindfit.parties.files.vault import MODEL_KEY
-from blindfit.parties.files.written import encoded_json, encoded_signed_json
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import named
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
@@ -47,7 +44,7 @@ def passives_of(session: Session[WalrJob]) -> tuple[str, ...]:
     return tuple(sorted(m.name for m in session.members.values() if m.role == "passive"))
 
 
-async def heard(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
+async def hear(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
     """What another party says once it has read its rows, or has an answer: that may take longer than a step."""
     return await patient(lambda: session.channel.receive(sender, kind), session.job.timeouts.session_s)
 
@@ -64,7 +61,7 @@ async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts
     """
     job, told = session.job, dict[str, BlockColumns]()
     for name in passives_of(session):
-        told[name] = await heard(session, name, BlockColumns)
+        told[name] = await hear(session, name, BlockColumns)
         several_parties.step_2_check_columns(told[name], passive=name)
     own = BlockColumns(read.columns.width, read.norm_bound(job.walr))
     own_grid, grids = grids_of(job, told, own)
@@ -103,7 +100,7 @@ def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
 
 
 async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, grid: Grid) -> Block:
-    content: BlockContent = await heard(session, name, BlockContent)
+    content: BlockContent = await hear(session, name, BlockContent)
     if len(content.content_sha256) != 32:
         raise MalformedMessage(culprit=name, field="content_sha256", reason="is not 32 bytes", step="BlockContent")
     return Block(name, columns.n_columns, grid.norm_bound, content.content_sha256)
@@ -112,7 +109,7 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 # --- a passive party -----------------------------------------------------------------------------------
 
 
-async def rounded_as_told(
+async def round_as_told(
     party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes, drawn: PublicRandomness
 ) -> tuple[PreparedRows, BlockContent]:
     """Steps 1 to 3 of a passive party.
@@ -125,7 +122,7 @@ async def rounded_as_told(
     if session.job.walr.norm_bound == "auto":
         count_bound(party, session, len(read.norms), drawn)
     await channel.send(active, BlockColumns(read.columns.width, bound))
-    grid: BlockGrid = await heard(session, active, BlockGrid)
+    grid: BlockGrid = await hear(session, active, BlockGrid)
     if not fixed_point.MIN_FRAC_BITS <= grid.frac_bits <= fixed_point.MAX_FRAC_BITS:
         raise MalformedMessage(culprit=active, field="frac_bits", reason="is out of range", step="BlockGrid")
     if not 1 <= grid.norm_bound <= fixed_point.MAX_NORM_BOUND:
@@ -152,7 +149,7 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     fields = session.job.digest_fields()
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
-    request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
+    request_id = parameters_digest({**asked, **snapshots, "drawn": name_randomness(drawn)}).hex()
     with party.store.transaction() as transaction:
         Account.of(party.settings, session.me.dataset).enter_column_bits(
             transaction,
@@ -169,10 +166,9 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
-    """Step 6."""
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
-    wanted: BlockWanted = await heard(session, server, BlockWanted)
+    wanted: BlockWanted = await hear(session, server, BlockWanted)
     if wanted.send_rows:
         rows, bound = prepared.train, prepared.grid.norm_bound
         session.report("send rows", 0, len(rows.ids), "rows")
@@ -190,7 +186,7 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     """
     server = session.with_role("measurement").name
     session.report("wait for the fit", waiting_for=server)
-    fit: BlockFit = await heard(session, server, BlockFit)
+    fit: BlockFit = await hear(session, server, BlockFit)
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:
@@ -237,11 +233,3 @@ def walr_part(
         intercept=intercept,
         row_bound=max(1, int(np.ldexp(grid.real_bound, FEATURE_BITS))),
     )
-
-
-def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
-    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
-    key = party.vault.signing_key(party.data_dir / MODEL_KEY)
-    party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
-    party.write(session, "report.json", encoded_json(report))
-    ModelStore(party.data_dir, party.vault).keep(part, session)

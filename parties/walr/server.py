@@ -21,10 +21,9 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report
-from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit
+from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit, watch
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.settings import WalrSettings
-from blindfit.parties.walr.watched import watched
 from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 
@@ -90,7 +89,7 @@ def fit_blocks(
     tally = to_fit.rows
     trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
     generator = randomness.generator(BATCHES)
-    rows = watched(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
+    rows = watch(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
     # Not of the columns that are trained on: how many of others' are constant is nobody's to know.
     l2 = l2_of(settings, answer, request, request.n_columns)
     settings = settings.model_copy(update={"l2": l2})

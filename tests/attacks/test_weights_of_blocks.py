@@ -53,7 +53,7 @@ def test_rounded_weights_leave_many_columns(fitted: tuple[np.ndarray, ...]) -> N
     """Though the other's weight is given exactly: of 4 weights to a quarter of 2 / sqrt(14), with slack for it."""
     own, secret, mu, weights = fitted
     told = several_parties.step_8_rounded(weights, ROWS)
-    step = 2.0 ** -several_parties.kept_bits_for(ROWS)
+    step = 2.0 ** -several_parties.choose_kept_bits(ROWS)
     curvature = np.abs(own).max() ** 2 / 4 * 4 + L2  # of a gradient, to a weight that is off by half a step
     found = candidates(own, mu[1:], told[1:], weights[0], slack=curvature * step / 2)
     assert any((row == secret).all() for row in found)

@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "an-encrypted-sum-without-noise",
         (4, 5),
-        "blindfit.algorithms.protocols.walr.encrypted_rows:EncryptedTally.released",
+        "blindfit.algorithms.protocols.walr.encrypted_rows:EncryptedTally.release",
         "self.request.frac_bits, bound) + noise",
         "self.request.frac_bits, bound)",
         (f"{STEPS}::test_the_released_integers_are_those_of_a_server_that_reads_the_rows",),

@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         "the-active-party-gets-the-sums-of-anothers-columns",
         (4, 12),
-        "blindfit.algorithms.protocols.walr.several_parties:told",
+        "blindfit.algorithms.protocols.walr.several_parties:redact",
         "sums=answer.sums[-own_columns(request, blocks) :]",
         "sums=answer.sums",
         (f"{JOBS}::test_the_sum_is_exact_over_the_rows_that_all_have",),
@@ -44,7 +44,7 @@ MUTANTS = (
         "one-release-fitted-as-often-as-anybody-likes",
         (12,),
         "blindfit.parties.measurement.ways.several_parties:AtServer.can_repeat",
-        "if stored and stored[0] != self._held().settings_sha256:",
+        "if stored and stored[0] != self._find_blocks().settings_sha256:",
         "if stored and not stored[0]:",
         (f"{JOBS}::test_a_release_is_fitted_once",),
     ),
@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a-norm-bound-is-told-under-any-number-of-settings",
         (12,),
-        "blindfit.parties.walr.holders:rounded_as_told",
+        "blindfit.parties.walr.holders:round_as_told",
         'if session.job.walr.norm_bound == "auto":\n        count_bound',
         'if session.job.walr.norm_bound == "never":\n        count_bound',
         (f"{JOBS}::test_a_norm_bound_is_told_under_few_settings",),
@@ -132,7 +132,7 @@ MUTANTS = (
         "a-norm-bound-of-another-draw-counts-as-the-same",
         (12, 28),
         "blindfit.parties.walr.holders:count_bound",
-        '{**asked, **snapshots, "drawn": named(drawn)}',
+        '{**asked, **snapshots, "drawn": name_randomness(drawn)}',
         "{**asked, **snapshots}",
         (f"{JOBS}::test_a_norm_bound_of_another_draw_counts_anew",),
     ),
@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant(
         "a-fit-never-asks-whether-it-is-wanted",
         (27,),
-        "blindfit.parties.walr.watched:WatchedRows.blocks",
+        "blindfit.parties.walr.fit:WatchedRows.blocks",
         "            self._still_wanted()\n            yield block",
         "            yield block",
         (f"{JOBS}::test_a_fit_ends_with_its_session_and_takes_no_thread_of_others",),
@@ -188,7 +188,7 @@ MUTANTS = (
     Mutant(
         "a-model-is-charged-for-anothers-scores",
         (26,),
-        "blindfit.parties.evaluate.consumer:Evaluation._predicted_file",
+        "blindfit.parties.evaluate.consumer:Evaluation._find_predicted_file",
         "if made.model != model:",
         "if not made.model:",
         (f"{AFTER}::test_a_model_is_not_evaluated_by_the_scores_of_another",),

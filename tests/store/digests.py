@@ -156,7 +156,7 @@ def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str,
         yield f"question of {name}", session.question.hex()
         yield f"approval of {name}", session.digest
         if hasattr(job, "align"):
-            yield f"linkage of {name}", linkages.asked_of_linkage(session).hex()
+            yield f"linkage of {name}", linkages.digest_linkage(session).hex()
         if hasattr(job, "taylor"):
             parameters: Any = SimpleNamespace(data_parties=("bank", "shop"), columns=(3, 2))
             yield f"batch layout of {name}", label_layouts._digest(session, parameters, PLAN, np.arange(7))

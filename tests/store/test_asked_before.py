@@ -20,7 +20,6 @@ import pytest
 import structlog
 
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
 from tests.certificates import demo_authority
 from tests.interference import world
 from tests.interference.systems import SYSTEMS
@@ -67,9 +66,7 @@ class World:
         for passive in (party for party, role in case.roles.items() if role == "passive"):
             case = case.with_policy(passive, models_per_row=1)  # the default of then: scores are rounded by it
         with world._running(authority, root, Record()) as recorder:
-            for party in case.roles:
-                world._write_party(case, root, authority, party)
-                assert load_party(root / f"{party}.toml").name == party
+            world.files_of(case, root, authority)
             error = asyncio.run(world._run_job(case, root, authority, recorder, AGAIN, ()))
         assert error == ""
         return cls(root, before)

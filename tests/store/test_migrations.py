@@ -19,9 +19,9 @@ from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.store import migrations
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.database import Reads, Store, Writes
-from tests.command import blindfit
 from tests.store.counts import counts_of
 from tests.store.versions import HERE, NEWEST, version_of
+from tests.world import World
 
 FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2"}
 """Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
@@ -175,41 +175,31 @@ def test_a_process_from_before_a_migration_writes_nothing_after_it(
 
 # --- commands ---------------------------------------------------------------------------------------------
 
-PARTY = """
-name = "bank"
-role = "active"
-identity = { certificate = "c", key = "k", authority = "a" }
-peers = { coordinator = { role = "coordinator" } }
-[populations]
-people = { epsilon = 8.0, delta = 1e-5 }
-[datasets.rows]
-url = "csv:rows.csv"
-id = "id"
-label = "label"
-population = "people"
-features = "rest"
-"""
+
+def bank_of(root: Path) -> tuple[World, Path]:
+    """Return a bank, and its database of version 0."""
+    about, budget = {"label": "label", "population": "people"}, {"people": {"epsilon": 8.0, "delta": 1e-5}}
+    world = World(root).active("bank", about=about, populations=budget)
+    return world, database_of(0, world.path("state/bank/party.sqlite"))
 
 
 @pytest.mark.parametrize("command", ["ledger", "snapshot", "jobs", "approve"])
 def test_a_command_reads_a_database_of_before(command: str, tmp_path: Path) -> None:
-    (tmp_path / "bank.toml").write_text(PARTY)
-    path = database_of(0, tmp_path / "state" / "party.sqlite")
+    world, path = bank_of(tmp_path)
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("DELETE FROM sessions WHERE state = 'HELD'")  # its proposal was made up
         database.commit()
-    done = blindfit(tmp_path, command, "bank.toml")
+    done = world.blindfit(command, "bank.toml")
     assert (done.returncode, done.stderr) == (0, "")
     assert version_of(path) == NEWEST
 
 
 @pytest.mark.parametrize("command", ["ledger", "snapshot", "jobs", "approve"])
 def test_a_command_refuses_a_database_of_a_later_version_in_one_line(command: str, tmp_path: Path) -> None:
-    (tmp_path / "bank.toml").write_text(PARTY)
-    path = database_of(0, tmp_path / "state" / "party.sqlite")
+    world, path = bank_of(tmp_path)
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA user_version = {NEWEST + 1}")
-    done = blindfit(tmp_path, command, "bank.toml")
+    done = world.blindfit(command, "bank.toml")
     assert done.returncode != 0
     message, hint = done.stderr.strip().splitlines()
     assert f"party.sqlite has version {NEWEST + 1}" in message

@@ -111,7 +111,7 @@ def test_the_weights_are_those_of_one_party_with_all_columns(
     l2 = house.written("shop", session, "report.json")["fit"]["l2"]
     penalty = np.append(np.full(rows.shape[1] - 1, l2), 0.0)
     gradient = rows.T @ (1 / (1 + np.exp(-rows @ whole))) / len(rows) - mu + penalty * whole
-    step = 2.0 ** -several_parties.kept_bits_for(len(rows))
+    step = 2.0 ** -several_parties.choose_kept_bits(len(rows))
     assert np.abs(gradient).max() < step  # a weight is off by half a step, and the Hessian is below 1
     assert np.abs(whole[[0, 8]] - 1).max() < 0.5
     assert abs(whole[5] + 1) < 0.5
@@ -240,8 +240,7 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
 
 def test_a_norm_bound_of_another_draw_counts_anew(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
     """An active party that says it has forgotten the draw gets a bound of other training rows, under the same job."""
-    job = house.root / "job.toml"
-    job.write_text(job.read_text().replace("seed = 3\n", ""))
+    house.set("seed", None, "job")
     bounds: list[float] = []
 
     def told_and_gone(told: Any, *_: Any) -> Any:
@@ -428,7 +427,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], Agg
 def reblocked(change: Callable[[Block], Block]) -> Callable[[AggregateOpen], AggregateOpen]:
     def of(request: AggregateOpen) -> AggregateOpen:
         blocks = several_parties.blocks_of(request, culprit="")
-        return replace(request, blocks=several_parties.named([change(blocks[0]), *blocks[1:]]))
+        return replace(request, blocks=several_parties.encode_blocks([change(blocks[0]), *blocks[1:]]))
 
     return of
 

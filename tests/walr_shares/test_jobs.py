@@ -24,6 +24,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.walr.statement import privacy_statement
 from blindfit.parties.measurement.servers import Servers
 from blindfit.parties.measurement.ways.shared_rows import AtActiveParty, Meeting
+from tests.done_once import done_once
 from tests.reports import write_report
 from tests.walr_split.overhearing import overheard
 from tests.walr_split.released import released, without_noise
@@ -37,18 +38,7 @@ def house(tmp_path: Path) -> Split:
     return Split(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, JobSession]:
-    """A house and its first job in shares, which nobody disturbed."""
-    house = Split(tmp_path_factory.mktemp("house"))
-    return house, house.run(job=JOB)
-
-
-@pytest.fixture
-def trained(job_done: tuple[Split, JobSession], tmp_path: Path) -> tuple[Split, JobSession]:
-    """The same for a test alone."""
-    house, session = job_done
-    return house.copied_to(tmp_path), session
+job_done, trained = done_once(Split, JOB)
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -147,7 +137,7 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     house: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that they are as short as they should be, and proves what it can."""
-    filled = short_rows.filled
+    filled = short_rows.fill_rows
 
     def believed(rows: Any, plan: Any) -> np.ndarray:
         honest = filled(np.where(np.abs(rows) > 2**29, 0, rows), plan)
@@ -163,8 +153,8 @@ def test_rows_longer_than_the_bound_are_refused_and_nothing_is_charged(
     async def begun(self: AtActiveParty, rows: ConsumerRows, request: AggregateOpen) -> None:
         await begin(self, longer(rows), request)
 
-    monkeypatch.setattr(short_rows, "filled", believed)
-    monkeypatch.setattr(short_rows, "projected", projected)
+    monkeypatch.setattr(short_rows, "fill_rows", believed)
+    monkeypatch.setattr(short_rows, "project", projected)
     monkeypatch.setattr(AtActiveParty, "begin", begun)
     with pytest.raises(BlindfitError, match="longer than the norm bound"):
         house.run(job=JOB)
@@ -270,4 +260,4 @@ def test_quantised_rows_never_pass_the_bound() -> None:
     real = np.random.default_rng(1).normal(size=(2000, 7)) * 10
     rows = quantise_rows(real, 3 * 2**16, 16)
     plan = short_rows.Plan(2000, 7, 3 * 2**16)
-    assert ((short_rows.filled(rows, plan) ** 2).sum(axis=1) == plan.norm_bound**2).all()
+    assert ((short_rows.fill_rows(rows, plan) ** 2).sum(axis=1) == plan.norm_bound**2).all()

@@ -67,14 +67,14 @@ def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
 
     def masked(_server: str, batch: MaskedRows) -> MaskedRows:
         values = batch.values.copy()
-        own = f.elements(short_rows.filled(rows.weights[:1], plan))[0]
+        own = f.elements(short_rows.fill_rows(rows.weights[:1], plan))[0]
         values[: plan.width] = f.add(values[: plan.width], f.subtract(row, own))
         return replace(batch, values=values)
 
     async def proves(shared: SharedRows, channel: Channel) -> None:
         seeds = [(await channel.receive(server, shared_rows.Challenge)).seed for server in SERVERS]
         signs = short_rows.signs_of(short_rows.Seed(seeds[0]), plan, 0)
-        numbers = f.elements(shared.filled(slice(0, 40)))
+        numbers = f.elements(shared.fill(slice(0, 40)))
         numbers[0] = row
         sums = f.integers(short_rows._project(signs, numbers))
         assert np.abs(sums).max() > 1 << plan.bits

@@ -255,17 +255,14 @@ def test_persons_that_differ_between_the_servers_are_refused(tmp_path: Path) -> 
     table = pq.read_table(tmp_path / "west.parquet")
     persons = pa.array(["one person"] * len(table))
     pq.write_table(table.set_column(table.column_names.index("person"), "person", persons), tmp_path / "west.parquet")
-    for name in SERVERS:
-        path = tmp_path / f"{name}.toml"
-        path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 1"))
+    house.set("policy.min_rows", 1, *SERVERS)
     house.publish_shares()
     refused(house, "cannot answer this request")
 
 
 def test_too_few_rows_that_count_at_one_server_cost_the_other_nothing(tmp_path: Path) -> None:
     house = Split(tmp_path, persons=True)
-    path = tmp_path / "west.toml"
-    path.write_text(path.read_text().replace("min_rows = 20", "min_rows = 80"))
+    house.set("policy.min_rows", 80, "west")
     house.publish_shares()
     refused(house, "cannot answer this request")
 

@@ -62,7 +62,7 @@ from blindfit.algorithms.protocols.walr.messages import (
 )
 from blindfit.algorithms.protocols.walr.request import SALT_BYTES, ConsumerRows, ContentDigest
 from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_batch
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 
 MOST_BLOCKS = 15
 LARGEST_WEIGHT = 32.0  # that a holder is told, of a standardised column
@@ -111,8 +111,8 @@ class Block:
     content_sha256: bytes
 
 
-def named(blocks: Sequence[Block]) -> str:
-    """The text that stands for them in a request."""
+def encode_blocks(blocks: Sequence[Block]) -> str:
+    """Return the text that stands for the blocks in a request."""
     table = [[b.holder, b.n_columns, b.norm_bound, b.content_sha256.hex()] for b in blocks]
     return canonical_json({"blocks": table}).decode()
 
@@ -132,7 +132,7 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
     try:
         table = json.loads(request.blocks)["blocks"]
         blocks = tuple(Block(*(str(holder), int(n), int(bound), bytes.fromhex(sha))) for holder, n, bound, sha in table)
-        is_canonical = named(blocks) == request.blocks
+        is_canonical = encode_blocks(blocks) == request.blocks
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         is_canonical = False
     if not is_canonical:
@@ -199,7 +199,7 @@ def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
         own: as `walr.step_1_open` makes it for the active party's rows and bound.
     """
     squares = own.norm_bound**2 + sum(block.norm_bound**2 for block in blocks)
-    text = named(blocks)
+    text = encode_blocks(blocks)
     return replace(
         own,
         n_columns=own.n_columns + sum(block.n_columns for block in blocks),
@@ -373,8 +373,8 @@ def require_tally(tally: Tally) -> BlocksTally:
     return tally
 
 
-def told(answer: NoisySum, request: AggregateOpen) -> NoisySum:
-    """What the active party gets of an answer, and what the ledger's entry has the hash of: its own block's sums."""
+def redact(answer: NoisySum, request: AggregateOpen) -> NoisySum:
+    """Cut an answer to what the active party gets: its own block's sums. The ledger's entry has the hash of these."""
     blocks = blocks_of(request, culprit="")
     return replace(answer, sums=answer.sums[-own_columns(request, blocks) :]) if blocks else answer
 
@@ -394,7 +394,7 @@ def max_bits(rows_kept: int) -> int:
 
 def bits_of_a_weight(rows: int) -> int:
     """That one told weight has at most."""
-    return math.ceil(math.log2(2 * LARGEST_WEIGHT)) + kept_bits_for(rows)
+    return math.ceil(math.log2(2 * LARGEST_WEIGHT)) + choose_kept_bits(rows)
 
 
 def step_8_rounded(weights: Floats, rows: int) -> Floats:
@@ -408,7 +408,7 @@ def step_8_rounded(weights: Floats, rows: int) -> Floats:
             f"a weight passes {LARGEST_WEIGHT:g}: the fit has no good end",
             hint="raise walr.l2 or privacy.epsilon; this release is charged, and another fit needs a new release",
         )
-    bits = kept_bits_for(rows)
+    bits = choose_kept_bits(rows)
     return np.ldexp(np.rint(np.ldexp(weights, bits)), -bits) + 0.0  # no zero has a sign
 
 

@@ -258,13 +258,13 @@ class SharedRows:
         step = self.rows.rows_that_fit(8 * self.plan.width)
         for block, whole in enumerate(self.plan.blocks):
             ids = tuple(self.rows.ids[whole])
-            masked = f.subtract(f.elements(self.filled(whole)), short_rows.row_masks(self.plan, block, self.seed))
+            masked = f.subtract(f.elements(self.fill(whole)), short_rows.row_masks(self.plan, block, self.seed))
             for start in range(0, len(ids), step):
                 yield MaskedRows(ids[start : start + step], masked[start : start + step].reshape(-1))
 
-    def filled(self, rows: slice) -> npt.NDArray[np.int64]:
+    def fill(self, rows: slice) -> npt.NDArray[np.int64]:
         weights: IntegerRows = self.rows.weights[rows]
-        return short_rows.filled(weights, self.plan)
+        return short_rows.fill_rows(weights, self.plan)
 
 
 async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel) -> None:
@@ -275,7 +275,7 @@ async def run_active(rows: SharedRows, servers: Sequence[str], channel: Channel)
             raise MalformedMessage(culprit=server, field="seed", reason="is not what both drew", step="Challenge")
     for block, whole in enumerate(rows.plan.blocks):
         signs = short_rows.signs_of(Seed(seeds[0]), rows.plan, block)
-        bits = short_rows.bits_of(short_rows.projected(signs, rows.filled(whole), rows.plan), rows.plan)
+        bits = short_rows.bits_of(short_rows.project(signs, rows.fill(whole), rows.plan), rows.plan)
         masked = f.subtract(f.elements(bits), short_rows.bit_masks(rows.plan, block, rows.seed))
         for server in servers:
             await channel.send(server, MaskedInput(masked.reshape(-1)))
@@ -316,8 +316,8 @@ class SharedRowsTally(ShareTally):
         for rows in self.plan.blocks:
             yield f.contiguous(masked[rows]), labels[rows]
 
-    def summed(self, share: Elements) -> None:
-        """Takes this server's share of X^T y; of the rows nothing is kept."""
+    def take_sums(self, share: Elements) -> None:
+        """Take this server's share of X^T y, and keep nothing of the rows."""
         self.sums = f.integers(share)
         self._masked, self._labels = [], []
 
@@ -360,7 +360,7 @@ class Server:
             self.opened.hear(rows)
         signs = await self._draw("signs")
         await self.channel.send(self.active, Challenge(signs.octets))
-        bits = [await self._masked_bits() for _ in masked]
+        bits = [await self._receive_masked_bits() for _ in masked]
         coefficients = await self._draw("coefficients")
         parts = []
         for block, rows in enumerate(masked):
@@ -372,7 +372,7 @@ class Server:
             parts.append(verifier.of_bits(coefficients, f"block {block}", sums, bits[block], given))
         await self._require_zero(parts)
 
-    async def _masked_bits(self) -> Elements:
+    async def _receive_masked_bits(self) -> Elements:
         shape = (short_rows.PROJECTIONS, self.dealt.plan.bits + 1)
         bits = (await self.channel.receive(self.active, MaskedInput)).values
         if bits.shape != (shape[0] * shape[1],):

@@ -201,7 +201,7 @@ class BatchRules:
     features: bool = True
     labels: bool = True
 
-    def needed(self, columns: Sequence[int]) -> int:
+    def count_needed(self, columns: Sequence[int]) -> int:
         """Return how many rows each batch needs.
 
         Args:
@@ -225,14 +225,14 @@ def check_batches(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) 
 def _check_features(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
     leaks, smallest = [], min(map(len, plan.batches))
 
-    def needed_with(party: str, own: int) -> int:
-        return rules.needed([own if name == party else count for name, count in columns.items()])
+    def count_needed_with(party: str, own: int) -> int:
+        return rules.count_needed([own if name == party else count for name, count in columns.items()])
 
     for party, own in columns.items():
         if smallest >= rows_for_features(own, rules.match_rate):
             continue
-        fewer = _fewer_columns(own, plan, partial(needed_with, party))
-        advice = _larger_batches(plan, needed_with(party, own), fewer)
+        fewer = _fewer_columns(own, plan, partial(count_needed_with, party))
+        advice = _larger_batches(plan, count_needed_with(party, own), fewer)
         text = f"{party} has {own} columns, which are too many for a batch of {smallest} rows"
         leaks.append(Leak("rows against features", text, advice, "leverage", party))
     return leaks
@@ -246,7 +246,7 @@ def _check_labels(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) 
         return []
     more = _more_jitter(passive, rows_that_count(_one_batch(plan), rate), jitter)
     fewer = _fewer_columns(passive, plan, lambda count: rows_for_labels(count, jitter, rate))
-    needed = rules.needed(list(columns.values()))
+    needed = rules.count_needed(list(columns.values()))
     advice = _larger_batches(plan, needed, more + fewer, _more_jitter(passive, rows, jitter))
     text = (
         f"the {passive} columns of all passive parties could give away {bits:.0f} bits about the {rows} labels of a "

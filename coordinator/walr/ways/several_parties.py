@@ -8,17 +8,17 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure, listed
+from blindfit.coordinator.terminal.wording import count, figure, join_names, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 
 def in_words(facts: Figures) -> str:
     """The passive parties."""
-    return listed(facts.privacy.holders)
+    return join_names(facts.privacy.holders)
 
 
 def _all(facts: Figures) -> str:
-    return listed([facts.active, *facts.privacy.holders])
+    return join_names([facts.active, *facts.privacy.holders])
 
 
 def two_sentences(facts: Figures) -> str:
@@ -37,7 +37,7 @@ def trust(facts: Figures) -> list[Section]:
             "Whose columns",
             (
                 f"{_all(facts)} hold columns of the same people; {facts.server} joined them by "
-                f"id: {counted(facts.rows.trained, 'row')} that all of them have.",
+                f"id: {quantity(facts.rows.trained, 'row')} that all of them have.",
                 f"{facts.server} fitted the model, once for this release, and told each holder the weights of its own "
                 "columns. No holder has a whole model: new rows are scored together, by `blindfit predict`.",
             ),
@@ -86,7 +86,7 @@ def server_learnt(facts: Figures) -> tuple[str, ...]:
 
 
 def collusion(facts: Figures) -> tuple[str, ...]:
-    return measured.trusted_server(
+    return measured.describe_trust(
         facts,
         revealed=f"every label is revealed to them, and every row that {_all(facts)} sent",
         whatever="whatever it sends, also together with the other holders",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.coordinator.walr.figures import Figures
 from blindfit.coordinator.walr.ways import two_servers
 
@@ -37,7 +37,7 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def server_learnt(facts: Figures) -> tuple[str, ...]:
-    sent = counted(facts.rows.sent, "row")
+    sent = quantity(facts.rows.sent, "row")
     return (
         f"Each: the ids of the {sent} sent for training, how many columns they have, and the norm bound.",
         "What each got of rows and labels are uniform numbers, which alone tell nothing.",

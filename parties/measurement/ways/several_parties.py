@@ -149,7 +149,7 @@ class AtServer(way.AtServer):
             self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
         self.call.check_snapshot()
 
-    def _held(self) -> Blocks:
+    def _find_blocks(self) -> Blocks:
         session = self.call.session
         held = session.shared(open_blocks) if session else None
         if held is None:
@@ -159,13 +159,13 @@ class AtServer(way.AtServer):
     def can_repeat(self) -> bool:
         """One fit for a release: others would tell more of the columns that it is of."""
         stored = self.call.service.store.reader().block_fit(self.call.consumer, self.request.request_id)
-        if stored and stored[0] != self._held().settings_sha256:
+        if stored and stored[0] != self._find_blocks().settings_sha256:
             reason = "this release was fitted with other settings: set privacy.release to another name for another draw"
             self.call.refuse("walr", reason)
         return stored is not None
 
     async def before_rows(self, answer: NoisySum | None) -> None:
-        held = self._held()
+        held = self._find_blocks()
         await held.want(self.request, self.blocks, send_rows=answer is None)
         if answer is not None:
             held.to_fit = ToFit(self.request, answer, None)
@@ -174,7 +174,7 @@ class AtServer(way.AtServer):
         return BlocksTally(self.request, self.call.keep_bits, blocks=self.blocks)
 
     async def before_release(self, tally: Tally) -> None:
-        others = await self._held().rows()
+        others = await self._find_blocks().rows()
         await self.call.in_background(lambda: self._join_blocks(several_parties.require_tally(tally), others))
 
     def _join_blocks(self, tally: BlocksTally, others: Sequence[BlockRows]) -> None:
@@ -189,7 +189,8 @@ class AtServer(way.AtServer):
             raise CannotAnswer(party=call.service.name) from None
         columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
         told = several_parties.bits_told_of(columns, tally.rows_kept)
-        self._count_told_bits(dict(zip((*self._held().holders, call.consumer), told, strict=True)), tally.rows_kept)
+        owners = (*self._find_blocks().holders, call.consumer)
+        self._count_told_bits(dict(zip(owners, told, strict=True)), tally.rows_kept)
 
     def _count_told_bits(self, bits: Mapping[str, int], rows_kept: int) -> None:
         """Count the bits of weights that depend on the columns of each party, before they are sent.
@@ -223,7 +224,7 @@ class AtServer(way.AtServer):
                 )
 
     def keep(self, tally: Tally, answer: NoisySum) -> None:
-        self._held().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))
+        self._find_blocks().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))
 
 
 class AtActiveParty(way.AtActiveParty):

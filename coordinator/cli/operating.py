@@ -171,6 +171,7 @@ def ledger(
     """What was spent and revealed, on what, to whom, and what is left."""
     from blindfit.coordinator.operator import account
     from blindfit.coordinator.operator import ledger as ledger_view
+    from blindfit.coordinator.operator.deciding import open_store
 
     if verify:
         given = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account, "--set": overrides}
@@ -178,7 +179,7 @@ def ledger(
         return ledger_view.verify(settings)
     loaded, base_dir = read_party(settings, overrides), settings.parent
     if reset_account is not None:
-        return account.reset(loaded, base_dir, reset_account, reason)
+        return account.reset(loaded, open_store(loaded, base_dir), reset_account, reason)
     before = ledger_view.acknowledge(loaded, base_dir) if acknowledge else Found({})
     found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)
     return Found({**before.document, **found.document}, (*before.shown, *found.shown))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.whole_table import WholeTable
+from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.account import Disclosure
@@ -81,7 +80,23 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
     return table
 
 
-def reset(settings: PartySettings, base_dir: Path, dataset: str, reason: str) -> Found:
+def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
+    """Return what was revealed about a dataset's people, for the operator who is asked about a job on it."""
+    account, reader = Account.of(settings, dataset), store.reader()
+    parts = []
+    if account.label:
+        spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
+        parts.append(f"{spent:,.0f} of at most {limit:,.0f} bits about labels")
+    models = {entry.question for entry in account.entries(reader, "scores")}
+    parts.append(f"scores of {quantity(len(models), 'model')}")
+    revealed = f"revealed before about these people: {join_names(parts)}; a limit bounds a total, not one person"
+    days = settings.policy.account_period_days
+    period = f"; an entry counts for {days:g} days" if days is not None else ""
+    resets = [entry for entry in reader.disclosures(account.population) if entry.subject == RESET]
+    return revealed + period + "".join(f"; {entry.event} ({entry.made[:10]})" for entry in resets)
+
+
+def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> Found:
     """Start the account of a dataset's people again; the reason stays in it.
 
     Raises:
@@ -94,7 +109,7 @@ def reset(settings: PartySettings, base_dir: Path, dataset: str, reason: str) ->
     if not reason.strip():
         raise ConfigError("--reset-account needs --reason: every later approval shows it")
     account = Account.of(settings, dataset)
-    with open_store(settings, base_dir).transaction() as transaction:
+    with store.transaction() as transaction:
         number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))
         account.enter(
             transaction,

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 STEPS, JOBS = "tests/walr_encrypted/test_steps.py", "tests/walr_encrypted/test_jobs.py"
 SHORT, SHARED = "tests/walr_shares/test_short_rows.py", "tests/walr_shares/test_protocol.py"
 FILES = "tests/export/test_encrypted_rows.py"
+COALITIONS = "tests/attacks/test_walr_coalitions.py"
 SHARED_JOBS = "tests/walr_shares/test_jobs.py"
 
 MUTANTS = (
@@ -121,6 +122,22 @@ MUTANTS = (
         "if mine.answered_in != theirs.answered_in:",
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
+    ),
+    Mutant(
+        "answers-are-not-reshared",
+        (12,),
+        "blindfit.algorithms.protocols.walr.shared_rows:step_6_reshare",
+        "return f.subtract(share, u) if place else f.add(share, u)",
+        "return share if place < 2 else u",
+        (f"{COALITIONS}::test_the_key_node_with_the_active_party_reads_no_label_once_answers_are_reshared",),
+    ),
+    Mutant(
+        "one-share-of-zero-serves-two-sums",
+        (12,),
+        "blindfit.algorithms.protocols.walr.shared_rows:step_6_zero_share_seed",
+        'hmac.digest(b"".join(parts), context, "sha256")',
+        'hmac.digest(b"shares of zero", context[:0], "sha256")',
+        (f"{SHARED}::test_shares_of_zero_serve_one_sum_and_need_both_servers",),
     ),
     Mutant(
         "a-report-says-of-hidden-scores-that-servers-learnt-them",

@@ -190,6 +190,11 @@ class Challenge:
     seed: Octets  # of the signs
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ZeroSharePart:
+    part: Octets  # one server's half of the secret from which their shares of zero follow
+
+
 @dataclass(frozen=True, slots=True)
 class MasksUsed:
     """The dealer may leave: nobody notices a party that has left but by its stream, which is cut."""

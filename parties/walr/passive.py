@@ -14,7 +14,15 @@ from blindfit.parties.training.randomness import drawn_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.vertical.scored_rows import ScoreQuota
-from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, rounded_as_told, send_if_wanted, write_part
+from blindfit.parties.walr.holders import (
+    chain_of,
+    find_left_out,
+    part_of,
+    receive_fit,
+    rounded_as_told,
+    send_if_wanted,
+    write_part,
+)
 from blindfit.parties.walr.reading import cluster_of, read_where
 from blindfit.parties.walr.report import HolderReport, HolderRows
 from blindfit.parties.walr.settings import WalrJob
@@ -52,6 +60,7 @@ class ColumnHolder:
                 trained=int(fit.rows_kept),
                 features=len(source.feature_names),
                 clipped=prepared.rows_clipped,
+                left_out=find_left_out(prepared, fit) or None,
             ),
             bytes_sent=session.channel.bytes_sent,
             timing=TimingFigures(**clock.laps),

@@ -21,6 +21,8 @@ from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.prg import Seed
 from tests.attacks.lattices import Floats
 
+BLOCKS = (10, 20, 20)
+
 
 def knapsack(shared: SharedRows, seeds: Sequence[Seed], place: int, answer: Elements) -> tuple[Elements, Elements]:
     """Return A, (rows, columns), and A^T y + noise, of the answer of one server without a share of zero.
@@ -47,7 +49,7 @@ def knapsack(shared: SharedRows, seeds: Sequence[Seed], place: int, answer: Elem
     return np.concatenate(parts), left
 
 
-def labels_of(a: Elements, values: Elements, noise_std: float, *, block: int = 10) -> Floats:
+def labels_of(a: Elements, values: Elements, noise_std: float) -> Floats:
     """Return guesses at y, (rows,), from A^T y + noise modulo p; exact ones where the columns have enough bits.
 
     rows (2 S e_i, 0 | 2 a_i), (0, 0 | 2 p e_j), (-S .. -S, S | -2 values)      S as large as the noise
@@ -63,11 +65,14 @@ def labels_of(a: Elements, values: Elements, noise_std: float, *, block: int = 1
     rows[n + m] = [-scale] * n + [scale] + [-2 * int(x) for x in values]
     basis = IntegerMatrix.from_matrix(rows)
     LLL.reduction(basis)
-    BKZ.reduction(basis, BKZ.Param(block, flags=BKZ.AUTO_ABORT))
-    found = [[basis[i, j] // scale for j in range(n + 1)] for i in range(basis.nrows)]
-    of_values = [row for row in found if abs(row[n]) == 1]
-    whole = [row for row in of_values if all(abs(x) == 1 for x in row)]
-    if not of_values:
-        return np.zeros(n)
-    row = (whole or of_values)[0]
-    return np.array([(x * row[n] + 1) / 2 > 0.5 for x in row[:n]], float)
+    guess = np.zeros(n)
+    for block in BLOCKS:
+        found = [[basis[i, j] // scale for j in range(n + 1)] for i in range(basis.nrows)]
+        of_values = [row for row in found if abs(row[n]) == 1]
+        whole = [row for row in of_values if all(abs(x) == 1 for x in row)]
+        for row in (whole or of_values)[:1]:
+            guess = np.array([x * row[n] > 0 for x in row[:n]], float)
+        if whole:
+            break
+        BKZ.reduction(basis, BKZ.Param(block, flags=BKZ.AUTO_ABORT))
+    return guess

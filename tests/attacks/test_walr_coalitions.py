@@ -29,10 +29,12 @@ from blindfit.parties.measurement.ways import shared_rows as way
 from blindfit.parties.walr import server as walr_server
 from tests.attacks import masked_sums
 from tests.walr_split.overhearing import listen
+from tests.world.files import write_csv
 from tests.world.holders import Holders
 from tests.world.split_labels import ROWS, SERVERS, Split
 
 COINS = np.random.default_rng(48).integers(0, 2, ROWS).tolist()  # nothing but an attack tells them
+FEATURES = 6  # with the constant, some 300 bits of equations in 60 unknown ones
 HALF = "split.test_fraction=0.5"
 BY_CHANCE = 1e-9  # how often a guess that knows nothing gets more right than is allowed
 
@@ -163,6 +165,9 @@ def views_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
     def run(job: str) -> Views:
         house, views = Split(tmp_path), Views()
+        columns = np.random.default_rng(7).normal(size=(FEATURES, ROWS))
+        ids = {"id": [f"row {i}" for i in range(ROWS)]}
+        write_csv(tmp_path / "features.csv", ids | {f"x{j}": column for j, column in enumerate(columns)})
         house.write_labels(COINS)
         house.write_party("whole", unsafe=["unchecked-rows"])
         house.split()
@@ -237,7 +242,7 @@ def test_the_key_node_with_the_active_party_reads_no_label_once_answers_are_resh
 def test_the_key_node_alone_gets_sizes_only(views_of: Callable[[str], Views]) -> None:
     views = views_of("shares.toml")
     (plan,) = views.told_dealer
-    assert (plan.n_rows, plan.n_columns, plan.norm_bound) == (len(views.labels), 3, views.request.norm_bound)
+    assert (plan.n_rows, plan.n_columns, plan.norm_bound) == (len(views.labels), FEATURES + 1, views.request.norm_bound)
     to_key_node = {a.message for a in shared_rows.TABLE.arrows if "key-node" in a.receivers}
     assert to_key_node == {Dimensions, MasksUsed}
 
@@ -253,7 +258,7 @@ def test_both_servers_together_know_labels_and_in_shares_rows(views_of: Callable
         rows.append(np.concatenate([masked for masked, _ in blocks]))
         masks.append(np.concatenate([server.dealt.rows(b)["mask"].value for b in range(len(blocks))]))
     assert centred(f.add(*labels)) == views.labels
-    found = f.integers(f.add(rows[0], f.add(*masks)))[:, :3]
+    found = f.integers(f.add(rows[0], f.add(*masks)))[:, : FEATURES + 1]
     assert (found == views.rows.weights).all()
 
 
@@ -269,7 +274,7 @@ def test_one_server_with_the_key_node_knows_labels_and_rows(views_of: Callable[[
     dealt = [dealer.deal(shared_rows.labels_item(plan, b, prover))[0]["mask"] for b in range(len(blocks))]
     assert centred(f.add(opened, np.concatenate(dealt))) == views.labels
     row_masks = np.concatenate([short_rows.row_masks(plan, b, prover) for b in range(len(blocks))])
-    found = f.integers(f.add(np.concatenate([masked for masked, _ in blocks]), row_masks))[:, :3]
+    found = f.integers(f.add(np.concatenate([masked for masked, _ in blocks]), row_masks))[:, : FEATURES + 1]
     assert (found == views.rows.weights).all()
 
 

@@ -7,8 +7,8 @@ import math
 from blindfit.coordinator.dp_lr.figures import Figures
 from blindfit.coordinator.report import quality
 from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
-from blindfit.coordinator.report.label_privacy import large_delta
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.report.label_privacy import warn_of_large_delta
+from blindfit.coordinator.terminal.wording import figure, quantity
 
 UNDECLARED = (
     "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are public, "
@@ -19,13 +19,15 @@ WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        _drowned(facts),
-        _undeclared(facts),
-        _unscaled(facts),
-        _each_iteration(facts),
-        _few_test_rows(facts),
-        quality.no_better(facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."),
-        large_delta(facts.privacy.delta, facts.public_trained),
+        _warn_of_noise(facts),
+        _warn_of_undeclared_start(facts),
+        _warn_of_scale(facts),
+        _warn_of_iteration_budget(facts),
+        _warn_of_few_test_rows(facts),
+        quality.warn_of_no_gain(
+            facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."
+        ),
+        warn_of_large_delta(facts.privacy.delta, facts.public_trained),
     )
     return [caution for caution in found if caution]
 
@@ -36,7 +38,7 @@ def noise_of_mean(facts: Figures) -> float:
     return facts.fit.gradient_noise_std * math.sqrt(columns / iterations)
 
 
-def _drowned(facts: Figures) -> str:
+def _warn_of_noise(facts: Figures) -> str:
     noise, clip = noise_of_mean(facts), facts.settings.clip_norm
     if noise <= WEAK * clip:
         return ""
@@ -46,11 +48,11 @@ def _drowned(facts: Figures) -> str:
     )
 
 
-def _undeclared(facts: Figures) -> str:
+def _warn_of_undeclared_start(facts: Figures) -> str:
     return f"Descent starts at {facts.start}: {UNDECLARED}." if facts.fit.start == "undeclared" else ""
 
 
-def _unscaled(facts: Figures) -> str:
+def _warn_of_scale(facts: Figures) -> str:
     if facts.fit.scale != "none":
         return ""
     return (
@@ -59,7 +61,7 @@ def _unscaled(facts: Figures) -> str:
     )
 
 
-def _each_iteration(facts: Figures) -> str:
+def _warn_of_iteration_budget(facts: Figures) -> str:
     if facts.settings.budget == "run":
         return ""
     return (
@@ -68,9 +70,9 @@ def _each_iteration(facts: Figures) -> str:
     )
 
 
-def _few_test_rows(facts: Figures) -> str:
+def _warn_of_few_test_rows(facts: Figures) -> str:
     classes = None if facts.evaluation is None else facts.evaluation.classes
     if classes is None or classes.rows >= FEW_TEST_ROWS:
         return ""
-    rows = counted(classes.rows, "row")
+    rows = quantity(classes.rows, "row")
     return f"Only {rows} were held out: the figures of the evaluation are rough. Raise split.test_fraction."

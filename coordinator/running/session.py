@@ -156,7 +156,7 @@ class JobSession:
     async def _wait_for_approval(self, name: str) -> None:
         """Or until a party that has taken the job already ends it."""
         others = [other for other in self._proposed if other != name]
-        approval = asyncio.create_task(self._approved(name))
+        approval = asyncio.create_task(self._await_approval(name))
         tasks = {approval, *(asyncio.create_task(self._watch(other)) for other in others)}
         pending = tasks
         try:
@@ -170,7 +170,7 @@ class JobSession:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _approved(self, name: str) -> None:
+    async def _await_approval(self, name: str) -> None:
         async for event in self._events(name, self.job.parameters.timeouts.approval_s + 5):
             waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
             self.on_event(name, pb.Event(state=event.state, progress=waiting))
@@ -200,10 +200,10 @@ class JobSession:
         """When one party fails, the others abort or wait: the party that has a reason of its own counts, or else the
         one for which all others wait.
         """
-        if root_cause.first_hand({name: error for name, error in _ended(watches).items() if error is first}):
+        if root_cause.first_hand({name: error for name, error in _collect_errors(watches).items() if error is first}):
             return first
         reports = await self._reports(watches)
-        return root_cause.of(first, _ended(watches), reports, self.job.parameters.timeouts.step_s)
+        return root_cause.of(first, _collect_errors(watches), reports, self.job.parameters.timeouts.step_s)
 
     async def _reports(self, watches: Mapping[str, asyncio.Task[None]]) -> waits.Reports:
         """What every party says of its waits, once those that have ended have said why, or had time to; none where one
@@ -214,7 +214,7 @@ class JobSession:
         try:
             while (passed := loop.time() - began) < ENDING_S:
                 reports = asking.result() if asking.done() else {}
-                ended = _ended(watches)
+                ended = _collect_errors(watches)
                 if root_cause.first_hand(ended):
                     return {}
                 ending = any(report.is_ending and not watches[name].done() for name, report in reports.items())
@@ -262,7 +262,7 @@ class JobSession:
             await self._controls[name].cancel(self.id, CANCEL_TIMEOUT_S, blamed)
 
 
-def _ended(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
-    """With what each party has ended that has not ended well."""
+def _collect_errors(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
+    """Return the error of each party that has not ended well."""
     errors = {name: watch.exception() for name, watch in watches.items() if watch.done() and not watch.cancelled()}
     return {name: error for name, error in errors.items() if isinstance(error, BlindfitError)}

@@ -62,10 +62,10 @@ def verify(
         document = release_document.read(encoded)
     except DataError as error:
         return Verified([Result("file: format and digests", error.message)])
-    return _checked(document, authority, more, tuple(servers), tuple(starts))[1]
+    return _check_document(document, authority, more, tuple(servers), tuple(starts))[1]
 
 
-def _checked(
+def _check_document(
     document: Document,
     authority: x509.Certificate | None,
     more: More | None,
@@ -78,7 +78,7 @@ def _checked(
         first = Read(earlier.parts, earlier)
         again = more if first.request.content_sha256 == read.request.content_sha256 else None
         others = tuple(other for other in starts if other != encoded)  # so that a chain of starts has an end
-        return _checked(earlier, authority, again, servers, others)
+        return _check_document(earlier, authority, again, servers, others)
 
     parts = document.parts
     read = Read(parts, document, authority, servers, starts, is_refitted=more is not None, of_start=of_start)
@@ -128,7 +128,7 @@ def _authority(read: Read) -> str | NotCovered:
     return "the one that was given"
 
 
-def _named(read: Read) -> str | NotCovered:
+def _server_names(read: Read) -> str | NotCovered:
     if not read.given_servers:
         return NotCovered(f"{read.names} signs: whether it has the labels that you think of, --server NAME says")
     given, signers = " and ".join(sorted(read.given_servers)), sorted(server.name for server in read.servers)
@@ -173,7 +173,7 @@ def _servers(read: Read) -> str:
 def _question(read: Read) -> str:
     """The same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
     for server in read.servers:
-        other = two_servers.asked_otherwise(read.request, server.request)
+        other = two_servers.find_difference(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
     for server in read.servers:
         own = read.own if server.request.blocks else server.request
@@ -221,7 +221,7 @@ def _transcript(read: Read) -> str:
     return "one question, one answer" + (" at each server" if len(read.servers) > 1 else "")
 
 
-def _fitted(read: Read) -> str:
+def _check_model(read: Read) -> str:
     return _part(read) if read.request.blocks else _whole(read)
 
 
@@ -267,7 +267,7 @@ CHECKS: dict[str, Check] = {
     "signature of the seal": _seal,
     "key of the sealing party": _key,
     "role of the sealing party": _role,
-    "names of the measurement servers": _named,
+    "names of the measurement servers": _server_names,
 }
 BELONGING: dict[str, Check] = {
     "servers": _servers,
@@ -277,5 +277,5 @@ TOGETHER: dict[str, Check] = {
     "noisy sum": _sum,
     "epsilon": _epsilon,
     "transcript": _transcript,
-    "model and fit": _fitted,
+    "model and fit": _check_model,
 }

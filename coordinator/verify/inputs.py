@@ -18,7 +18,7 @@ from blindfit.coordinator.verify.read import Read, ReadServer, require
 from blindfit.coordinator.verify.results import NotCovered, Verified
 from blindfit.parties.measurement.trust import ENCRYPTED_ROWS
 from blindfit.parties.walr.settings import WalrSettings
-from blindfit.parties.walr.start import released_model
+from blindfit.parties.walr.start import as_pretrained
 
 SIGNED_SETTINGS = {"trust", "intercept", "norm_bound", "norm_quantile", "frac_bits"}
 """Settings that only act on what the server signs: which rows it was asked about, and on which grid."""
@@ -91,10 +91,10 @@ def start(read: Read) -> str | NotCovered:
         return f"{many} fitted to the rows of {stated.public}, which its owner {party} declares public"
     if stated.release is None:
         return NotCovered(f"{many} of a model that no signature and no declaration covers: it may hold true labels")
-    return _released(read, stated.release, np.array(stated.weights))
+    return _match_release(read, stated.release, np.array(stated.weights))
 
 
-def _released(read: Read, digest: str, weights: Floats) -> str | NotCovered:
+def _match_release(read: Read, digest: str, weights: Floats) -> str | NotCovered:
     """Check that the start is the model of a charged release of the same ledger."""
     given = [encoded for encoded in read.given_starts if hashlib.sha256(encoded).hexdigest() == digest]
     if not given:
@@ -104,7 +104,7 @@ def _released(read: Read, digest: str, weights: Floats) -> str | NotCovered:
         raise DataError(f"its release file does not hold: {failed[0].name}: {failed[0].why}")
     if reason := _of_another_ledger(read, earlier):
         return NotCovered(f"it is the model of another release, {reason}")
-    model = released_model(earlier.model)
+    model = as_pretrained(earlier.model)
     converted = model.weights_for(read.model.standardiser, intercept=read.model.intercept)
     is_same = converted.shape == weights.shape and np.allclose(converted, weights, rtol=SAME_START, atol=0)
     require(is_same, "it is not the model of the release file that it names")

@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.terminal.wording import counted, plain
+from blindfit.coordinator.terminal.wording import plain, quantity
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.refit import Refit, SentRows
 from blindfit.coordinator.verify.results import Result, Verified
@@ -39,7 +39,7 @@ def verify(
     more = Refit(features, row_id, SentRows.read(rows)).checks if features and rows else None
     earlier = [read_file(start) for start in starts]
     verified = checks.verify(read_file(release), trusted, more, servers=servers, starts=earlier)
-    shown = tuple(_shown(verified))
+    shown = tuple(_render(verified))
     return Found(_content(verified), shown, ExitCode.DONE if verified.passed else ExitCode.FAILED)
 
 
@@ -56,12 +56,12 @@ def _content(verified: Verified) -> dict[str, object]:
     }
 
 
-def _shown(verified: Verified) -> Iterator[RenderableType]:
+def _render(verified: Verified) -> Iterator[RenderableType]:
     for name, fingerprint in verified.fingerprints.items():
         yield f"certificate of {plain(name)}: SHA-256 {fingerprint}"
     yield from (_line(result) for result in verified.results)
     if verified.passed and (open_lines := len(verified.not_covered)):
-        yield f"No check failed, and {counted(open_lines, 'line')} above, marked NOT COVERED, rest on somebody's word."
+        yield f"No check failed, and {quantity(open_lines, 'line')} above, marked NOT COVERED, rest on somebody's word."
 
 
 def _line(result: Result) -> RenderableType:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
+from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
+from blindfit.algorithms.protocols.walr import AggregateOpen
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.files.signing import SigningKey
@@ -26,6 +28,8 @@ from blindfit.parties.store.charging import check_rollbacks
 from blindfit.parties.store.database import Reads, Store, Writes
 from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.protos import measurement_pb2 as pb
+
+Asked = AggregateOpen | LabelsOpen
 
 
 @dataclass(frozen=True)
@@ -72,27 +76,6 @@ class ApprovedJob:
     epsilon: float
     delta: float
     unsafe: tuple[str, ...] = ()
-
-
-class Asked(Protocol):
-    """What the opening messages of all releases have."""
-
-    @property
-    def request_id(self) -> str: ...
-    @property
-    def snapshot(self) -> str: ...
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def max_rows_per_person(self) -> int: ...
-    @property
-    def content_sha256(self) -> bytes: ...
-    @property
-    def receipt(self) -> bytes: ...
-    @property
-    def receipt_signature(self) -> bytes: ...
-    @property
-    def session(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

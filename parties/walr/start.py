@@ -73,7 +73,7 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
     """
     content = read_json(path)
     try:
-        model = released_model(WALRModel.from_dict(content)) if _is_released(content) else Pretrained.from_dict(content)
+        model = as_pretrained(WALRModel.from_dict(content)) if _is_released(content) else Pretrained.from_dict(content)
         model.check_columns(source.feature_names, source.record)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
@@ -84,7 +84,7 @@ def _is_released(content: object) -> bool:
     return isinstance(content, Mapping) and content.get("format") == FORMAT
 
 
-def released_model(model: WALRModel) -> Pretrained:
+def as_pretrained(model: WALRModel) -> Pretrained:
     """Return the model of an earlier training as a start."""
     weights = tuple(map(float, model.weights))
     if not model.intercept:

@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         "a-start-is-not-compared-with-its-release",
         (5, 28),
-        "blindfit.coordinator.verify.inputs:_released",
+        "blindfit.coordinator.verify.inputs:_match_release",
         '    require(is_same, "it is not the model of the release file that it names")\n',
         "",
         (f"{INPUTS}::test_a_start_that_is_not_the_model_of_its_release_file_fails",),

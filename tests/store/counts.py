@@ -6,6 +6,7 @@ from typing import Any
 
 from blindfit.algorithms.privacy.events import ReleaseEvent
 
+EVERYBODY = 1 << 30  # bytes of an entry that names nobody, and so counts for everybody
 STATES = ("HELD", "ACCEPTED", "RUNNING", "DONE", "FAILED", "REFUSED", "ENDED")
 
 
@@ -68,12 +69,14 @@ def _of_snapshots(reader: Any) -> dict[str, float]:
         reader.session_snapshot(row.session) is not None for row in reader.sessions()
     )
     for row in snapshots:
-        counted[f"told bits of {row.id}"] = reader.told_bits(row.id)
-        counted[f"scored models of {row.id}"] = len(reader.scored_rows(row.id))
-        counted[f"score bits of {row.id}"] = sum(scored.bits for scored in reader.scored_rows(row.id))
-        counted[f"bytes of scored rows of {row.id}"] = sum(len(scored.rows) for scored in reader.scored_rows(row.id))
-        counted[f"label bits of {row.id}"] = sum(reader.label_layouts(row.id).values())
-        counted[f"linkages of {row.id}"] = len(reader.linkages(row.id))
+        entries = [entry for entry in reader.disclosures() if entry.snapshot == row.id]
+        scores = [entry for entry in entries if entry.subject == "scores"]
+        counted[f"told bits of {row.id}"] = sum(entry.bits for entry in entries if entry.subject == "columns")
+        counted[f"scored models of {row.id}"] = len(scores)
+        counted[f"score bits of {row.id}"] = sum(entry.bits for entry in scores)
+        counted[f"bytes of scored rows of {row.id}"] = sum(len(entry.people) or EVERYBODY for entry in scores)
+        counted[f"label bits of {row.id}"] = sum(entry.bits for entry in entries if entry.subject == "labels")
+        counted[f"linkages of {row.id}"] = sum(entry.event.startswith("linkage") for entry in entries)
     for context in ("ef" * 32, "fe" * 32):
         begun, key = reader.draw(context)
         counted[f"draws of {context}"] = begun

@@ -145,10 +145,10 @@ class Pretrained(StandardisedLogistic):
             raise DataError(f"unknown: {', '.join(unknown)}")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
         weights = fields.weights(stored, standardiser.kept_columns)
-        return cls(standardiser, weights, fields.number(stored, "intercept"), public=_declared(stored))
+        return cls(standardiser, weights, fields.number(stored, "intercept"), public=_read_declaration(stored))
 
 
-def _declared(stored: Mapping[str, Any]) -> PublicRows | None:
+def _read_declaration(stored: Mapping[str, Any]) -> PublicRows | None:
     if "public" not in stored:
         return None
     declared = fields.table(stored, "public")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants import (
+    account,
     approval,
     auditing,
     encoding,
@@ -23,6 +24,7 @@ from tests.mutants import (
 )
 
 MUTANTS = (
+    *account.MUTANTS,
     *privacy.MUTANTS,
     *ledger.MUTANTS,
     *wire.MUTANTS,

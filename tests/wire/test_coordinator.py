@@ -36,8 +36,14 @@ DONE = pb.Event(state=pb.DONE)
 class Answers:
     """A party that says what a test says; of `events`, an error is raised."""
 
-    def __init__(self, *events: pb.Event | Exception, version: str = PROTOCOL_VERSION, state: int = pb.ACCEPTED):
-        self._events, self._version, self._state = events, version, state
+    def __init__(
+        self,
+        *events: pb.Event | Exception,
+        version: str = PROTOCOL_VERSION,
+        state: int = pb.ACCEPTED,
+        ahead: Sequence[int] = (),
+    ) -> None:
+        self._events, self._version, self._state, self._ahead = events, version, state, iter(ahead)
         self.asked: list[str] = []
 
     async def Describe(self, request: object, timeout: float) -> pb.PartyDescription:  # noqa: N802
@@ -47,6 +53,9 @@ class Answers:
     async def Propose(self, request: object, timeout: float) -> pb.ProposalAnswer:  # noqa: N802
         self.asked.append("Propose")
         return pb.ProposalAnswer(state=self._state)
+
+    async def Reserve(self, request: object, timeout: float) -> pb.Place:  # noqa: N802
+        return pb.Place(ahead=next(self._ahead, 0))
 
     async def Start(self, request: object, timeout: float) -> pb.SessionAnswer:  # noqa: N802
         self.asked.append("Start")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.store import losses
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS sessions (
@@ -82,8 +83,15 @@ def to_version_2(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE linkages RENAME COLUMN least_common TO min_common")
 
 
+def to_version_3(database: sqlite3.Connection) -> None:
+    """Keep what the operator says of a lost database, that this one began before the party's keys, and how much space
+    an answer takes."""
+    losses.begin(database)
+    database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

@@ -23,7 +23,7 @@ from tests.command import blindfit
 from tests.store.counts import counts_of
 from tests.store.versions import HERE, NEWEST, version_of
 
-FOLDERS = {0: "version_0", 1: "version_0"}
+FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2"}
 """Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
 

@@ -47,6 +47,7 @@ class Session(Generic[J_co]):
     operator: asyncio.Task[None] | None = None  # waits for one who cancels
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
     start_by: float = 0.0  # its coordinator is to have started it, by the loop's clock
+    patience_s: float = 0.0  # how long it may take to do so, from when it was heard of last
     watchers: int = 0  # calls by which its coordinator watches it
     began: float = 0.0  # when it started, by the same clock
     work: Work = field(default_factory=Work)

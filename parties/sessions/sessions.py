@@ -167,11 +167,12 @@ class Sessions:
         """
         session = self.get(session_id)
         next_state(session.state, "start", session.id)
-        self._expect_start(session, START_S)
+        session.patience_s = START_S  # it holds a place, which others of its coordinator wait for
+        self._expect_start(session)
         return self._places.ahead_of(session.id, session.proposed_by)
 
-    def _expect_start(self, session: Session[JobParameters], within_s: float) -> None:
-        session.start_by = max(session.start_by, asyncio.get_running_loop().time() + within_s)
+    def _expect_start(self, session: Session[JobParameters]) -> None:
+        session.start_by = asyncio.get_running_loop().time() + session.patience_s
 
     def _is_over(self, session_id: str) -> bool:
         """Return whether a session has ended and nothing works for it any more."""
@@ -319,7 +320,8 @@ class Sessions:
     def _set_state(self, session: Session[JobParameters], state: State) -> None:
         session.state = state
         if state is State.ACCEPTED:
-            self._expect_start(session, session.job.timeouts.approval_s + START_S)
+            session.patience_s = session.job.timeouts.approval_s + START_S
+            self._expect_start(session)
         session.changed.notify()
 
     def report_of(self, session: Session[JobParameters]) -> waits.Report:
@@ -334,7 +336,7 @@ class Sessions:
                 yield event
         finally:
             session.watchers -= 1
-            self._expect_start(session, START_S)
+            self._expect_start(session)
 
 
 def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:

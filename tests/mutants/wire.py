@@ -94,6 +94,23 @@ MUTANTS = (
         'return eval(path.read_text("utf-8"))',
         ("tests/wire/test_nothing_is_executed.py",),
     ),
+    # --- half a message
+    Mutant(
+        "half-a-message-counts-after-an-abort",
+        (27,),
+        "blindfit.parties.wire.frames:Inbox.accept",
+        "            self.drop_part()  # first: half a message must leave room for the word that no more will come\n",
+        "",
+        ("tests/wire/test_half_messages.py",),
+    ),
+    Mutant(
+        "half-a-message-is-dropped-and-counts",
+        (27,),
+        "blindfit.parties.wire.frames:Inbox.drop_part",
+        "        self.account.free(len(self._part))\n",
+        "",
+        ("tests/wire/test_half_messages.py",),
+    ),
     # --- frames and cuts
     Mutant(
         "frames-that-leave-a-gap",

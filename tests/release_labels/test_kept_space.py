@@ -14,6 +14,7 @@ from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.parties.measurement import release_labels, service
 from blindfit.parties.measurement.charging import KEPT_BYTES_OF_A_LABEL, KEPT_BYTES_OF_LABELS
 from blindfit.parties.settings import PolicySettings
+from tests.hints.following import refused_value
 from tests.release_labels.house import LABELS, LAPLACE, Counter
 from tests.world import World
 
@@ -83,10 +84,15 @@ def test_few_releases_are_open_at_once(open_counter: OpenCounter, monkeypatch: p
 
 
 def refused_for_space(world: World, *overrides: str) -> None:
+    """Nothing is charged, and more space lets the job go on."""
     charges = len(world.ledger("meter"))
-    with pytest.raises(BlindfitError, match="would take more than 1 MiB on this server's disk"):
+    with pytest.raises(BlindfitError) as caught:
         world.run(*overrides)
+    refused_value("ask the server's operator to raise max_kept_mib", str(caught.value))
     assert len(world.ledger("meter")) == charges
+    world.edit("meter.toml", "max_kept_mib = 1\n", "max_kept_mib = 64\n")
+    world.run(*overrides)
+    assert len(world.ledger("meter")) == charges + 1
 
 
 def test_a_job_for_a_release_that_does_not_fit_is_not_charged(tmp_path: Path) -> None:

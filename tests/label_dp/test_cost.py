@@ -117,6 +117,6 @@ def test_a_descent_that_takes_days_is_refused_before_it_is_charged(tmp_path: Pat
     rows = {"id": ids, "ill": ids % 2, **columns}
     policy = {"systems": ["dp-lr"]}
     world = World(tmp_path).active("clinic", rows, about=about, populations=budget, policy=policy)
-    descent = {"iterations": 100_000, "neighbours": "add-or-remove", "public_rows": 10**6, "feature_bounds": ["*:0:70"]}
+    descent = {"iterations": 200, "neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:70"]}
     world.job("dp-lr", privacy={"epsilon": 1.0}, dp_lr=descent)
     expect_no_charge(world, "clinic", "the fit may take")

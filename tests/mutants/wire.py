@@ -27,7 +27,7 @@ MUTANTS = (
         "blindfit.parties.sessions.places:Places.ahead_of",
         "queue = self._queues[proposed_by]",
         'queue = self._queues[""]',
-        (f"{PLACES}::test_long_jobs_of_one_coordinator_leave_anothers_job_a_place",),
+        (f"{PLACES}::test_a_queue_is_served_in_turn_and_is_of_one_coordinator",),
     ),
     Mutant(
         "a-session-that-starts-without-a-place",

@@ -52,6 +52,13 @@ class HeldUp:
                 self.at_once -= 1
         return self._fit(rows, start, job, release)
 
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let all go before their party stops, also when the test fails."""
+        self.let_go.set()
+
     async def have_begun(self, count: int) -> None:
         async with asyncio.timeout(60):
             while self.begun < count:
@@ -96,7 +103,7 @@ def long_job(world: World, nodes: dict[str, PartyNode]) -> JobSession:
 
 
 async def test_long_jobs_of_one_coordinator_leave_anothers_job_a_place(clinic: World, held_up: HeldUp) -> None:
-    async with up(clinic) as nodes:
+    async with up(clinic) as nodes, held_up:
         long = [asyncio.create_task(long_job(clinic, nodes).run()) for _ in range(MANY)]
         await held_up.have_begun(Limits().running)
         async with asyncio.timeout(60):
@@ -113,7 +120,7 @@ async def test_without_places_they_take_every_thread(
     """The attack, as it was: so the test above can fail."""
     monkeypatch.setattr(node_module, "Limits", lambda: Limits(running=MANY))
     monkeypatch.setattr(node_module, "threads_for", lambda *_: CountingThreads(PROCESSOR_THREADS))
-    async with up(clinic) as nodes:
+    async with up(clinic) as nodes, held_up:
         long = [asyncio.create_task(long_job(clinic, nodes).run()) for _ in range(MANY)]
         await held_up.have_begun(PROCESSOR_THREADS)
         other = asyncio.create_task(clinic.session(clinic.load(), nodes).run())
@@ -128,7 +135,7 @@ async def test_a_cancelled_job_keeps_its_place_until_its_thread_has_ended(
 ) -> None:
     """Started and cancelled again and again, it would take every thread."""
     monkeypatch.setattr(node_module, "Limits", lambda: Limits(running=1))
-    async with up(clinic) as nodes:
+    async with up(clinic) as nodes, held_up:
         sessions = nodes["clinic"].sessions
         first = long_job(clinic, nodes)
         running_first = asyncio.create_task(first.run())

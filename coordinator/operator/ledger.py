@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from itertools import groupby
@@ -222,5 +223,6 @@ def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
     path = path_of(settings, base_dir)
     if not path.exists() and not find_unexplained(path.parent, None):
         open_store(settings, base_dir)
-    recovered = acknowledge_losses(Store(path), reason.strip())
+    with contextlib.closing(Store(path)) as store:
+        recovered = acknowledge_losses(store, reason.strip())
     return Found({"charged_again": recovered}, (f"acknowledged: {recovered} lost charges were charged again",))

@@ -17,7 +17,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator import ledger
 from blindfit.parties.store.database import Store
-from tests.backups import back_up
+from tests.backups import back_up, restore
 from tests.certificates import quick_connections
 from tests.each_case import each_case
 from tests.hints.following import refused, refused_command
@@ -151,10 +151,10 @@ def test_another_loss_is_refused_again(charged: World, tmp_path: Path) -> None:
     database = world.path("state", "clinic", "party.sqlite")
     remove(database)
     ledger.acknowledge(world.settings("clinic"), world.root, REASON)
-    acknowledged = shutil.copy(database, tmp_path / "backup")
+    acknowledged = back_up(database, tmp_path / "backup")
+    restore(acknowledged, database)
     start(world)  # it publishes its rows again
-    remove(database)
-    shutil.copy(acknowledged, database)
+    restore(acknowledged, database)
     with pytest.raises(ConfigError, match="does not know"):
         start(world)
 

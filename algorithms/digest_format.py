@@ -59,7 +59,7 @@ class DigestFormat:
         gone = {name: value for name, value in self.removed.items() if _has_table_of(name, written)}
         return gone | {n: value for n, value in written.items() if n not in self.added or value != self.added[n]}
 
-    def restored(self, written: Mapping[str, Any]) -> dict[str, Any]:
+    def restore(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return fields that `fields` wrote under the names and with the values of the code."""
         names = {old: now for now, old in self.renamed.items()}
         present = {name: value for name, value in {**self.added, **written}.items() if name not in self.removed}

@@ -52,7 +52,7 @@ class Channel(Protocol):
 
 def canonical_bytes(parameters: Mapping[str, ParameterValue]) -> bytes:
     """One byte string for one set of parameters: sorted, typed, every part preceded by its length."""
-    return b"".join(_sized(name.encode()) + _canonical_value(parameters[name]) for name in sorted(parameters))
+    return b"".join(_prefix_size(name.encode()) + _canonical_value(parameters[name]) for name in sorted(parameters))
 
 
 def parameters_digest(parameters: Mapping[str, ParameterValue]) -> bytes:
@@ -68,13 +68,13 @@ def _canonical_value(value: ParameterValue) -> bytes:
     if isinstance(value, bool):
         return b"b" + bytes([value])
     if isinstance(value, int):
-        return b"i" + _sized(str(value).encode())
+        return b"i" + _prefix_size(str(value).encode())
     if isinstance(value, float):
         return b"f" + struct.pack("<d", value)
     if isinstance(value, str):
-        return b"s" + _sized(value.encode())
-    return b"l" + struct.pack("<Q", len(value)) + b"".join(_sized(item.encode()) for item in value)
+        return b"s" + _prefix_size(value.encode())
+    return b"l" + struct.pack("<Q", len(value)) + b"".join(_prefix_size(item.encode()) for item in value)
 
 
-def _sized(data: bytes) -> bytes:
+def _prefix_size(data: bytes) -> bytes:
     return struct.pack("<Q", len(data)) + data

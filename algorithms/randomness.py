@@ -41,14 +41,19 @@ def generator_of(seed: bytes) -> np.random.Generator:
 class PublicRandomness:
     """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
     it; but a split that its key's owners alone can repeat is not told to anybody else.
+
+    Attributes:
+        orders_by_count: an order depends on how many rows are held out, not on which fraction of them: for a seed,
+            whose owner chooses who is held out anyway, and for what an older version drew.
     """
 
     key: bytes
+    orders_by_count: bool = False
 
     @classmethod
     def from_seed(cls, seed: int) -> PublicRandomness:
         """For jobs on one machine: who knows the seed knows all."""
-        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest())
+        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest(), orders_by_count=True)
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Two purposes under one key give unrelated streams."""
@@ -68,8 +73,8 @@ class PublicRandomness:
         octets = b"".join([hashlib.blake2b(text.encode(), key=key, digest_size=8).digest() for text in texts])
         return np.frombuffer(octets, ">u8").astype(np.uint64)
 
-    def chosen(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
-        """About this share of the texts, each by itself."""
+    def choose(self, purpose: str, texts: Iterable[str], share: float) -> npt.NDArray[np.bool_]:
+        """Choose about this share of the texts, each by itself."""
         return self.draws(purpose, texts) < np.uint64(min(round(share * 2**64), 2**64 - 1))
 
 

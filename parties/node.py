@@ -99,12 +99,12 @@ class PartyNode:
 
     def _part(self, protocol: str, seat: Seat[Any]) -> Part:
         its = system(protocol)
-        run, tables = _measured(seat.run), its.tables()
+        run, tables = _measure(seat.run), its.tables()
         if tables and its.recorded:
-            run = self._recorded(run, tables)
+            run = self._record(run, tables)
         return Part(seat.check, run, tables, its.wrong_roles)
 
-    def _recorded(self, run: Run, tables: Sequence[Table]) -> Run:
+    def _record(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""
 
         async def recorded(session: Session[Any]) -> dict[str, ParameterValue]:
@@ -165,7 +165,7 @@ class PartyNode:
                 try:
                     await asyncio.to_thread(snapshots.make_overdue, dataset)
                 except Exception as error:  # noqa: BLE001 - the snapshot before it stays; the next round tries again
-                    log.error("dataset is not published", dataset=dataset, **ending.described(error))
+                    log.error("dataset is not published", dataset=dataset, **ending.describe_error(error))
             await asyncio.sleep(SCHEDULE_S)
 
     def _bind(self) -> int:
@@ -200,7 +200,7 @@ class PartyNode:
         self.party.store.close()
 
 
-def _measured(run: Run) -> Run:
+def _measure(run: Run) -> Run:
     """What it tells, and what that took of the machine."""
 
     async def measured(session: Session[Any]) -> dict[str, ParameterValue]:
@@ -289,11 +289,11 @@ async def serve(
         patience_s: how long another process may still keep the party's folder.
     """
     os.umask(0o077)  # whatever this process writes is its operator's alone
-    stopping = asyncio.create_task(ending.told_to_stop())
+    stopping = asyncio.create_task(ending.wait_for_stop())
     giving_back = asyncio.create_task(give_back_freed(), name="memory")
     check_free(settings.listen)  # a second start by mistake ends here, before a dataset is read or published
     keeps = DataDirLock(base_dir / settings.data_dir, settings.name)
-    await _taken(keeps, patience_s)
+    await _take(keeps, patience_s)
     limits = fitting(Limits(), raise_open_files())
     node = PartyNode(settings, base_dir, limits, first_snapshots=first_snapshots)
     await node.start()
@@ -304,7 +304,7 @@ async def serve(
     keeps.release()
 
 
-async def _taken(keeps: DataDirLock, patience_s: float) -> None:
+async def _take(keeps: DataDirLock, patience_s: float) -> None:
     """Raises ConfigError: another process keeps the folder, and goes on keeping it."""
     give_up = time.monotonic() + patience_s
     while True:

@@ -52,6 +52,18 @@ def rename(old: str, new: str) -> str:
     return f"{old} is now {new}: rename it"
 
 
+def lines_about(word: str) -> list[str]:
+    """Return a line for each option that had this path or this name, and for each option that had this value."""
+    if new := new_name(word.split(".")):
+        return [rename(word, new)]
+    options = [rename(old, new) for old, new in OPTIONS.items() if old.rpartition(".")[2] == word]
+    return options + [_change(option, word, values[word]) for option, values in VALUES.items() if word in values]
+
+
+def _change(option: str, old: str, new: str) -> str:
+    return f'{option} = "{old}" is now "{new}": change the value'
+
+
 def _options(table: tuple[str, ...], values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in values.items():
         yield (*table, name), value
@@ -66,7 +78,7 @@ def _lines(path: tuple[str, ...], value: Any) -> Iterator[str]:
     for option, values in VALUES.items():
         for old in values if _matches(option, path) else ():
             if old in given:
-                yield f'{".".join(path)} = "{old}" is now "{values[old]}": change the value'
+                yield _change(".".join(path), old, values[old])
 
 
 def _matches(pattern: str, path: Sequence[str]) -> bool:

@@ -76,9 +76,15 @@ class PolicySettings(Settings):
     min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int = Field(1, ge=1, le=10_000)
-    """Largest number of models that may score a row of one snapshot, (columns - 1) / 2 at most. Raise it to train again
-    on the same snapshot; scores are then rounded more."""
+    models_per_row: int | None = Field(None, ge=1, le=10_000)
+    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
+    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
+    account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
+    """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
+    first may use all of it; a peer without a share gets what one job reveals."""
+    account_period_days: float | None = Field(None, ge=1)
+    """Days after which an entry of the disclosure account no longer counts. By default an entry counts for ever. Set it
+    only if what was revealed about people is worth little after that time."""
     max_epsilon: float = Field(1.0, gt=0)
     """Largest `privacy.epsilon` of one job. A larger value accepts jobs that reveal more."""
     max_delta: float = Field(1e-5, ge=0, lt=0.5)

@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 
 from blindfit.algorithms.errors import ConfigError, DataError, RangeError
 from blindfit.algorithms.workers import OpenWorkers, in_this_process
-from blindfit.parties.job.parameters import PROPOSED, JobParameters, nested
+from blindfit.parties.job.parameters import PROPOSED, JobParameters, nest
 from blindfit.parties.sessions.system import ModelReader, Role, Seat, System
 from blindfit.parties.settings import PartySettings, PolicySettings
 from blindfit.parties.tables import read_values, validate
@@ -295,7 +295,6 @@ def _vertical_roles(
 
 @cache
 def system(protocol: str) -> System[Any]:
-    """Takes a name of SYSTEMS."""
     return SYSTEMS[protocol]()
 
 
@@ -327,7 +326,7 @@ def _all_tables() -> frozenset[str]:
 
 def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
     """Raises ConfigError: they are no job."""
-    tables = nested(parameters)
+    tables = nest(parameters)
     return validate(tables, job_class(tables, PROPOSED), source=PROPOSED)
 
 
@@ -428,7 +427,7 @@ def load_model(path: str | Path) -> Any:
         DataError: names the file and what is wrong with it.
     """
     from blindfit.parties.files.written import read_json
-    from blindfit.parties.vertical.shared_models import SHARES
+    from blindfit.parties.vertical.model_store import SHARES
 
     if Path(path).name == SHARES:  # which may be locked
         raise DataError(

@@ -12,20 +12,36 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.texts import cut
-from blindfit.parties.renamed import old_names
+from blindfit.parties.renamed import NAME, old_names
 
 MISTAKES_TOLD = 10
 MOST_MISTAKE_CHARS = 300  # of one
 SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # as one types them, and TOML has them not
 SUGGESTIONS = 3  # looked for: each is compared with every known name
 MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
+
+
+FRACTIONS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
+
+
+def _is_one_of_the_fractions(fraction: float) -> float:
+    if fraction not in FRACTIONS:
+        allowed = ", ".join(f"{one:g}" for one in FRACTIONS)
+        raise ValueError(
+            f"{fraction:g} is not one of {allowed}: with any fraction a job could find out whose row is held out"
+        )
+    return fraction
+
+
+HeldOutFraction = Annotated[float, AfterValidator(_is_one_of_the_fractions)]
+"""A fraction of rows that a job may hold out. Few are allowed, so that nobody chooses who is held out (MATH 10)."""
 
 
 class Settings(BaseModel):
@@ -108,7 +124,7 @@ def _toml_value(text: str) -> Any:
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
     """Raises ConfigError: a line with every mistake."""
-    if wrong := _refused_first(values):
+    if wrong := _find_first_mistakes(values):
         raise ConfigError(f"{source}: {'; '.join(wrong)}")
     try:
         return model.model_validate(values)
@@ -122,7 +138,7 @@ def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[Ba
     Args:
         beside: of the same file; an unknown name may be meant for one of them.
     """
-    if wrong := _refused_first(values):
+    if wrong := _find_first_mistakes(values):
         return wrong
     try:
         model.model_validate(values)
@@ -131,7 +147,7 @@ def mistakes(values: Mapping[str, Any], model: type[BaseModel], *beside: type[Ba
     return []
 
 
-def _refused_first(values: Mapping[str, Any]) -> list[str]:
+def _find_first_mistakes(values: Mapping[str, Any]) -> list[str]:
     """Return the mistakes that no class of settings can find."""
     return _with_nul("", values) or old_names(values)[:MISTAKES_TOLD]
 
@@ -152,7 +168,7 @@ def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
     """The first mistakes, and how many more there are: who made thousands will not read them."""
     found: dict[str, list[ErrorDetails]] = {}
     for mistake in error.errors(include_url=False):
-        found.setdefault(named(mistake["loc"]), []).append(mistake)
+        found.setdefault(name_option(mistake["loc"]), []).append(mistake)
     first = itertools.islice(found.items(), MISTAKES_TOLD)
     told = [_line(where, of, models if n < SUGGESTIONS else ()) for n, (where, of) in enumerate(first)]
     more = len(found) - len(told)
@@ -174,21 +190,25 @@ def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[Ba
 
 
 def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
-    known = [option for model in models for option in _known_names(model)]
+    known = [option for model in models for option in _list_known_names(model)]
     by_name = {option.rpartition(".")[2]: option for option in reversed(known)}
     close = difflib.get_close_matches(name, by_name, 1) if by_name else ()
     if not close:
         return ""
+    option = by_name[close[0]]
+    if "." in where and close[0] == name:  # the name is right, and the table is not
+        return f"; did you mean {option}{'' if '.' in option else ', outside of all tables'}?"
     is_in_a_table = "." in where  # then it is there that a name is misspelt
-    return f"; did you mean {close[0] if is_in_a_table or close[0] in known else by_name[close[0]]}?"
+    return f"; did you mean {close[0] if is_in_a_table or close[0] in known else option}?"
 
 
-def _known_names(model: type[BaseModel]) -> Iterable[str]:
-    """With their tables, where these are not named by whoever writes the file."""
+def _list_known_names(model: type[BaseModel]) -> Iterable[str]:
+    """Yield each option with its table. NAME stands for the name of a table that the writer of the file chooses."""
     for field, info in model.model_fields.items():
         yield (name := option_of(model, field))
+        table = f"{name}.{NAME}" if get_origin(info.annotation) is dict else name
         for inner in _models_in(info.annotation):
-            yield from (f"{name}.{option}" for option in _known_names(inner))
+            yield from (f"{table}.{option}" for option in _list_known_names(inner))
 
 
 def option_of(model: type[BaseModel], field: str) -> str:
@@ -263,7 +283,7 @@ SHOWN = {"literal_error", "string_pattern_mismatch"}
 _CHOICES = {"int", "float", "str", "bool", "constrained-str", "constrained-int", "constrained-float"}
 
 
-def named(location: Iterable[str | int]) -> str:
+def name_option(location: Iterable[str | int]) -> str:
     """The option as in the file: "datasets.rows.features", not with the type that was tried."""
     parts = [str(part) for part in location]
     while len(parts) > 1 and (parts[-1] in _CHOICES or "[" in parts[-1]):
@@ -297,7 +317,7 @@ class Wrong:
         if kind in LENGTHS and value is not None:
             got = f"one of {len(value)}"
         else:
-            got = given(value, show_text=kind.endswith("_parsing") or kind in SHOWN)
+            got = describe_given(value, show_text=kind.endswith("_parsing") or kind in SHOWN)
         return cls(f"must be {wanted}, not {got}", wanted, got)
 
 
@@ -308,7 +328,7 @@ def _short(limits: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def given(value: Any, *, show_text: bool) -> str:
+def describe_given(value: Any, *, show_text: bool) -> str:
     """Args:
     show_text: a text itself, and not only that it is one: it may be a URL with a password.
     """

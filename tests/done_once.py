@@ -13,13 +13,13 @@ import pytest
 from tests.world import World
 
 
-def done_once(make: Callable[[Path], Any]) -> tuple[Any, Any]:
+def done_once(make: Callable[[Path], Any], job: str = "job.toml") -> tuple[Any, Any]:
     """Fixtures job_done, a house and its first job, which nobody disturbed; and trained, the same for a test alone."""
 
     @pytest.fixture(scope="module")
     def job_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
         house = make(tmp_path_factory.mktemp("house"))
-        return house, house.run()
+        return house, house.run(job=job)
 
     @pytest.fixture
     def trained(job_done: tuple[Any, Any], tmp_path: Path) -> tuple[Any, Any]:

@@ -177,11 +177,11 @@ def count_unreadable(records: Mapping[str, Sequence[str]], encoding: Encoding) -
 
 
 def tokens_of(value: str, kind: FieldKind) -> list[str]:
-    return date_tokens(value) if kind == "date" else bigrams(normalised(value))
+    return date_tokens(value) if kind == "date" else bigrams(normalise(value))
 
 
-def normalised(text: str) -> str:
-    """Letters and digits alone: no case, accents, spaces or punctuation."""
+def normalise(text: str) -> str:
+    """Keep only letters and digits: no case, accents, spaces or punctuation."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in decomposed if character.isalnum())
 

@@ -75,7 +75,7 @@ def alike_pairs(
     """
     check_threshold(threshold)
     floor, found, too_many = threshold - WATCHED, _Found(), False
-    for tile in _tiles(_Sorted.of(first), _Sorted.of(second).filled(), floor, on_progress):
+    for tile in _tiles(_Sorted.of(first), _Sorted.of(second).drop_empty(), floor, on_progress):
         found.add(tile.where(tile.similarity >= floor))
         if found.count > MAX_CANDIDATES and floor < threshold:
             floor = threshold
@@ -137,8 +137,8 @@ class _Sorted:
         order = np.argsort(counts, kind="stable")
         return cls(words[order], counts[order], order)
 
-    def filled(self) -> _Sorted:
-        """Without the empty ones."""
+    def drop_empty(self) -> _Sorted:
+        """Leave out the empty filters."""
         first = int(np.searchsorted(self.counts, 1))
         return _Sorted(self.words[first:], self.counts[first:], self.positions[first:])
 

@@ -62,7 +62,7 @@ class Origin:
     sender: str
     step: str
 
-    def malformed(self, reason: str) -> MalformedMessage:
+    def error(self, reason: str) -> MalformedMessage:
         return MalformedMessage(culprit=self.sender, field="points", reason=reason, step=self.step)
 
 
@@ -166,7 +166,7 @@ def _check_points(points: bytes, origin: Origin) -> None:
 
 
 def _not_a_point(origin: Origin) -> MalformedMessage:
-    return origin.malformed("hold one that is not canonical, or not in the prime subgroup without the identity")
+    return origin.error("hold one that is not canonical, or not in the prime subgroup without the identity")
 
 
 def _split(points: bytes) -> list[bytes]:
@@ -210,13 +210,13 @@ class ArrivingSet:
     def add(self, chunk: Points, *, size: int) -> None:
         """Raises MalformedMessage: a chunk is not of this size, or the set is whole and holds a point twice."""
         if chunk.shape != (size, POINT_BYTES):
-            raise self.origin.malformed(f"not {size} of {POINT_BYTES} bytes, as the announced size of the set asks for")
+            raise self.origin.error(f"not {size} of {POINT_BYTES} bytes, as the announced size of the set asks for")
         self.points[self.arrived : self.arrived + size] = chunk
         self.arrived += size
         if self.arrived == self.count:
             ordered = np.sort(_sortable(self.points))
             if (ordered[1:] == ordered[:-1]).any():
-                raise self.origin.malformed("hold one twice")
+                raise self.origin.error("hold one twice")
 
 
 def common_rows(sets: Sequence[Points]) -> list[Rows]:

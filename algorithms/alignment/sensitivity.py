@@ -74,7 +74,7 @@ def expected_errors(pairs: Pairs, matches: Pairs, sizes: tuple[int, int], thresh
         before, wrong = wrong, _wrong(wrong, strangers, n_matches)
         if wrong - before < 0.01:
             break
-    return ExpectedErrors(n_matches, least, wrong, _missed(matches, least, threshold, min(sizes) - n_matches))
+    return ExpectedErrors(n_matches, least, wrong, _estimate_missed(matches, least, threshold, min(sizes) - n_matches))
 
 
 def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> float:
@@ -89,8 +89,8 @@ def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> 
     return min(*found, float(n_matches))
 
 
-def _missed(matches: Pairs, wrong: float, threshold: float, most: int) -> float:
-    """Wrong matches are taken to lie in the lower half. At most as many as have no match."""
+def _estimate_missed(matches: Pairs, wrong: float, threshold: float, most: int) -> float:
+    """Estimate the missed matches: at most `most` and the wrong ones, which are taken to lie in the lower half."""
     upper = matches.similarity >= (threshold + 1) / 2
     near, far = max(float((~upper).sum()) - wrong, 0.0), float(upper.sum())
     return min(near * near / far, most + wrong) if far else most + wrong
@@ -148,14 +148,15 @@ def refit_with_wrong_matches(
     for share in shares:
         count = round(share * n_rows)
         fits = [
-            _fit(first, second[_torn(n_rows, count, generator)], labels, l2) for _ in range(repeats if count else 1)
+            _fit(first, second[_displace_rows(n_rows, count, generator)], labels, l2)
+            for _ in range(repeats if count else 1)
         ]
         results.append(_compare(share, fits, right, (first, second, labels)))
     return results
 
 
-def _torn(n_rows: int, count: int, generator: np.random.Generator) -> Indices:
-    """The rows in place, but for `count` drawn ones, each of which gets another one's (none moves if it is one)."""
+def _displace_rows(n_rows: int, count: int, generator: np.random.Generator) -> Indices:
+    """Move `count` drawn rows, each to the place of another drawn row. Where only one is drawn, none moves."""
     rows = np.arange(n_rows)
     drawn = generator.permutation(n_rows)[:count]
     rows[drawn] = np.roll(drawn, 1)

@@ -52,7 +52,7 @@ class Unseen:
         return text
 
 
-def unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
+def find_unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
     """Return the levels that training did not meet; None where there is none.
 
     Args:
@@ -77,7 +77,7 @@ def loosely(level: str) -> str:
         return text
 
 
-def added(counts: Iterable[Unseen]) -> dict[str, Unseen]:
+def merge_unseen(counts: Iterable[Unseen]) -> dict[str, Unseen]:
     """Return one count for each column, over all batches."""
     found: dict[str, Unseen] = {}
     for each in counts:

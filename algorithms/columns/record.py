@@ -28,7 +28,7 @@ UNIT_OF_DATES = "days since 1970-01-01"
 MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan")
 
 
-def made(column: str, level: str) -> str:
+def column_of_level(column: str, level: str) -> str:
     """Return the name of the model's column for one level; for the level "", of the rows without a value."""
     return f"{column}={level}"
 
@@ -55,12 +55,14 @@ class TableColumn:
     @property
     def valued(self) -> tuple[str, ...]:
         """The model's columns that hold its value."""
-        return tuple(made(self.name, level) for level in self.levels) if self.kind == "category" else (self.name,)
+        if self.kind != "category":
+            return (self.name,)
+        return tuple(column_of_level(self.name, level) for level in self.levels)
 
     @property
     def made(self) -> tuple[str, ...]:
         """All of the model's columns that come from it."""
-        return (*self.valued, made(self.name, "")) if self.missing == "indicator" else self.valued
+        return (*self.valued, column_of_level(self.name, "")) if self.missing == "indicator" else self.valued
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -148,9 +150,9 @@ class TableRecord:
         """Return the level that one of the model's columns stands for, "" for no value; None where it is a number."""
         column = self.behind[name]
         is_level = column.kind == "category" or name != column.name
-        return name.removeprefix(made(column.name, "")) if is_level else None
+        return name.removeprefix(column_of_level(column.name, "")) if is_level else None
 
-    def chosen(self, names: Sequence[str]) -> TableRecord:
+    def select(self, names: Sequence[str]) -> TableRecord:
         """Return the record of these columns of the model, and of no others of the table."""
         wanted = dict.fromkeys(self.behind[name].name for name in names)
         return replace(self, columns=tuple(self.by_name[name] for name in wanted))

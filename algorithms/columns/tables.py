@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.algorithms.columns import objects, values
-from blindfit.algorithms.columns.levels import Unseen, UnseenLevelWarning, unseen_levels
-from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, made
+from blindfit.algorithms.columns.levels import Unseen, UnseenLevelWarning, find_unseen_levels
+from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import DataError
 
@@ -40,7 +40,7 @@ def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     for column in record.columns:
         with _locate(column.name):
-            converted, unseen = converted_column(arrow_of(rows[column.name], column.name, column.kind), column)
+            converted, unseen = convert_column(arrow_of(rows[column.name], column.name, column.kind), column)
         for name, numbers in converted.items():
             found[name] = _fill(numbers, column, name, record)
         if unseen:
@@ -48,7 +48,7 @@ def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
     return found
 
 
-def converted_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats], Unseen | None]:
+def convert_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats], Unseen | None]:
     """Return the model's columns that come from this one, NaN where a value is missing; and levels that are new.
 
     Raises:
@@ -56,15 +56,15 @@ def converted_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats]
     """
     if column.kind == "category":
         texts = values.to_known_levels(array, column.levels + (column.reference or ()))
-        return made_of_levels(texts, column), unseen_levels(texts, column)
+        return to_indicators(texts, column), find_unseen_levels(texts, column)
     numbers = values.CONVERTERS[column.kind](array)
     found = {column.name: numbers}
     if column.missing == "indicator":
-        found[made(column.name, "")] = np.isnan(numbers).astype(np.float64)
+        found[column_of_level(column.name, "")] = np.isnan(numbers).astype(np.float64)
     return found, None
 
 
-def made_of_levels(texts: Any, column: TableColumn) -> dict[str, Floats]:
+def to_indicators(texts: Any, column: TableColumn) -> dict[str, Floats]:
     """Return a column of zeros and ones for each level; NaN where a value is missing and has no column of its own.
 
     Args:
@@ -73,11 +73,11 @@ def made_of_levels(texts: Any, column: TableColumn) -> dict[str, Floats]:
     found, missing = {}, texts.is_null().to_numpy(zero_copy_only=False)
     for level in column.levels:
         has = pc.fill_null(pc.equal(texts, pa.scalar(level)), False)
-        found[made(column.name, level)] = has.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+        found[column_of_level(column.name, level)] = has.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
         if column.missing != "indicator":
-            found[made(column.name, level)][missing] = np.nan
+            found[column_of_level(column.name, level)][missing] = np.nan
     if column.missing == "indicator":
-        found[made(column.name, "")] = missing.astype(np.float64)
+        found[column_of_level(column.name, "")] = missing.astype(np.float64)
     return found
 
 
@@ -110,7 +110,7 @@ def arrow_of(column: Any, name: str, kind: Kind) -> Any:
         DataError: it is not one column.
         BadValue: a value cannot be of this kind.
     """
-    typed = _typed(column, name)
+    typed = _to_arrow(column, name)
     if typed is not None:
         return typed
     values = list(column)
@@ -120,7 +120,7 @@ def arrow_of(column: Any, name: str, kind: Kind) -> Any:
     return objects.MAKERS[kind](values)
 
 
-def _typed(column: Any, name: str) -> Any:
+def _to_arrow(column: Any, name: str) -> Any:
     """Return an Arrow array of a column whose library knows the type; None of a column of Python's objects."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
@@ -131,7 +131,7 @@ def _typed(column: Any, name: str) -> Any:
     if dtype is None:
         return None
     if isinstance(dtype, np.dtype):
-        typed = _typed_by_numpy(np.asarray(column))
+        typed = _numpy_to_arrow(np.asarray(column))
         is_masked = typed is not None and np.ma.is_masked(column)
         return pc.if_else(pa.array(np.ma.getmaskarray(column)), None, typed) if is_masked else typed
     try:
@@ -147,7 +147,7 @@ def _shape(column: Any) -> tuple[int, ...]:
         return (len(column),)
 
 
-def _typed_by_numpy(column: NDArray[Any]) -> Any:
+def _numpy_to_arrow(column: NDArray[Any]) -> Any:
     kind = column.dtype.kind
     if kind in "biu":
         return pa.array(column)
@@ -166,7 +166,7 @@ def _typed_by_numpy(column: NDArray[Any]) -> Any:
 # --- tables of a fit that has no settings ---------------------------------------------------------
 
 
-def inferred_record(rows: Any, names: Sequence[str]) -> TableRecord:
+def infer_record(rows: Any, names: Sequence[str]) -> TableRecord:
     """Return a record by the types of a table's columns.
 
     Raises:
@@ -180,7 +180,7 @@ def inferred_record(rows: Any, names: Sequence[str]) -> TableRecord:
 
 
 def _kind_of(column: Any, name: str) -> Kind:
-    typed = _typed(column, name)
+    typed = _to_arrow(column, name)
     kind = objects.common_type(list(column)) if typed is None else values.plain(typed).type
     if pa.types.is_boolean(kind):
         return "boolean"

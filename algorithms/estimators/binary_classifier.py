@@ -68,8 +68,8 @@ class PrivateBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         return in_order(X, self._table.names, self._table)
 
     @contextmanager
-    def _kept_if_refused(self) -> Iterator[None]:
-        """A fit that fails leaves the model before it whole, the features that scikit-learn notes at once included."""
+    def _restore_on_error(self) -> Iterator[None]:
+        """Restore the earlier model whole after a fit that fails, with the features that scikit-learn notes at once."""
         before = self.__dict__.copy()
         try:
             yield

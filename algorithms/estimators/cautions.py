@@ -76,7 +76,7 @@ def issue(found: Iterable[BlindfitWarning], *, frames: int) -> None:
 # --- of every estimator -------------------------------------------------------------------------
 
 
-def large_delta(delta: float, n_rows: int) -> Iterable[BlindfitWarning]:
+def warn_of_large_delta(delta: float, n_rows: int) -> Iterable[BlindfitWarning]:
     if delta * n_rows >= 1:
         yield LargeDeltaWarning(
             f"delta {delta:g} is not below one in the number of rows, 1/{n_rows:,}: the promise allows that a whole "
@@ -84,7 +84,7 @@ def large_delta(delta: float, n_rows: int) -> Iterable[BlindfitWarning]:
         )
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     listed = ", ".join(cut(printable(name), MOST_NAME_CHARS) for name in names[:MOST_NAMED])
     return f"{listed} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else listed
 
@@ -92,7 +92,7 @@ def _named(names: Sequence[str]) -> str:
 # --- of gradient descent ------------------------------------------------------------------------
 
 
-def iteration_budget(privacy: RunPrivacy) -> Iterable[BlindfitWarning]:
+def warn_of_iteration_budget(privacy: RunPrivacy) -> Iterable[BlindfitWarning]:
     if privacy.spending == "iteration" and privacy.n_iterations > 1:
         yield IterationBudgetWarning(
             f"epsilon {privacy.epsilon:g} is that of each iteration: all {privacy.n_iterations} spend "
@@ -100,7 +100,7 @@ def iteration_budget(privacy: RunPrivacy) -> Iterable[BlindfitWarning]:
         )
 
 
-def drowned(privacy: RunPrivacy, n_rows: float, n_columns: int) -> Iterable[BlindfitWarning]:
+def warn_of_noise(privacy: RunPrivacy, n_rows: float, n_columns: int) -> Iterable[BlindfitWarning]:
     """
     Args:
         n_columns: with the constant.
@@ -112,7 +112,7 @@ def drowned(privacy: RunPrivacy, n_rows: float, n_columns: int) -> Iterable[Blin
         )
 
 
-def fitted_scaler(features: Floats) -> Iterable[BlindfitWarning]:
+def warn_of_fitted_scaler(features: Floats) -> Iterable[BlindfitWarning]:
     """Of columns that a scaler was fitted to on these very rows: no others have a mean of 0 and a deviation of 1, or
     begin at 0 and end at 1 with values between, to the last digits.
     """
@@ -137,7 +137,7 @@ def _leak(columns: int, how: str) -> BlindfitWarning:
     )
 
 
-def sizes(scaled: Floats, names: Sequence[str], *, scale: str) -> Iterable[BlindfitWarning]:
+def warn_of_sizes(scaled: Floats, names: Sequence[str], *, scale: str) -> Iterable[BlindfitWarning]:
     """
     Args:
         scaled: without the constant.
@@ -151,7 +151,7 @@ def sizes(scaled: Floats, names: Sequence[str], *, scale: str) -> Iterable[Blind
     largest, deviation = _size(scaled), scaled.std(axis=0)
     small = (deviation < LEAST_SIZE) & (np.ptp(scaled, axis=0) > 0)
     if (found := (largest > LARGEST_SIZE) | small).any():
-        wrong = _named([name for name, is_wrong in zip(names, found, strict=True) if is_wrong])
+        wrong = _join_names([name for name, is_wrong in zip(names, found, strict=True) if is_wrong])
         yield FeatureScaleWarning(
             f"columns are not of size about 1 where descent takes them: {wrong}; a large one takes up the whole of a "
             f"clipped gradient, and a small one has no part in it; {advice[scale]}"
@@ -167,19 +167,19 @@ def _size(scaled: Floats) -> NDArray[np.float64]:
 
 def _constant(names: Sequence[str]) -> BlindfitWarning:
     return ConstantColumnWarning(
-        f"columns are the same in all rows: {_named(names)}; leave them out, they add nothing but noise"
+        f"columns are the same in all rows: {_join_names(names)}; leave them out, they add nothing but noise"
     )
 
 
 # --- of one noisy mean ----------------------------------------------------------------------------
 
 
-def constant_columns(standardiser: Standardiser) -> Iterable[BlindfitWarning]:
+def warn_of_constant_columns(standardiser: Standardiser) -> Iterable[BlindfitWarning]:
     if dropped := [name for j, name in enumerate(standardiser.columns) if j not in standardiser.kept]:
         yield _constant(dropped)
 
 
-def clipped_rows(norms: Floats, norm_bound: float) -> Iterable[BlindfitWarning]:
+def warn_of_clipped_rows(norms: Floats, norm_bound: float) -> Iterable[BlindfitWarning]:
     if (share := float((norms > norm_bound).mean())) > MOST_CLIPPED:
         yield FeatureScaleWarning(
             f"{share:.0%} of the rows are longer than norm_bound {norm_bound:.3g} and are clipped: a larger norm_bound "
@@ -187,7 +187,7 @@ def clipped_rows(norms: Floats, norm_bound: float) -> Iterable[BlindfitWarning]:
         )
 
 
-def noisy_mean(epsilon: float, noise_std: float) -> Iterable[BlindfitWarning]:
+def warn_of_noisy_mean(epsilon: float, noise_std: float) -> Iterable[BlindfitWarning]:
     if noise_std > WEAK_NOISE:
         yield NoisyModelWarning(
             f"at epsilon {epsilon:g} the noise has a standard deviation of {noise_std:.2g} on each coordinate of the "
@@ -195,7 +195,7 @@ def noisy_mean(epsilon: float, noise_std: float) -> Iterable[BlindfitWarning]:
         )
 
 
-def infeasible(found: Feasibility, l2: float) -> Iterable[BlindfitWarning]:
+def warn_of_infeasible(found: Feasibility, l2: float) -> Iterable[BlindfitWarning]:
     if found.feasible is False:
         reason = f" ({found.reason})" if found.reason else ""
         yield InfeasibleModelWarning(
@@ -204,7 +204,7 @@ def infeasible(found: Feasibility, l2: float) -> Iterable[BlindfitWarning]:
         )
 
 
-def not_converged(result: FitResult) -> Iterable[BlindfitWarning]:
+def warn_of_no_convergence(result: FitResult) -> Iterable[BlindfitWarning]:
     if not result.converged:
         yield NotConvergedWarning(
             f"the solver stopped after {result.iterations} iterations: {result.reason}; raise max_iterations or l2"

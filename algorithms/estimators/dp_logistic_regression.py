@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 from blindfit.algorithms.errors import BlindfitWarning, ConfigError, DataError
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
-from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of, unscaled
+from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, keep_scale, names_of
 from blindfit.algorithms.estimators.private_descent import DescentOptions, PrivateFit, fit_privately
 from blindfit.algorithms.privacy.events import WHOLE_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import Neighbours, RunPrivacy, Spending
@@ -126,7 +126,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an option, a
                 row or a column.
         """
-        with self._kept_if_refused():
+        with self._restore_on_error():
             return self._fit(X, y, X_public, y_public)
 
     def _fit(
@@ -160,14 +160,14 @@ class DPLogisticRegression(PrivateBinaryClassifier):
 
     def _cautions(self, features: Floats, scaler: Standardiser, options: DescentOptions) -> Iterator[BlindfitWarning]:
         privacy, (n_rows, n_columns) = options.privacy, features.shape
-        scale = "none" if scaler == unscaled(scaler.columns) else "public rows"
+        scale = "none" if scaler == keep_scale(scaler.columns) else "public rows"
         if self.feature_bounds is not None:
             scale = "bounds"
-        yield from cautions.fitted_scaler(features)
-        yield from cautions.sizes(scaler.bounded_transform(features), scaler.kept_columns, scale=scale)
-        yield from cautions.large_delta(privacy.delta, n_rows)
-        yield from cautions.iteration_budget(privacy)
-        yield from cautions.drowned(privacy, options.expected_rows, n_columns + 1)
+        yield from cautions.warn_of_fitted_scaler(features)
+        yield from cautions.warn_of_sizes(scaler.transform_and_clip(features), scaler.kept_columns, scale=scale)
+        yield from cautions.warn_of_large_delta(privacy.delta, n_rows)
+        yield from cautions.warn_of_iteration_budget(privacy)
+        yield from cautions.warn_of_noise(privacy, options.expected_rows, n_columns + 1)
 
     def _labels(self, given: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self.classes is None:
@@ -215,10 +215,10 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             return _scale_of_bounds(names, self.feature_bounds)
         if start is not None:
             return start.standardiser
-        return unscaled(names)
+        return keep_scale(names)
 
     def _rows(self, X: Floats, scaler: Standardiser) -> Floats:
-        columns = append_constant(scaler.bounded_transform(X))
+        columns = append_constant(scaler.transform_and_clip(X))
         return columns if self.norm_bound is None else clip_rows(columns, self.norm_bound)
 
     # --- after the descent: nothing here reads a private row

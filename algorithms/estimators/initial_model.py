@@ -29,7 +29,7 @@ def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 def names_of(estimator: Any) -> tuple[str, ...]:
     """The columns' names in the data frame that was fitted; x0, x1, ... of an array."""
     given = getattr(estimator, "feature_names_in_", None)
-    return tuple(map(str, given)) if given is not None else _numbered(estimator.n_features_in_)
+    return tuple(map(str, given)) if given is not None else _number_columns(estimator.n_features_in_)
 
 
 def initial_model(init: Any, estimator: Any, classes: NDArray[Any]) -> Pretrained | None:
@@ -60,12 +60,12 @@ def _of_linear(classifier: Any) -> Pretrained:
     if len(intercept) != 1 or not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
         raise DataError("init: coef_ and intercept_ must hold finite numbers, of one score")
     names = getattr(classifier, "feature_names_in_", None)
-    columns = tuple(map(str, names)) if names is not None else _numbered(len(weights))
-    return Pretrained(unscaled(columns), tuple(weights.tolist()), float(intercept[0]))
+    columns = tuple(map(str, names)) if names is not None else _number_columns(len(weights))
+    return Pretrained(keep_scale(columns), tuple(weights.tolist()), float(intercept[0]))
 
 
-def unscaled(names: tuple[str, ...]) -> Standardiser:
-    """Leaves features as they are."""
+def keep_scale(names: tuple[str, ...]) -> Standardiser:
+    """Return a scaler that leaves features as they are."""
     n = len(names)
     return Standardiser(names, tuple(range(n)), (0.0,) * n, (1.0,) * n)
 
@@ -75,11 +75,11 @@ def _under_our_names(init: Pretrained, estimator: Any) -> Pretrained:
     ours = names_of(estimator)
     if len(init.columns) != len(ours):
         raise DataError(f"init was made for {len(init.columns)} features; these rows have {len(ours)}")
-    if _numbered(len(ours)) in (ours, init.columns) and set(ours) != set(init.columns):
+    if _number_columns(len(ours)) in (ours, init.columns) and set(ours) != set(init.columns):
         return replace(init, standardiser=replace(init.standardiser, columns=ours, table=None))
     init.check_columns(ours, getattr(estimator, "_table", None))
     return init.in_order(ours)
 
 
-def _numbered(n: int) -> tuple[str, ...]:
+def _number_columns(n: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError, RangeError
-from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.estimators.remembered import draw_once
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy, parts_of, poisson_sample
 from blindfit.algorithms.randomness import system_uniform
@@ -81,7 +81,7 @@ def fit_privately(
         release_loss=release_loss,
     )
     asked = (columns, labels, start, settings, privacy, options.loss_share, release)
-    return PrivateFit(remembered(descend, privacy.event(), *asked), multiplier, settings.learning_rate)
+    return PrivateFit(draw_once(descend, privacy.event(), *asked), multiplier, settings.learning_rate)
 
 
 def _settings(options: DescentOptions, multiplier: float, n_columns: int) -> DescentSettings:

@@ -31,7 +31,7 @@ _draws = itertools.count()
 _lock = threading.Lock()
 
 
-def remembered(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
+def draw_once(draw: Callable[[], T], event: ReleaseEvent, *request: Any) -> T:
     """Return what `draw` gave when this request was made first.
 
     Args:

@@ -16,7 +16,7 @@ from blindfit.algorithms.errors import BlindfitWarning
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.estimators.binary_classifier import PrivateBinaryClassifier
 from blindfit.algorithms.estimators.initial_model import binary_labels, initial_model, names_of
-from blindfit.algorithms.estimators.remembered import remembered
+from blindfit.algorithms.estimators.remembered import draw_once
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.events import UNITS
@@ -115,10 +115,10 @@ class WALRClassifier(PrivateBinaryClassifier):
         """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
         option, a row or a column.
         """
-        with self._kept_if_refused():
+        with self._restore_on_error():
             found = self._fit(X, y)
-        cautions.issue(cautions.infeasible(found.feasibility, found.l2), frames=1)
-        cautions.issue(cautions.not_converged(found.result), frames=1)
+        cautions.issue(cautions.warn_of_infeasible(found.feasibility, found.l2), frames=1)
+        cautions.issue(cautions.warn_of_no_convergence(found.result), frames=1)
         return self
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> WalrFit:
@@ -139,7 +139,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         noise_std = float(mechanism.sigma_squared) ** 0.5 * scale
         cautions.issue(self._cautions(standardiser, norms, grid.real_bound, noise_std), frames=2)
         exact = values[labels].sum(axis=0, dtype=np.int64).tolist()
-        sums = remembered(
+        sums = draw_once(
             partial(mechanism.release, exact, system_uniform),
             mechanism.event(NEIGHBOURS),
             values,
@@ -190,10 +190,10 @@ class WALRClassifier(PrivateBinaryClassifier):
     def _cautions(
         self, standardiser: Standardiser, norms: Floats, norm_bound: float, noise_std: float
     ) -> Iterator[BlindfitWarning]:
-        yield from cautions.constant_columns(standardiser)
-        yield from cautions.clipped_rows(norms, norm_bound)
-        yield from cautions.large_delta(self.delta, len(norms))
-        yield from cautions.noisy_mean(self.epsilon, noise_std)
+        yield from cautions.warn_of_constant_columns(standardiser)
+        yield from cautions.warn_of_clipped_rows(norms, norm_bound)
+        yield from cautions.warn_of_large_delta(self.delta, len(norms))
+        yield from cautions.warn_of_noisy_mean(self.epsilon, noise_std)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)

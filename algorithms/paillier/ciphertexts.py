@@ -86,7 +86,7 @@ class ReceivedCiphertext:
         Raises:
             MalformedMessage: with one reason for whatever was wrong with a ciphertext.
         """
-        return Ciphertext(public_key, checked_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
+        return Ciphertext(public_key, check_residues(self, public_key, length, culprit=culprit, field="ciphertext"))
 
 
 class Received(Protocol):
@@ -99,8 +99,8 @@ class Received(Protocol):
     def data(self) -> bytes: ...
 
 
-def checked_residues(received: Received, public_key: PublicKey, length: int, *, culprit: str, field: str) -> Residues:
-    """Every one checked to be prime to n and in (0, n^2).
+def check_residues(received: Received, public_key: PublicKey, length: int, *, culprit: str, field: str) -> Residues:
+    """Check that each residue is prime to n and in (0, n^2).
 
     Raises:
         MalformedMessage: another key or length, or one that is out of range; it does not say which.

@@ -141,8 +141,8 @@ class Kernel:
         values = Residues(a.values, [_ZERO] * len(a), a.split)
         return values, [exponent % self.n for exponent in a.exponents]
 
-    def grouped_products(self, bases: Residues, indices: Indices, ends: Indices) -> Residues:
-        """For each group the product of the bases that it names; an empty group gives 1.
+    def multiply_groups(self, bases: Residues, indices: Indices, ends: Indices) -> Residues:
+        """Multiply, for each group, the bases that it names; an empty group gives 1.
 
         Args:
             bases: as `split` or `power_tables` gives them; others are right too, and slower.
@@ -155,7 +155,7 @@ class Kernel:
         self.counts.products += len(indices) - int(np.count_nonzero(sizes))
         factors, counts = _factors(bases, indices, sizes)
         values = [self._product(islice(factors, count)) for count in counts.tolist()]
-        return Residues(values, _grouped_sums(bases.exponents, indices, sizes))
+        return Residues(values, _sum_groups(bases.exponents, indices, sizes))
 
     def _product(self, factors: Iterator[int]) -> int:
         modulus = self.modulus
@@ -168,15 +168,15 @@ class Kernel:
         """For each `largest` consecutive groups g_largest, .., g_1 the product of all g_d^d, by running products.
 
         Args:
-            bases, indices, ends: as of `grouped_products`.
+            bases, indices, ends: as of `multiply_groups`.
 
-        Cost: that of `grouped_products`, and two products a group.
+        Cost: that of `multiply_groups`, and two products a group.
         """
         sizes = np.diff(ends, prepend=0)
         self.counts.products += len(indices) - int(np.count_nonzero(sizes)) + 2 * (len(ends) - len(ends) // largest)
         factors, counts = _factors(bases, indices, sizes)
         values = [self._running_product(factors, buckets) for buckets in counts.reshape(-1, largest).tolist()]
-        sums = _grouped_sums(bases.exponents, indices, sizes)
+        sums = _sum_groups(bases.exponents, indices, sizes)
         weighted = map(mul, sums, cycle(range(largest, 0, -1)))
         return Residues(values, [sum(islice(weighted, largest), _ZERO) for _ in values])
 
@@ -273,22 +273,22 @@ class Kernel:
         many = bits >= LEAST_POWER_BITS and count * bits >= LEAST_POWERS_BITS
         return self.unit if many else None
 
-    def shifted_products(self, bases: Residues, size: int, shift_bits: int) -> Residues:
-        """For each `size` consecutive elements the product of their t-th to the power 2^(shift_bits t).
+    def multiply_shifted(self, bases: Residues, size: int, shift_bits: int) -> Residues:
+        """Multiply each `size` consecutive elements, the t-th to the power 2^(shift_bits t).
 
         Cost: of an element shift_bits + 2 products by the vector unit, power_products(2^shift_bits) + 1 by GMP.
         """
         if self.unit is not None and len(bases) >= size > 1:
-            return self._shifted_by_unit(self.unit, bases, size, shift_bits)
+            return self._multiply_shifted_by_unit(self.unit, bases, size, shift_bits)
         total = bases[size - 1 :: size]
         for t in range(size - 2, -1, -1):  # Horner, all products at once
             total = self.products(self.powers(total, 1 << shift_bits), bases[t::size])
         return total
 
-    def _shifted_by_unit(self, unit: VectorUnit, bases: Residues, size: int, shift_bits: int) -> Residues:
+    def _multiply_shifted_by_unit(self, unit: VectorUnit, bases: Residues, size: int, shift_bits: int) -> Residues:
         before = unit.multiplied
         highest_first = np.arange(len(bases)).reshape(-1, size)[:, ::-1]
-        values = unit.integers(unit.grouped_products(unit.rows(bases.values), highest_first, shift_bits))
+        values = unit.integers(unit.multiply_groups(unit.rows(bases.values), highest_first, shift_bits))
         self.counts.products += unit.multiplied - before
         exponents = [
             sum((exponent << shift_bits * t for t, exponent in enumerate(bases.exponents[start : start + size])), _ZERO)
@@ -370,7 +370,7 @@ def _factors(bases: Residues, indices: Indices, sizes: Indices) -> tuple[Iterato
     return map(mul, map(value, where[::2]), map(value, where[1::2])), (sizes + odd) // 2
 
 
-def _grouped_sums(exponents: list[int], indices: Indices, sizes: Indices) -> list[int]:
+def _sum_groups(exponents: list[int], indices: Indices, sizes: Indices) -> list[int]:
     if not any(exponents):
         return [_ZERO] * len(sizes)
     terms = map(exponents.__getitem__, indices.tolist())

@@ -80,14 +80,14 @@ class PublicKey:
 
     def to_bytes(self) -> bytes:
         """The one encoding of this key."""
-        return _encoded(_PUBLIC_FORMAT, self._numbers())
+        return _encode(_PUBLIC_FORMAT, self._numbers())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
         """Raises:
         DataError: these bytes are not what `to_bytes` writes.
         """
-        return cls._of_numbers(_decoded(_PUBLIC_FORMAT, data, 3))
+        return cls._of_numbers(_decode(_PUBLIC_FORMAT, data, 3))
 
     def to_json(self) -> dict[str, Any]:
         """Numbers in lower-case hex."""
@@ -147,7 +147,7 @@ class PrivateKey:
 
     def to_bytes(self) -> bytes:
         """The one encoding of this key, in the clear: whoever stores it encrypts it first."""
-        return _encoded(_PRIVATE_FORMAT, [(self.p, self.q), *self.public_key._numbers()])
+        return _encode(_PRIVATE_FORMAT, [(self.p, self.q), *self.public_key._numbers()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PrivateKey:
@@ -156,7 +156,7 @@ class PrivateKey:
         Raises:
             DataError: these bytes are not what `to_bytes` writes, or the numbers are not a key.
         """
-        factors, *public = _decoded(_PRIVATE_FORMAT, data, 4)
+        factors, *public = _decode(_PRIVATE_FORMAT, data, 4)
         if len(factors) != 2:
             raise DataError("a key's encoding has a wrong count of numbers")
         key = cls(*factors, PublicKey._of_numbers(public))
@@ -388,8 +388,8 @@ def _width(n: int) -> int:
     return (n.bit_length() + 7) // 8
 
 
-def _encoded(form: str, groups: Sequence[tuple[int, ...]]) -> bytes:
-    """A line with the format; each group its count (2 octets); each number its length (4 octets) and itself."""
+def _encode(form: str, groups: Sequence[tuple[int, ...]]) -> bytes:
+    """Write a line with the format, each group after its count (2 octets), each number after its length (4 octets)."""
     parts = [_first_line(form)]
     for group in groups:
         parts.append(len(group).to_bytes(2, "big"))
@@ -398,8 +398,8 @@ def _encoded(form: str, groups: Sequence[tuple[int, ...]]) -> bytes:
     return b"".join(parts)
 
 
-def _decoded(form: str, data: bytes, n_groups: int) -> list[tuple[int, ...]]:
-    """Raises DataError for whatever `_encoded` does not write."""
+def _decode(form: str, data: bytes, n_groups: int) -> list[tuple[int, ...]]:
+    """Read what `_encode` wrote; raise DataError for anything else."""
     octets, first_line = _Octets(data), _first_line(form)
     if octets.take(len(first_line)) != first_line:
         raise DataError("a key is of another kind or version")

@@ -92,9 +92,9 @@ def row_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Res
         return vector_sums.row_powers(kernel, kernel.unit, bases, exponents, bits)
     positions = bits + 1  # two's complement: the highest has a minus
     group = plan_rows(rows, columns * positions)
-    tables = kernel.subset_tables(_shifted_bases(kernel, bases, bits), group)
+    tables = kernel.subset_tables(_shift_bases(kernel, bases, bits), group)
     digits = _bits_of(exponents, positions).reshape(rows, columns * positions)
-    return _looked_up(kernel, tables, digits, group)
+    return _look_up(kernel, tables, digits, group)
 
 
 def plan_columns(rows: int, columns: int, bits: int) -> Plan:
@@ -207,12 +207,12 @@ def _by_subsets(kernel: Kernel, bases: Residues, exponents: IntegerMatrix, group
         tables = kernel.subset_tables(bases[start : start + block], group)
         digits = _bits_of(exponents[start : start + block], bits + 1)  # (rows, columns, positions)
         per_bit = digits.transpose(2, 1, 0).reshape((bits + 1) * columns, -1)
-        part = _looked_up(kernel, tables, per_bit, group)
+        part = _look_up(kernel, tables, per_bit, group)
         total = part if start == 0 else kernel.products(total, part)
-    return _joined_bits(kernel, total, columns, bits)
+    return _join_bits(kernel, total, columns, bits)
 
 
-def _joined_bits(kernel: Kernel, per_bit: Residues, columns: int, bits: int) -> Residues:
+def _join_bits(kernel: Kernel, per_bit: Residues, columns: int, bits: int) -> Residues:
     """prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
     total = kernel.inverses(per_bit[bits * columns :])
     for bit in range(bits - 1, -1, -1):
@@ -221,7 +221,7 @@ def _joined_bits(kernel: Kernel, per_bit: Residues, columns: int, bits: int) -> 
     return total
 
 
-def _shifted_bases(kernel: Kernel, bases: Residues, bits: int) -> Residues:
+def _shift_bases(kernel: Kernel, bases: Residues, bits: int) -> Residues:
     """base^1, base^2, base^4 .. and base^-(2^bits), base by base: the weights of two's complement."""
     powers = [bases]
     for _ in range(bits):
@@ -236,7 +236,7 @@ def _bits_of(values: IntegerMatrix, positions: int) -> npt.NDArray[np.uint8]:
     return ((values[..., None] >> np.arange(positions)) & 1).astype(np.uint8)
 
 
-def _looked_up(kernel: Kernel, tables: Residues, digits: npt.NDArray[np.uint8], group: int) -> Residues:
+def _look_up(kernel: Kernel, tables: Residues, digits: npt.NDArray[np.uint8], group: int) -> Residues:
     """For each row of 0/1 digits the product of the bases whose digit is 1, a table of subsets for each `group`."""
     outputs, positions = digits.shape
     count = -(-positions // group)
@@ -245,4 +245,4 @@ def _looked_up(kernel: Kernel, tables: Residues, digits: npt.NDArray[np.uint8], 
     entry = padded.reshape(outputs, count, group) @ (1 << np.arange(group, dtype=np.int64))
     where = entry + (np.arange(count, dtype=np.int64) << group)
     chosen = entry != 0  # entry 0 is 1: no product
-    return kernel.grouped_products(tables, where[chosen], np.cumsum(chosen.sum(axis=1)))
+    return kernel.multiply_groups(tables, where[chosen], np.cumsum(chosen.sum(axis=1)))

@@ -22,7 +22,7 @@ from blindfit.algorithms.paillier.ciphertexts import (
 )
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
-from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bound_of, bounded
+from blindfit.algorithms.paillier.vectors import C_co, EncryptedVector, bound_of, to_fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Layout:
             for start in range(0, self.length, self.slots)
         ]
 
-    def part(self, plaintexts: Sequence[int]) -> list[int]:
+    def split(self, plaintexts: Sequence[int]) -> list[int]:
         """The inverse of `join`.
 
         Raises:
@@ -164,7 +164,7 @@ def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ci
     depth = min(layout.slots, len(residues))
     if depth == 0:
         return PackedVector(vector.ciphertext, layout, vector.frac_bits, vector.bound)
-    total = kernel.shifted_products(residues, depth, slot_bits)
+    total = kernel.multiply_shifted(residues, depth, slot_bits)
     return PackedVector(Ciphertext(vector.public_key, total), layout, vector.frac_bits, vector.bound)
 
 
@@ -193,9 +193,9 @@ def decrypt_packed(vector: PackedVector[Ciphertext], private_key: PrivateKey, *,
     """
     if vector.public_key != private_key.public_key:
         raise LocalProtocolError("the vector is encrypted under another key")
-    return parted(private_key.decrypt_residues(vector.ciphertext.residues, threads=threads), vector)
+    return split_packs(private_key.decrypt_residues(vector.ciphertext.residues, threads=threads), vector)
 
 
-def parted(plaintexts: Sequence[int], vector: PackedVector[Ciphertext]) -> Fixed:
-    """Decrypted packs as the numbers in their slots, each within the vector's bound."""
-    return bounded(vector.layout.part(plaintexts), vector.frac_bits, vector.bound)
+def split_packs(plaintexts: Sequence[int], vector: PackedVector[Ciphertext]) -> Fixed:
+    """Return the numbers in the slots of decrypted packs; each must be within the vector's bound."""
+    return to_fixed(vector.layout.split(plaintexts), vector.frac_bits, vector.bound)

@@ -68,7 +68,7 @@ class PheKernel(Kernel):
 
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
         """Raises RangeError: an exponent is no plaintext, which phe takes alone, or an element is not prime to n."""
-        encoded = [self._encoded(int(exponent)) for exponent in exponents]
+        encoded = [self._encode(int(exponent)) for exponent in exponents]
         self.counts.products += sum(power_products(abs(int(exponent))) for exponent in exponents)
         self.counts.inversions += sum(exponent < 0 for exponent in exponents)
         try:
@@ -85,8 +85,8 @@ class PheKernel(Kernel):
     def _numbers(self, residues: Residues) -> list[Any]:
         return [self._phe.EncryptedNumber(self._key, value) for value in residues.values]
 
-    def _encoded(self, integer: int) -> Any:
-        """phe takes n - k for -k, and inverts."""
+    def _encode(self, integer: int) -> Any:
+        """Encode an integer of either sign: phe takes n - k for -k, and inverts."""
         if not 2 * abs(integer) < self._key.n:
             raise RangeError(f"a factor of {integer.bit_length()} bits does not fit under the key")
         return self._phe.EncodedNumber(self._key, integer % self._key.n, 0)

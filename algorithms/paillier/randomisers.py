@@ -72,9 +72,9 @@ class FixedBase:
         entries = digits + (np.arange(self.positions, dtype=np.int64) << self.window_bits)
         if self._unit is not None:
             self.kernel.counts.products += entries.size
-            return self.kernel.residues(self._unit.integers(self._unit.grouped_products(self._rows, entries)))
+            return self.kernel.residues(self._unit.integers(self._unit.multiply_groups(self._rows, entries)))
         ends = np.arange(1, len(digits) + 1, dtype=np.int64) * self.positions
-        return self.kernel.grouped_products(self._table, entries.reshape(-1), ends)
+        return self.kernel.multiply_groups(self._table, entries.reshape(-1), ends)
 
 
 class GrowingBase:

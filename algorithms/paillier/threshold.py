@@ -20,11 +20,11 @@ from gmpy2 import mpz
 from blindfit.algorithms.errors import DataError, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.ciphertext_checks import check_ciphertexts
-from blindfit.algorithms.paillier.ciphertexts import Ciphertext, checked_residues
+from blindfit.algorithms.paillier.ciphertexts import Ciphertext, check_residues
 from blindfit.algorithms.paillier.kernel import Residues
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey
-from blindfit.algorithms.paillier.packing import PackedVector, parted
-from blindfit.algorithms.paillier.vectors import EncryptedVector, bounded
+from blindfit.algorithms.paillier.packing import PackedVector, split_packs
+from blindfit.algorithms.paillier.vectors import EncryptedVector, to_fixed
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 
 
@@ -87,7 +87,7 @@ class ReceivedPartialDecryption:
         Raises:
             MalformedMessage: another key or length, or one is out of its range.
         """
-        residues = checked_residues(self, public_key, length, culprit=culprit, field="partial_decryption")
+        residues = check_residues(self, public_key, length, culprit=culprit, field="partial_decryption")
         return PartialDecryption(public_key, residues)
 
 
@@ -146,8 +146,8 @@ def combine(
         total = kernel.products(total, partial.residues)
     plaintexts = [_plaintext(integer, public_key.n) for integer in kernel.integers(total)]
     if isinstance(vector, PackedVector):
-        return parted(plaintexts, vector)
-    return bounded(plaintexts, vector.frac_bits, vector.bound)
+        return split_packs(plaintexts, vector)
+    return to_fixed(plaintexts, vector.frac_bits, vector.bound)
 
 
 def _plaintext(integer: int, n: int) -> int:

@@ -24,7 +24,7 @@ MOST_GROUP = 12
 def column_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: IntegerMatrix, bits: int) -> Residues:
     """For each column j the product over i of bases_i^exponents_ij; exponents of `bits` bits and a sign."""
     columns, positions = exponents.shape[1], bits + 1
-    with _counted(kernel, unit):
+    with _count_products(kernel, unit):
         rows = unit.rows(kernel.integers(bases))
         group = plan_group(len(rows), columns * positions)
         per_bit = unit.rows([1]).repeat(positions * columns, axis=0)
@@ -32,15 +32,15 @@ def column_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: 
         for start in range(0, len(rows), block):
             digits = _bits_of(exponents[start : start + block], positions)  # (rows, columns, positions)
             by_output = digits.transpose(2, 1, 0).reshape(positions * columns, -1)
-            part = _looked_up(unit, _subset_tables(unit, rows[start : start + block], group), by_output, group)
+            part = _look_up(unit, _subset_tables(unit, rows[start : start + block], group), by_output, group)
             per_bit = unit.products(per_bit, part)
-        return kernel.residues(unit.integers(_joined_bits(kernel, unit, per_bit, columns)))
+        return kernel.residues(unit.integers(_join_bits(kernel, unit, per_bit, columns)))
 
 
 def row_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: IntegerMatrix, bits: int) -> Residues:
     """For each row i the product over j of bases_j^exponents_ij: the tables serve every row; no row needs a square."""
     outputs, positions = exponents.shape[0], bits + 1
-    with _counted(kernel, unit):
+    with _count_products(kernel, unit):
         shifted = [unit.rows(kernel.integers(bases))]
         for _ in range(bits):
             shifted.append(unit.products(shifted[-1], shifted[-1]))
@@ -48,7 +48,7 @@ def row_powers(kernel: Kernel, unit: VectorUnit, bases: Residues, exponents: Int
         rows = np.stack(shifted, axis=1).reshape(-1, unit.limbs)  # base by base, lowest bit first
         group = plan_group(len(rows), outputs)
         digits = _bits_of(exponents, positions).reshape(outputs, -1)
-        return kernel.residues(unit.integers(_looked_up(unit, _subset_tables(unit, rows, group), digits, group)))
+        return kernel.residues(unit.integers(_look_up(unit, _subset_tables(unit, rows, group), digits, group)))
 
 
 def plan_group(bases: int, outputs: int) -> int:
@@ -68,7 +68,7 @@ def column_products(rows: int, columns: int, bits: int) -> int:
 
 
 @contextmanager
-def _counted(kernel: Kernel, unit: VectorUnit) -> Iterator[None]:
+def _count_products(kernel: Kernel, unit: VectorUnit) -> Iterator[None]:
     before = unit.multiplied
     yield
     kernel.counts.products += unit.multiplied - before
@@ -93,22 +93,22 @@ def _bits_of(values: IntegerMatrix, positions: int) -> npt.NDArray[np.uint8]:
     return ((values[..., None] >> np.arange(positions)) & 1).astype(np.uint8)
 
 
-def _looked_up(unit: VectorUnit, tables: Rows, digits: npt.NDArray[np.uint8], group: int) -> Rows:
+def _look_up(unit: VectorUnit, tables: Rows, digits: npt.NDArray[np.uint8], group: int) -> Rows:
     """For each row of 0/1 digits the product of the bases whose digit is 1; entry 0 of a table is 1."""
     outputs, positions = digits.shape
     count = -(-positions // group)
     padded = np.zeros((outputs, count * group), dtype=np.uint8)
     padded[:, :positions] = digits
     entries = padded.reshape(outputs, count, group) @ (1 << np.arange(group, dtype=np.int64))
-    return unit.grouped_products(tables, entries + (np.arange(count, dtype=np.int64) << group))
+    return unit.multiply_groups(tables, entries + (np.arange(count, dtype=np.int64) << group))
 
 
-def _joined_bits(kernel: Kernel, unit: VectorUnit, per_bit: Rows, columns: int) -> Rows:
+def _join_bits(kernel: Kernel, unit: VectorUnit, per_bit: Rows, columns: int) -> Rows:
     """prod_b per_bit_b^(2^b), where the highest bit of two's complement weighs -2^bits."""
     lower, highest = per_bit[:-columns], per_bit[-columns:]
     total = _inverses(kernel, unit, highest)
     positions = np.arange(len(per_bit)).reshape(-1, columns).T[:, ::-1]  # of each column, highest bit first
-    return unit.grouped_products(np.concatenate([lower, total]), positions, squarings=1)
+    return unit.multiply_groups(np.concatenate([lower, total]), positions, squarings=1)
 
 
 def _inverses(kernel: Kernel, unit: VectorUnit, rows: Rows) -> Rows:

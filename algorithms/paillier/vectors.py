@@ -201,11 +201,11 @@ def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, thr
     """
     if vector.public_key != private_key.public_key:
         raise LocalProtocolError("the vector is encrypted under another key")
-    return bounded(private_key.decrypt_residues(vector.residues, threads=threads), vector.frac_bits, vector.bound)
+    return to_fixed(private_key.decrypt_residues(vector.residues, threads=threads), vector.frac_bits, vector.bound)
 
 
-def bounded(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
-    """Decrypted integers as fixed point.
+def to_fixed(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
+    """Convert decrypted integers to fixed point.
 
     Raises:
         RangeError: one passes the bound.

@@ -85,8 +85,8 @@ def dataset_pairs(lo: float, hi: float, others: npt.ArrayLike | None = None) -> 
     ]
 
 
-def fitted_releases(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
-    """n times a fit and its release, as numbers by name. A fit takes long, hence one by one."""
+def repeat_release(refit: Refit, labels: Floats, n: int, uniform: UniformInt) -> Iterator[dict[str, float]]:
+    """Repeat a fit and its release n times; yield the numbers by name, one by one, as a fit takes long."""
     for _ in range(n):
         yield release_numbers(refit(labels), labels, uniform)
 

@@ -343,7 +343,7 @@ def missing_charges(
     return receipt.charges.without(beginning, recovered)
 
 
-def recovered_kind(charge: CountedCharge) -> Kind:
+def kind_of_recovery(charge: CountedCharge) -> Kind:
     return "recovered-sum" if charge.is_sum else "recovered"
 
 

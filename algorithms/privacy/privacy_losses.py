@@ -101,19 +101,19 @@ def sampled_gaussian(noise_multiplier: float, batch_fraction: float, sensitivity
     """
     q, std = batch_fraction, noise_multiplier * sensitivity
     if sensitivity == 2:
-        replaced = partial(_replaced, std, q)
+        replaced = partial(_replacement_curve, std, q)
         return Pair(replaced, replaced)
-    return Pair(partial(_removed, std, q), partial(_added, std, q))
+    return Pair(partial(_removal_curve, std, q), partial(_addition_curve, std, q))
 
 
-def _removed(std: float, q: float, epsilons: Floats) -> Floats:
+def _removal_curve(std: float, q: float, epsilons: Floats) -> Floats:
     """P - e^epsilon Q = q (N(1) - e^epsilon' N(0)), e^epsilon' = 1 + (e^epsilon - 1) / q."""
     with np.errstate(over="ignore"):
         inner = np.where(epsilons < 30, np.log1p(np.expm1(epsilons) / q), epsilons - math.log(q))
     return math.log(q) + log_gaussian_deltas(std, inner)
 
 
-def _added(std: float, q: float, epsilons: Floats) -> Floats:
+def _addition_curve(std: float, q: float, epsilons: Floats) -> Floats:
     """Q - e^epsilon P = r (N(0) - e^epsilon' N(1)), r = 1 - e^epsilon (1 - q), e^epsilon' = e^epsilon q / r."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_r = np.log(np.maximum(-np.expm1(epsilons + math.log1p(-q)), 0.0))
@@ -121,7 +121,7 @@ def _added(std: float, q: float, epsilons: Floats) -> Floats:
         return log_r + log_gaussian_deltas(std, inner)
 
 
-def _replaced(std: float, q: float, epsilons: Floats) -> Floats:
+def _replacement_curve(std: float, q: float, epsilons: Floats) -> Floats:
     """P = e^epsilon Q at x = s^2 (epsilon/2 + v), v = arsinh((1 - q)/q e^(1/(2 s^2)) sinh(epsilon/2)).
 
     delta = q ((1 - w) E(x - 1, x) + w E(x - 1, x + 1)), w = e^(-2 v), E(a, b) = Phi(-a/s) - phi(a/s) M(b/s).
@@ -161,7 +161,7 @@ class _OnGrid:
         """The largest finite loss, in steps."""
         return self.first + len(self.log_chances) - 1
 
-    def tilted(self, tilt: float) -> _Tilted:
+    def tilt(self, tilt: float) -> _Tilted:
         losses = (self.first + np.arange(len(self.log_chances))) * self.step
         raised = self.log_chances + tilt * losses
         top = float(raised.max())
@@ -357,7 +357,7 @@ class _Composition:
         return log_total - tilt * mean - math.log1p(tilt) - math.log(spread)
 
     def _moments(self, tilt: float) -> tuple[float, float, float]:
-        of_all = [(release.tilted(tilt), count) for release, count in self.releases]
+        of_all = [(release.tilt(tilt), count) for release, count in self.releases]
         return tuple(  # type: ignore[return-value]
             math.fsum(count * getattr(tilted, name) for tilted, count in of_all)
             for name in ("log_total", "mean", "variance")
@@ -371,7 +371,7 @@ class _Composition:
         size = 1 << (max(longest, math.ceil((reach + above) / self.step)) - 1).bit_length()
         transform, first, log_infinite = np.ones(size // 2 + 1, np.complex128), 0, -math.inf
         for release, count in self.releases:
-            transform = transform * np.fft.rfft(release.tilted(tilt).chances, size) ** count
+            transform = transform * np.fft.rfft(release.tilt(tilt).chances, size) ** count
             first += count * release.first
             log_infinite = float(np.logaddexp(log_infinite, release.log_infinite + math.log(count)))
         lost = _ROUNDING * sum(count for _, count in self.releases) * float(np.mean(np.abs(transform)))

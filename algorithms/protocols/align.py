@@ -192,11 +192,22 @@ def too_few(ring: Ring) -> DataError:
     """One line for every party, the key node too."""
     sizes = ", ".join(f"{party} {count:,}" for party, count in zip(ring.parties, ring.counts, strict=True))
     asking = ring.parties[ring.min_common.index(ring.least)]
-    fewer = "no row" if ring.least == 1 else f"fewer than {ring.least:,} rows, the least that {asking} asks for,"
+    fewer = f"fewer than {ring.least:,} rows in common, and {asking} goes on with no fewer"
     return DataError(
-        f"the parties have {fewer} in common (ids: {sizes})",
-        hint="are the ids of the same kind and written the same way at every party (case, spaces within, leading "
-        "zeros)? Only white space around them is left out",
+        f"the parties have {'no row in common' if ring.least == 1 else fewer} (ids: {sizes})", hint=_more_rows(ring)
+    )
+
+
+def _more_rows(ring: Ring) -> str:
+    small = [party for party, count in zip(ring.parties, ring.counts, strict=True) if count < ring.least]
+    if small:
+        return (
+            f"{', '.join(small)} must bring more ids; or set a lower align.min_common, which may not be below any "
+            "party's policy.min_common"
+        )
+    return (
+        "are the ids of the same kind and written the same way at every party (case, spaces within, leading zeros)? "
+        "Only white space around them is left out"
     )
 
 

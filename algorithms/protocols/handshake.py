@@ -36,7 +36,7 @@ class Hello:
     role: Text
     members: Parameters  # who takes part, and with what, by a name in words: "dataset of bank"
     parameters: Parameters
-    digest: Octets  # `agreed_digest` of the two
+    digest: Octets  # `digest_of_agreement` of the two
     snapshot: Text = ""  # the random id of what its owner published; empty at a party without a dataset
 
 
@@ -46,8 +46,8 @@ TABLE = Table("handshake", Arrow("1", ALL, ALL, Hello, ONCE, "members and public
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def agreed_digest(members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]) -> bytes:
-    """SHA-256 of the SHA-256 of each in canonical bytes."""
+def digest_of_agreement(members: Mapping[str, ParameterValue], parameters: Mapping[str, ParameterValue]) -> bytes:
+    """Return the SHA-256 of the SHA-256 of each in canonical bytes."""
     return hashlib.sha256(parameters_digest(members) + parameters_digest(parameters)).digest()
 
 
@@ -58,7 +58,7 @@ def step_1_hello(
     parameters: Mapping[str, ParameterValue],
     snapshot: str = "",
 ) -> Hello:
-    digest = agreed_digest(members, parameters)
+    digest = digest_of_agreement(members, parameters)
     return Hello(PROTOCOL_VERSION, protocol, role, members, parameters, digest, snapshot)
 
 
@@ -70,7 +70,7 @@ def step_2_compare(mine: Hello, theirs: Hello, *, peer: str, peer_role: str) -> 
     _require_equal("protocol version", mine.version, theirs.version, peer)
     _require_equal("protocol", mine.protocol, theirs.protocol, peer)
     _require_equal(f"role of {peer}", peer_role, theirs.role, peer)
-    if theirs.digest != agreed_digest(theirs.members, theirs.parameters):
+    if theirs.digest != digest_of_agreement(theirs.members, theirs.parameters):
         raise MalformedMessage(culprit=peer, field="digest", reason="is not the hash of members and parameters")
     _require_same(mine.members, theirs.members, peer)
     _require_same(mine.parameters, theirs.parameters, peer)

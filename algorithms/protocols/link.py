@@ -263,11 +263,11 @@ def step_2_watched(
 ) -> Matched:
     """Step 2, whose comparison asks before each tile's report whether it is still wanted."""
 
-    def told(step: str, done: int, total: int) -> None:
+    def report_step(step: str, done: int, total: int) -> None:
         still_wanted()
         report(step, done, total)
 
-    return step_2_match(first, second, settings, report=told)
+    return step_2_match(first, second, settings, report=report_step)
 
 
 def step_2_outcome(matched: Matched, settings: LinkageSettings) -> Outcome:
@@ -283,14 +283,14 @@ def step_3_slots(matched: Matched, uniform: UniformInt) -> tuple[tuple[Positions
     mask[:n_matches] = 1
     ours = [matched.matches.first, matched.matches.second]
     columns = [
-        np.concatenate([positions, _unmatched(positions, size, n_slots - n_matches)])[order]
+        np.concatenate([positions, _pad_unmatched(positions, size, n_slots - n_matches)])[order]
         for positions, size in zip(ours, matched.summary.sizes, strict=True)
     ]
     return (columns[0], columns[1]), mask[order]
 
 
-def _unmatched(matched: Positions, size: int, length: int) -> Positions:
-    """All positions but the matched ones, filled up with -1 to a length; the parties' shuffles are their order."""
+def _pad_unmatched(matched: Positions, size: int, length: int) -> Positions:
+    """Return all unmatched positions, padded with -1 to a length; the parties' shuffles are their order."""
     rest = np.full(length, -1, np.int64)
     rest[: size - len(matched)] = np.setdiff1d(np.arange(size), matched)
     return rest

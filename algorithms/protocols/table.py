@@ -86,7 +86,7 @@ class Table:
         return f"{self.name} {', '.join(dict.fromkeys(arrow.step for arrow in arrows))}"
 
 
-def listed(tables: Iterable[Table]) -> Listed:
+def list_arrows(tables: Iterable[Table]) -> Listed:
     return frozenset(
         (arrow.message, sender, receiver)
         for table in tables

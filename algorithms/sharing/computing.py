@@ -32,7 +32,7 @@ class Party(Protocol):
 async def multiply(party: Party, name: str, x: Share, y: Share) -> Share:
     """x y, elementwise: one round."""
     dealt = await party.take_dealt(products.product_item(name, x.shape))
-    d, e = await party.open_(*products.masked_factors(x, y, dealt))
+    d, e = await party.open_(*products.mask_factors(x, y, dealt))
     return products.product(party.holder, dealt, d, e)
 
 

@@ -80,7 +80,7 @@ class Item:
     def stream(self, seed: Seed, *, macs: bool) -> Elements:
         return seed.elements(f"{self.name}/shares", (self.size * (1 + macs),))
 
-    def known_array(self, seed: Seed, name: str) -> Elements:
+    def derive_known_array(self, seed: Seed, name: str) -> Elements:
         """
         Args:
             seed: of the party that knows it.
@@ -124,7 +124,7 @@ class Dealer:
         for seed in self.seeds[1:]:
             f.add_to(sums, item.stream(seed, macs=self.macs))
         drawn = _cut(sums, item.random) | {
-            name: item.known_array(self.seeds[owner], name) for name, (owner, _) in item.known.items()
+            name: item.derive_known_array(self.seeds[owner], name) for name, (owner, _) in item.known.items()
         }
         derived = item.derive(drawn)
         if {name: array.shape for name, array in derived.items()} != dict(item.derived):
@@ -173,11 +173,11 @@ class Expander:
         values, macs = _cut(stream, item.shapes), _cut(stream[item.size :], item.shapes if self.macs else {})
         return {name: Share(value, macs.get(name)) for name, value in values.items()}
 
-    def known(self, item: Item, name: str) -> Elements:
-        """An array that this party alone knows."""
+    def derive_known(self, item: Item, name: str) -> Elements:
+        """Derive an array that only this party knows."""
         if item.known[name][0] != self.place:
             raise LocalProtocolError(f"{item.name}: another party knows {name}")
-        return item.known_array(self.seed, name)
+        return item.derive_known_array(self.seed, name)
 
 
 def mac_key_share(seed: Seed) -> Elements:

@@ -33,12 +33,12 @@ class KeptShares:
         return np.concatenate([self.share.value, self.share.mac, self.mac_key_share])
 
 
-def kept_length(columns: int, *, macs: bool) -> int:
-    """Of `KeptShares.share`."""
+def length_of_kept_share(columns: int, *, macs: bool) -> int:
+    """Return the length of `KeptShares.share`."""
     return columns + macs
 
 
 def flat_length(columns: int, *, macs: bool) -> int:
     """Of `KeptShares.flat`."""
-    kept = kept_length(columns, macs=macs)
+    kept = length_of_kept_share(columns, macs=macs)
     return 2 * kept + 1 if macs else kept

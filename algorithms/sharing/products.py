@@ -32,8 +32,8 @@ def product_item(name: str, shape: Shape) -> Item:
     return Item(f"product/{name}", random={"a": shape, "b": shape}, derived={"c": shape}, derive=derive)
 
 
-def masked_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
-    """d and e, to be opened."""
+def mask_factors(x: Share, y: Share, dealt: dict[str, Share]) -> tuple[Share, Share]:
+    """Return d and e, to be opened."""
     return x - dealt["a"], y - dealt["b"]
 
 

@@ -114,12 +114,12 @@ async def counts(
     )  # 1 above the limit, -1 below minus the limit
     clipped = kept[:n] + beyond.times(f.elements([limit]))
     loss = await log_loss(party, f"{name}/loss", clipped, y, chosen, scales)
-    bins = await _binned(party, f"{name}/bins", clipped, y, chosen, scales)
+    bins = await _count_by_bin(party, f"{name}/bins", clipped, y, chosen, scales)
     return Counts(join([kept[n:].total(), positive.total()]), bins, loss)
 
 
-async def _binned(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
-    """Rows by bin and label, (2 BINS,): three rounds. A row near a border of two bins falls into either, by chance."""
+async def _count_by_bin(party: Party, name: str, z: Share, y: Share, chosen: Waves, scales: WaveScales) -> Share:
+    """Count rows by bin and label, (2 BINS,): three rounds. Chance decides for a row near a border of two bins."""
     dealt = await party.take_dealt(waves.waves_item(name, z.shape, chosen, scales, shift=0))
     (c,) = await party.open_(truncation.mask(party.holder, z, dealt["r"]))
     sines = chosen.flat_sigmoid(FLATTENED_BY)

@@ -160,8 +160,8 @@ def _of(prover: Seed | None) -> Seed:
 # --- the prover -----------------------------------------------------------------------------------------------------
 
 
-def filled(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
-    """Rows with the six numbers whose squares fill theirs up to R^2.
+def fill_rows(rows: IntegerRows, plan: Plan) -> npt.NDArray[np.int64]:
+    """Append to each row six numbers whose squares fill its own up to R^2.
 
     Raises:
         RangeError: a row is longer.
@@ -209,8 +209,8 @@ def _four_squares() -> npt.NDArray[np.int64]:
     return four
 
 
-def projected(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
-    """u.w of a block, exactly: it stays below 2^53.
+def project(signs: Signs, numbers: npt.NDArray[np.int64], plan: Plan) -> npt.NDArray[np.int64]:
+    """Return u.w of a block, exactly: it stays below 2^53.
 
     Raises:
         RangeError: one passes b, which happens to an honest prover once in 10^12 blocks.

@@ -185,7 +185,7 @@ def sigmoid(
     weighted = turning * _column(factor * (waves.sigmoid if sines is None else sines), opened)
     by_cos, by_sin = _at(weighted.imag, scales.coefficient), _at(-weighted.real, scales.coefficient)
     half = f.elements([round(factor / 2 * 2.0**scales.result)])
-    return holder.plus(_weighted(dealt, by_cos, by_sin), half)
+    return holder.plus(_weighted_sum(dealt, by_cos, by_sin), half)
 
 
 def log_cosh(holder: Holder, dealt: dict[str, Share], opened: Elements, waves: Waves, scales: WaveScales) -> Share:
@@ -194,10 +194,10 @@ def log_cosh(holder: Holder, dealt: dict[str, Share], opened: Elements, waves: W
     weighted = turning * _column(waves.log_cosh[1:], opened)
     by_cos, by_sin = _at(weighted.real, scales.coefficient), _at(weighted.imag, scales.coefficient)
     constant = _at(waves.log_cosh[:1], scales.result)
-    return holder.plus(_weighted(dealt, by_cos, by_sin), constant)
+    return holder.plus(_weighted_sum(dealt, by_cos, by_sin), constant)
 
 
-def _weighted(dealt: dict[str, Share], by_cos: Elements, by_sin: Elements) -> Share:
+def _weighted_sum(dealt: dict[str, Share], by_cos: Elements, by_sin: Elements) -> Share:
     return (dealt["cos"].times(by_cos) + dealt["sin"].times(by_sin)).sum_over_first()
 
 

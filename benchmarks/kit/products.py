@@ -51,7 +51,7 @@ class Products:
 
     def _by(self, unit: VectorUnit) -> Callable[[], object]:
         rows = unit.rows(_numbers_below(unit.modulus, FACTORS))
-        return partial(unit.grouped_products, rows, np.tile(np.arange(FACTORS), (self.groups, 1)))
+        return partial(unit.multiply_groups, rows, np.tile(np.arange(FACTORS), (self.groups, 1)))
 
     def seconds(self, times: Times) -> dict[str, list[float]]:
         """Of one product in each round, by unit."""

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kit.pages import put_between
 from benchmarks.label_dp.arms import ARMS
-from blindfit.algorithms.errors import ConfigError
 
 Figures = Mapping[str, Any]
 PARTS = (
@@ -104,16 +104,8 @@ WIDTH = 125
 
 
 def put_into(page: str, result: Figures) -> str:
-    """The page with the tables and the explanation between its two marks.
-
-    Raises:
-        ConfigError: the page has no such marks.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ConfigError(f"the page has no place for the figures, between {BEGIN} and {END}")
-    return before + BEGIN + "\n" + markdown(result) + END + after
+    """Return the page with the tables and the explanation between its two marks."""
+    return put_between(page, BEGIN, END, markdown(result))
 
 
 def markdown(result: Figures) -> str:

@@ -40,8 +40,9 @@ from rich.table import Table
 
 from benchmarks.kit import machine
 from benchmarks.kit.in_turn import in_turn, median_ratio
-from benchmarks.vertical import growth_plot
 from benchmarks.vertical.falcon_threshold import AIMS_MS, FULL, QUICK, threshold
+from benchmarks.vertical.growth import draw, grow
+from benchmarks.vertical.job_files import Roles, begin_party_file, write_parties
 from benchmarks.vertical.taylor import Party, made_up
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held
@@ -62,6 +63,7 @@ GROWTH: dict[str, list[int]] = {
     "parties": [2, 3, 4, 5],
 }
 GROWTH_BASE = {"rows": 65_536, "features": 30, "parties": 2}
+TITLE = "Training in shares with MACs; otherwise 65,536 rows, 30 features, 2 data parties"
 QUICK_BASE = {"rows": 256, "features": 6, "parties": 2}
 QUICK_GROWTH: dict[str, list[int]] = {"parties": [2]}
 BATCH_ROWS = 4096
@@ -88,7 +90,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
     if options.plot:
-        draw(result["growth"], options.plot)
+        draw(result["growth"], options.plot, TITLE, "us_per_row", "us", "bytes_per_row")
 
 
 def _threshold_table(found: dict[str, dict[str, float]]) -> Table:
@@ -166,21 +168,14 @@ def _write_job(base: Path, parties: list[Party], epochs: int, security: str) -> 
     job = 'name = "benchmark"\nprotocol = "falcon"\nseed = 1\n[split]\ntest_fraction = 0.0\n'
     job += f"[falcon]\nepochs = {epochs}\nbatch_rows = {min(BATCH_ROWS, rows // 4)}\nvalidation_fraction = 0.0\n"
     job += f'learning_rate = 0.1\nwaves = "medium"\nsecurity = "{security}"\nunsafe = ["weight-bits"]\n'
-    for name, role in roles.items():
-        dataset = "" if role == "key-node" else 'dataset = "rows"\n'
-        job += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
-        (base / f"{name}.toml").write_text(_party_file(name, roles))
-    (base / "job.toml").write_text(job)
+    (base / "job.toml").write_text(job + write_parties(base, roles, _party_file))
     for party in parties:
         pyarrow.parquet.write_table(pa.table(party.columns), base / f"{party.name}.parquet")
 
 
-def _party_file(name: str, roles: dict[str, str]) -> str:
-    text = f'name = "{name}"\nrole = "{roles[name]}"\ndata_dir = "state/{name}"\n'
-    text += '[policy]\nsystems = ["falcon"]\nunsafe = ["weight-bits"]\n'
-    text += "" if roles[name] == "key-node" else "falcon.min_epochs = 1\n"
-    text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
-    text += "".join(f'[peers.{peer}]\nrole = "{role}"\n' for peer, role in roles.items() if peer != name)
+def _party_file(name: str, roles: Roles) -> str:
+    policy = 'unsafe = ["weight-bits"]\n' + ("" if roles[name] == "key-node" else "falcon.min_epochs = 1\n")
+    text = begin_party_file(name, roles, "falcon", policy)
     if roles[name] == "key-node":
         return text
     label = 'label = "y"\n' if roles[name] == "active" else ""
@@ -188,16 +183,11 @@ def _party_file(name: str, roles: dict[str, str]) -> str:
 
 
 def growth(shapes: dict[str, list[int]], base: dict[str, int], console: Console) -> dict[str, list[dict[str, Any]]]:
-    grown: dict[str, list[dict[str, Any]]] = {}
-    for varied, values in shapes.items():
-        grown[varied] = []
-        for value in values:
-            shape = base | {varied: value}
-            with console.status(f"{varied} = {value:,}"):
-                found = epoch_of(made_up(**shape), shape["rows"], "malicious")
-            figures = {"us_per_row": found.us_per_row, "bytes_per_row": found.bytes_per_row, "setup_s": found.setup_s}
-            grown[varied].append({**shape, **{name: round(figure, 3) for name, figure in figures.items()}})
-    return grown
+    def measure_shape(shape: dict[str, int]) -> dict[str, float]:
+        found = epoch_of(made_up(**shape), shape["rows"], "malicious")
+        return {"us_per_row": found.us_per_row, "bytes_per_row": found.bytes_per_row, "setup_s": found.setup_s}
+
+    return grow(shapes, base, measure_shape, console, digits=3)
 
 
 # --- all seats in one process ---------------------------------------------------------------------------------------
@@ -447,11 +437,6 @@ def _growth_table(grown: dict[str, list[dict[str, Any]]]) -> Table:
             figures = (f"{point['us_per_row']:.2f}", f"{point['bytes_per_row']:,.0f}", f"{point['setup_s']:.2f}")
             table.add_row(varied, *shape, *figures)
     return table
-
-
-def draw(grown: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    title = "Training in shares with MACs; otherwise 65,536 rows, 30 features, 2 data parties"
-    growth_plot.draw(grown, path, title, "us_per_row", "us", "bytes_per_row")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ from rich.table import Table
 from benchmarks.kit import machine
 from benchmarks.kit.in_turn import in_turn, median_ratio
 from benchmarks.kit.products import GMP, VECTOR_UNIT, Products, in_microseconds
-from benchmarks.vertical import growth_plot
+from benchmarks.vertical.growth import draw, grow
+from benchmarks.vertical.job_files import Roles, begin_party_file, write_parties
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.preflight.parties import PartyHere
@@ -52,6 +53,7 @@ GROWTH: dict[str, list[int]] = {
     "features": [10, 30, 100, 300],
     "parties": [2, 3, 4, 5],
 }
+TITLE = "Vertical training; otherwise 1,000 rows, 30 features, 2 data parties, 2048-bit keys, one epoch"
 QUICK: dict[str, list[int]] = {"parties": [2]}
 QUICK_ROWS = 128  # of each job
 
@@ -112,7 +114,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
     if options.plot:
-        draw(result["growth"], options.plot)
+        draw(result["growth"], options.plot, TITLE, "ms_per_row_epoch", "ms", "bytes_per_row_epoch")
 
 
 # --- the figure ----------------------------------------------------------------------------------------
@@ -171,17 +173,12 @@ def made_up(rows: int, features: int, parties: int, seed: int = 1) -> list[Party
 
 
 def growth(shapes: dict[str, list[int]], base: dict[str, int], console: Console) -> dict[str, list[dict[str, Any]]]:
-    grown: dict[str, list[dict[str, Any]]] = {}
-    for varied, values in shapes.items():
-        grown[varied] = []
-        for value in values:
-            shape = base | {varied: value}
-            with console.status(f"{varied} = {value}"):
-                run = measure(made_up(**shape), epochs=1, batch_rows=max(128, 8 * shape["features"]))
-            figures = {"ms_per_row_epoch": run.ms_per_row_epoch, "bytes_per_row_epoch": run.bytes_per_row_epoch}
-            figures["forecast_error"] = run.forecast_error
-            grown[varied].append({**shape, **{name: round(figure, 4) for name, figure in figures.items()}})
-    return grown
+    def measure_shape(shape: dict[str, int]) -> dict[str, float]:
+        run = measure(made_up(**shape), epochs=1, batch_rows=max(128, 8 * shape["features"]))
+        names = ("ms_per_row_epoch", "bytes_per_row_epoch", "forecast_error")
+        return {name: getattr(run, name) for name in names}
+
+    return grow(shapes, base, measure_shape, console, digits=4)
 
 
 # --- one job between processes ---------------------------------------------------------------------------
@@ -212,20 +209,14 @@ def _write_job(base: Path, parties: list[Party], epochs: int, batch_rows: int, t
     job = 'name = "benchmark"\nprotocol = "taylor"\nseed = 1\n[split]\ntest_fraction = 0.0\n'
     patience = "" if tables or options else "patience = 0\n"  # without a hold-out it would do nothing
     job += f"{tables}[taylor]\nepochs = {epochs}\nbatch_rows = {batch_rows}\n{patience}{options}"
-    for name, role in roles.items():
-        dataset = "" if role == "key-node" else 'dataset = "rows"\n'
-        job += f'[parties.{name}]\nrole = "{role}"\nconfig = "{name}.toml"\n{dataset}'
-        (base / f"{name}.toml").write_text(_party_file(name, roles))
-    (base / "job.toml").write_text(job)
+    (base / "job.toml").write_text(job + write_parties(base, roles, _party_file))
     for party in parties:
         pyarrow.csv.write_csv(pa.table(party.columns), base / f"{party.name}.csv")
 
 
-def _party_file(name: str, roles: dict[str, str]) -> str:
-    text = f'name = "{name}"\nrole = "{roles[name]}"\ndata_dir = "state/{name}"\n[policy]\nsystems = ["taylor"]\n'
-    text += 'unsafe = ["no-gradient-noise"]\n'  # what benchmarks.vertical.taylor_privacy compares with
-    text += '[identity]\ncertificate = "-"\nkey = "-"\nauthority = "-"\n[peers.coordinator]\nrole = "coordinator"\n'
-    text += "".join(f'[peers.{peer}]\nrole = "{role}"\n' for peer, role in roles.items() if peer != name)
+def _party_file(name: str, roles: Roles) -> str:
+    policy = 'unsafe = ["no-gradient-noise"]\n'  # what benchmarks.vertical.taylor_privacy compares with
+    text = begin_party_file(name, roles, "taylor", policy)
     if roles[name] == "key-node":
         return text
     active = roles[name] == "active"
@@ -261,11 +252,6 @@ def _growth_table(grown: dict[str, list[dict[str, Any]]]) -> Table:
             figures = (f"{point['ms_per_row_epoch']:.3f}", f"{point['bytes_per_row_epoch']:,.0f}")
             table.add_row(varied, *shape, *figures, f"{point['forecast_error']:.2f}")
     return table
-
-
-def draw(grown: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    title = "Vertical training; otherwise 1,000 rows, 30 features, 2 data parties, 2048-bit keys, one epoch"
-    growth_plot.draw(grown, path, title, "ms_per_row_epoch", "ms", "bytes_per_row_epoch")
 
 
 if __name__ == "__main__":

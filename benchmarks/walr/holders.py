@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
-from sklearn.linear_model import LogisticRegression
 
 from benchmarks.kit import machine
-from benchmarks.walr.trust import Floats, generated
+from benchmarks.walr.trust import PARTY, Floats, generated, losses_without_privacy, medians_of
 from blindfit.algorithms.statistics.quality import metrics
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.algorithms.statistics.walr.model import WALRModel
@@ -37,14 +35,6 @@ from blindfit.coordinator.running.launcher import launch
 from blindfit.coordinator.running.session import JobSession
 
 HOLDERS = {"one": 1, "two": 2, "four": 4}
-PARTY = """
-name = "{name}"
-role = "{role}"
-data_dir = "state/{name}"
-identity = {{ certificate = "c", key = "k", authority = "a" }}
-policy = {{ systems = ["walr"], accept_seed = true, max_epsilon = 8.0 }}
-peers = {{ {peers} }}
-"""
 LABELS = """
 [populations.people]
 epsilon = 100.0
@@ -84,16 +74,14 @@ def measure(n_rows: int, features: int, repetitions: int) -> dict[str, Any]:
         for repetition in range(repetitions):
             for words, found in runs.items():
                 found.append(run_job(Path(temporary) / words, names_of(HOLDERS[words]), repetition, x, y))
-    median = {w: {name: statistics.median(r[name] for r in found) for name in found[0]} for w, found in runs.items()}
-    plain = LogisticRegression(C=np.inf).fit(x, y)
+    median = medians_of(runs)
     return {
         "rows": n_rows,
         "features": features,
         "repetitions": repetitions,
         **{f"{words}_s": found["job_s"] for words, found in median.items()},
         "medians": median,
-        "sklearn_loss": metrics.log_loss(y, plain.predict_proba(x)[:, 1]),
-        "constant_loss": metrics.log_loss(y, np.full(n_rows, y.mean())),
+        **losses_without_privacy(x, y),
         "runs": runs,
     }
 
@@ -112,7 +100,7 @@ def write_files(directory: Path, x: Floats, y: Floats, names: list[str]) -> None
     for name, role in roles.items():
         others = ", ".join(f'{other} = {{ role = "{roles[other]}" }}' for other in roles if other != name)
         peers = f'coordinator = {{ role = "coordinator" }}, {others}'
-        text = PARTY.format(name=name, role=role, peers=peers)
+        text = PARTY.format(name=name, role=role, unsafe="", peers=peers)
         text += (
             LABELS + f"passive_parties = {json.dumps(names[1:])}\n" if name == "server" else COLUMNS.format(name=name)
         )

@@ -102,20 +102,34 @@ def measure(n_rows: int, features: int, repetitions: int) -> dict[str, Any]:
         for repetition in range(repetitions):
             for trust, found in runs.items():
                 found.append(run_job(directory, trust, repetition, x, y))
-    median = {t: {name: statistics.median(r[name] for r in found) for name in found[0]} for t, found in runs.items()}
+    median = medians_of(runs)
     median["shared-rows"]["dealt_bytes"] = dealt_bytes(
         n_rows, features + 1, int(median["shared-rows"]["norm_bound_steps"])
     )
-    plain = LogisticRegression(C=np.inf).fit(x, y)
     return {
         "rows": n_rows,
         "features": features,
         "repetitions": repetitions,
         **{KEYS[trust]: found["job_s"] for trust, found in median.items()},
         "medians": median,
-        "sklearn_loss": metrics.log_loss(y, plain.predict_proba(x)[:, 1]),
-        "constant_loss": metrics.log_loss(y, np.full(n_rows, y.mean())),
+        **losses_without_privacy(x, y),
         "runs": runs,
+    }
+
+
+def medians_of(runs: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the median of each figure over the runs of each kind."""
+    return {
+        kind: {name: statistics.median(r[name] for r in found) for name in found[0]} for kind, found in runs.items()
+    }
+
+
+def losses_without_privacy(x: Floats, y: Floats) -> dict[str, float]:
+    """Return the log loss of scikit-learn's model of these rows, and that of a constant."""
+    plain = LogisticRegression(C=np.inf).fit(x, y)
+    return {
+        "sklearn_loss": metrics.log_loss(y, plain.predict_proba(x)[:, 1]),
+        "constant_loss": metrics.log_loss(y, np.full(len(y), y.mean())),
     }
 
 

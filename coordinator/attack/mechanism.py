@@ -29,9 +29,9 @@ from blindfit.algorithms.privacy.label_audit import (
     DatasetPair,
     columns_of,
     dataset_pairs,
-    fitted_releases,
     label_pairs,
     noisy_labels,
+    repeat_release,
 )
 from blindfit.algorithms.privacy.label_mechanisms import FittedMechanism, LabelGrid, MechanismSettings, uniform_prior
 from blindfit.algorithms.randomness import UniformInt, system_uniform
@@ -232,7 +232,7 @@ def _label_samples(
 def _fits(settings: MechanismSettings, pairs: list[DatasetPair], samples: int, uniform: UniformInt) -> int:
     """As many as take FITS_TAKE_S for all data sets. The releases that were timed are not used."""
     started = time.perf_counter()
-    for _ in fitted_releases(_refit(settings, uniform), pairs[0].first, FITS_TIMED, uniform):
+    for _ in repeat_release(_refit(settings, uniform), pairs[0].first, FITS_TIMED, uniform):
         pass
     fit_s = (time.perf_counter() - started) / FITS_TIMED
     return min(samples, max(LEAST_FITS, int(FITS_TAKE_S / (2 * len(pairs) * fit_s))))
@@ -242,7 +242,7 @@ def _dataset_samples(
     settings: MechanismSettings, pair: DatasetPair, fits: int, uniform: UniformInt
 ) -> tuple[Samples, Samples]:
     refit = _refit(settings, uniform)
-    first, second = (list(fitted_releases(refit, labels, fits, uniform)) for labels in (pair.first, pair.second))
+    first, second = (list(repeat_release(refit, labels, fits, uniform)) for labels in (pair.first, pair.second))
     return columns_of(first, second)
 
 

@@ -74,5 +74,5 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
     return load_party(path, overrides or [])
 
 
-def found_in(written: Written) -> Found:
-    return Found({"file": written.json_path, "report": written.content}, written.shown())
+def as_found(written: Written) -> Found:
+    return Found({"file": written.json_path, "report": written.content}, written.summarise())

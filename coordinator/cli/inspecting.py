@@ -17,10 +17,10 @@ app = App()
 @app.command(rich_help_panel=PANEL)
 def show(job: JobFile, overrides: SetOption = None) -> Found:
     """Print the whole job with every default."""
-    from blindfit.coordinator.job.job import shown
+    from blindfit.coordinator.job.job import to_toml
 
     loaded = read_job(job, overrides)
-    return Found(loaded.to_dict(), (shown(loaded).removesuffix("\n"),))
+    return Found(loaded.to_dict(), (to_toml(loaded).removesuffix("\n"),))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -81,9 +81,9 @@ def main(command: Sequence[str] | None = None) -> None:
     except MemoryError:
         end("MemoryError", NO_MEMORY, "run it where there is more, or with fewer rows or workers", ExitCode.FAILED)
     except Exception as error:
-        from blindfit.coordinator.job.out_dir import refused_by_system
+        from blindfit.coordinator.job.out_dir import explain_refusal
 
-        if isinstance(error, OSError) and (reason := refused_by_system(error)):
+        if isinstance(error, OSError) and (reason := explain_refusal(error)):
             end("OSError", reason, "check the path, the file's owner and the room on the disk", ExitCode.FAILED)
         if os.environ.get("BLINDFIT_TRACEBACK"):
             raise

@@ -57,7 +57,7 @@ def party(
 
     one_heap()
     leave_pandas_out()
-    with ending.said(loaded.name):
+    with ending.log_ending(loaded.name):
         patience_s = ENDS_S if launcher else 0.0
         ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()
@@ -168,16 +168,25 @@ def ledger(
             "again, and charges that receipts prove are charged again.",
         ),
     ] = None,
+    reset_account: Annotated[
+        str | None,
+        typer.Option(metavar="DATASET", help="Start the disclosure account of a dataset's people again."),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the account starts again; it stays in it.")] = "",
     overrides: SetOption = None,
 ) -> Found:
-    """What was spent, on what, by whom, and what is left."""
+    """What was spent and revealed, on what, to whom, and what is left."""
+    from blindfit.coordinator.operator import account
     from blindfit.coordinator.operator import ledger as ledger_view
+    from blindfit.coordinator.operator.deciding import open_store
 
     if verify:
-        given = {"--export": export, "--acknowledge": acknowledge, "--set": overrides}
+        given = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account, "--set": overrides}
         refuse_unused("--verify checks a chain that was exported", given)
         return ledger_view.verify(settings)
     loaded, base_dir = read_party(settings, overrides), settings.parent
+    if reset_account is not None:
+        return account.reset(loaded, open_store(loaded, base_dir), reset_account, reason)
     before = Found({}) if acknowledge is None else ledger_view.acknowledge(loaded, base_dir, acknowledge)
     found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)
     return Found({**before.document, **found.document}, (*before.shown, *found.shown))

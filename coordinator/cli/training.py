@@ -18,8 +18,8 @@ from blindfit.coordinator.cli.common import (
     RunOutOption,
     SetOption,
     VerboseOption,
+    as_found,
     confirm_of,
-    found_in,
     open_console,
     read_job,
     read_party,
@@ -128,7 +128,7 @@ def run(
 
     console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
     where = out or partial(new_folder, asked.name)
-    return found_in(jobs.run_here(asked, job.parent, where, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, job.parent, where, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -150,7 +150,7 @@ def submit(
 
     asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
-    return found_in(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk))
+    return as_found(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -171,7 +171,7 @@ def predict(
     console = open_console(context)
     asked = load_prediction(job, overrides or [], session, model)
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return found_in(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -195,7 +195,7 @@ def evaluate(
     console = open_console(context)
     asked = load_evaluation(job, overrides or [], session, model, scores)
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return found_in(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)

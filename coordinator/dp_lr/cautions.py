@@ -7,20 +7,22 @@ import math
 from blindfit.coordinator.dp_lr.figures import Figures
 from blindfit.coordinator.report import quality
 from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
-from blindfit.coordinator.report.label_privacy import large_delta
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.report.label_privacy import warn_of_large_delta
+from blindfit.coordinator.terminal.wording import figure, quantity
 
 WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
 
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        _drowned(facts),
-        _unscaled(facts),
-        _each_iteration(facts),
-        _few_test_rows(facts),
-        quality.no_better(facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."),
-        large_delta(facts.privacy.delta, facts.public_trained),
+        _warn_of_noise(facts),
+        _warn_of_scale(facts),
+        _warn_of_iteration_budget(facts),
+        _warn_of_few_test_rows(facts),
+        quality.warn_of_no_gain(
+            facts.evaluation, "Take more rows, fewer features, a larger epsilon or scaled features."
+        ),
+        warn_of_large_delta(facts.privacy.delta, facts.public_trained),
     )
     return [caution for caution in found if caution]
 
@@ -31,7 +33,7 @@ def noise_of_mean(facts: Figures) -> float:
     return facts.fit.gradient_noise_std * math.sqrt(columns / iterations)
 
 
-def _drowned(facts: Figures) -> str:
+def _warn_of_noise(facts: Figures) -> str:
     noise, clip = noise_of_mean(facts), facts.settings.clip_norm
     if noise <= WEAK * clip:
         return ""
@@ -41,7 +43,7 @@ def _drowned(facts: Figures) -> str:
     )
 
 
-def _unscaled(facts: Figures) -> str:
+def _warn_of_scale(facts: Figures) -> str:
     if facts.fit.scale != "none":
         return ""
     return (
@@ -50,7 +52,7 @@ def _unscaled(facts: Figures) -> str:
     )
 
 
-def _each_iteration(facts: Figures) -> str:
+def _warn_of_iteration_budget(facts: Figures) -> str:
     if facts.settings.budget == "run":
         return ""
     return (
@@ -59,9 +61,9 @@ def _each_iteration(facts: Figures) -> str:
     )
 
 
-def _few_test_rows(facts: Figures) -> str:
+def _warn_of_few_test_rows(facts: Figures) -> str:
     classes = None if facts.evaluation is None else facts.evaluation.classes
     if classes is None or classes.rows >= FEW_TEST_ROWS:
         return ""
-    rows = counted(classes.rows, "row")
+    rows = quantity(classes.rows, "row")
     return f"Only {rows} were held out: the figures of the evaluation are rough. Raise split.test_fraction."

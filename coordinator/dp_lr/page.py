@@ -10,7 +10,7 @@ from blindfit.coordinator.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.dp_lr.plots import loss_plot, model_plot
 from blindfit.coordinator.report import fitted_rows, label_privacy, page, quality
 from blindfit.coordinator.report.page import Card
-from blindfit.coordinator.terminal.wording import count, counted, duration, figure, percent
+from blindfit.coordinator.terminal.wording import count, duration, figure, percent, quantity
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -28,7 +28,7 @@ def render(report: Mapping[str, Any]) -> str:
         evaluation=list(quality.lines(facts.evaluation)),
         confusion=quality.matrix(facts.evaluation),
         remark=quality.remark(facts.evaluation),
-        evaluated_on=_evaluated_on(facts),
+        evaluated_on=_describe_evaluation(facts),
         no_evaluation=why_no_evaluation(facts),
         descent=list(_descent(facts)),
         releases=releases(facts),
@@ -38,12 +38,12 @@ def render(report: Mapping[str, Any]) -> str:
             for name in report["parties"]
         ],
         facts=facts,
-        dropped_columns=fitted_rows.dropped(facts.rows, "columns constant in the public rows"),
+        dropped_columns=fitted_rows.list_dropped(facts.rows, "columns constant in the public rows"),
     )
 
 
 def releases(facts: Figures) -> str:
-    done = counted(facts.privacy.releases, "release")
+    done = quantity(facts.privacy.releases, "release")
     return f"{done}, this one included." if facts.privacy.charged_now else f"{done}; this job was charged before."
 
 
@@ -51,13 +51,13 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
     yield from fitted_rows.cards(facts.rows)
     yield from label_privacy.cards(facts.privacy)
     yield Card("Noise", figure(facts.fit.gradient_noise_std), "std of each coordinate of a mean gradient")
-    yield Card("Start", facts.start, f"{counted(facts.settings.iterations, 'iteration')} from there")
+    yield Card("Start", facts.start, f"{quantity(facts.settings.iterations, 'iteration')} from there")
     if facts.evaluation is not None and (classes := facts.evaluation.classes) is not None:
-        yield Card("Accuracy", percent(classes.accuracy), f"on {counted(classes.rows, 'held-out row')}")
+        yield Card("Accuracy", percent(classes.accuracy), f"on {quantity(classes.rows, 'held-out row')}")
     yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
 
 
-def _evaluated_on(facts: Figures) -> str:
+def _describe_evaluation(facts: Figures) -> str:
     return (
         f"On {facts.rows.held_out} held-out rows, exactly and outside the promise: for {facts.active} alone. "
         "Publishing these figures is a release of its own."

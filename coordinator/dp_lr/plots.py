@@ -8,7 +8,7 @@ from typing import Any
 
 from blindfit.coordinator.dp_lr.figures import Figures
 from blindfit.coordinator.report.plots import LINE, LOG_ODDS, MUTED, POSITIVE, Plot, figure_of, svg_of, weights_plot
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 
 STEPS = {"none": "one", "bounds": "half its declared range", "public": "one standard deviation of the public rows"}
 
@@ -35,6 +35,6 @@ def loss_plot(facts: Figures) -> Plot | None:
         f"The mean loss of the rows trained on, with noise that a share of {facts.settings.loss_share:g} of the budget "
         "paid for."
         if facts.settings.loss_share
-        else f"The mean loss of {counted(facts.rows.public, 'public row')}; that of the private rows is not released."
+        else f"The mean loss of {quantity(facts.rows.public, 'public row')}; that of the private rows is not released."
     )
     return Plot("Loss", note, svg_of(drawn))

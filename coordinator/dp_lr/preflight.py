@@ -7,7 +7,7 @@ from functools import partial
 
 from blindfit.algorithms.estimators.cautions import LEAST_SIGNAL
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta
+from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.terminal.wording import figure
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
@@ -40,7 +40,7 @@ def leaks(job: Job[DPLRJob]) -> Iterator[Finding]:
 
 def check_rows(job: Job[DPLRJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
-        yield from caught(party.name, partial(_check_party, job, party))
+        yield from catch_error(party.name, partial(_check_party, job, party))
 
 
 def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:

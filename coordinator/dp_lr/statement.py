@@ -12,7 +12,7 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure
+from blindfit.coordinator.terminal.wording import count, figure, quantity
 from blindfit.parties.dp_lr.budget import UNIT
 from blindfit.parties.dp_lr.report import PrivacyFigures
 from blindfit.parties.store.answers import StoredLabels
@@ -79,7 +79,7 @@ def _mechanism(facts: Figures) -> Section:
 def _noise(facts: Figures) -> Section:
     std, summed = figure(facts.fit.gradient_noise_std), round(facts.public_trained * facts.settings.batch_fraction)
     is_expected = facts.settings.batch_fraction < 1 or facts.settings.public_rows is not None
-    rows = counted(summed, "row") + (", as many as are expected" if is_expected else "")
+    rows = quantity(summed, "row") + (", as many as are expected" if is_expected else "")
     if facts.settings.public_rows is not None:
         rows += " by dp_lr.public_rows"
     loss = (
@@ -99,7 +99,7 @@ def _noise(facts: Figures) -> Section:
     )
 
 
-def _mixed(privacy: PrivacyFigures) -> Iterator[str]:
+def _describe_mixed_units(privacy: PrivacyFigures) -> Iterator[str]:
     if privacy.spent_neighbours != privacy.neighbours:
         yield (
             f"Not all of them protect whole rows: together they protect where {privacy.spent_neighbours}. "
@@ -124,7 +124,7 @@ def _composition(facts: Figures) -> Section:
             label_privacy.budget(privacy),
             label_privacy.spent(privacy, privacy.releases),
             label_privacy.COMPOSED,
-            *_mixed(privacy),
+            *_describe_mixed_units(privacy),
             "The release was charged in the transaction that keeps its answer: the same job on the same rows gives the "
             "same model, without new noise or charge."
             if privacy.charged_now
@@ -215,6 +215,6 @@ def _not_covered(facts: Figures) -> Section:
     )
 
 
-def released(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a model of whole rows; else empty."""
+def describe_release(entry: LedgerEntry, _labels: StoredLabels | None) -> str:
+    """Name what a ledger's entry paid for, where it was a model of whole rows; else return an empty text."""
     return "model" if entry.unit.startswith(UNIT) else ""

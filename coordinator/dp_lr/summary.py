@@ -7,7 +7,7 @@ from typing import Any
 
 from blindfit.coordinator.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report import fitted_rows, label_privacy, page, quality
-from blindfit.coordinator.terminal.wording import count, counted, duration, figure
+from blindfit.coordinator.terminal.wording import count, duration, figure, quantity
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -18,7 +18,7 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "features", f"{count(rows.features)}, {facts.scale}"
     yield label_privacy.summary(facts.privacy)
     yield "noise", f"standard deviation {figure(facts.fit.gradient_noise_std)} on each coordinate of a mean gradient"
-    yield "fit", f"{counted(facts.settings.iterations, 'iteration')} from {facts.start}"
+    yield "fit", f"{quantity(facts.settings.iterations, 'iteration')} from {facts.start}"
     yield "test", _quality(facts)
     yield label_privacy.budget_summary(facts.privacy)
     if not facts.privacy.charged_now:

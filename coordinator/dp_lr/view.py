@@ -9,7 +9,7 @@ from blindfit.coordinator.dp_lr import preflight, statement
 from blindfit.coordinator.dp_lr.cautions import cautions_of
 from blindfit.coordinator.dp_lr.figures import figures_of
 from blindfit.coordinator.dp_lr.page import render
-from blindfit.coordinator.dp_lr.statement import released
+from blindfit.coordinator.dp_lr.statement import describe_release
 from blindfit.coordinator.dp_lr.summary import summary
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.output import write
@@ -18,5 +18,9 @@ from blindfit.coordinator.view import View
 KIND = Kind(figures_of, cautions_of, statement, render, summary, check_model=DPLogisticModel.from_dict)
 
 VIEW = View(
-    leaks=preflight.leaks, check_rows=preflight.check_rows, write=partial(write, KIND), report=KIND, released=released
+    leaks=preflight.leaks,
+    check_rows=preflight.check_rows,
+    write=partial(write, KIND),
+    report=KIND,
+    released=describe_release,
 )

@@ -12,7 +12,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
 from blindfit.coordinator.measured.unknown_ids import check_ids
-from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
 from blindfit.parties.evaluate.settings import EvaluateJob
 
@@ -39,8 +39,8 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
     checks = {"measurement": _check_labels, "active": _opens}
     for party in here:
         if check := checks.get(party.settings.role):
-            yield from caught(party.name, partial(check, job, party))
-    yield from caught("ids", partial(check_ids, job, here))
+            yield from catch_error(party.name, partial(check, job, party))
+    yield from catch_error("ids", partial(check_ids, job, here))
     yield _width(job, RowsOfUnit.of(job, here))
 
 

@@ -19,7 +19,7 @@ from blindfit.coordinator.report.label_privacy import summary as privacy_summary
 from blindfit.coordinator.report.reading import check_range, read
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
-from blindfit.coordinator.terminal.wording import count, counted, duration
+from blindfit.coordinator.terminal.wording import count, duration, quantity
 from blindfit.parties.evaluate.report import RowFigures
 from blindfit.parties.files.written import read_json, write_file, write_json
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, UNCHECKED_ROWS, Trust
@@ -44,7 +44,7 @@ class Written:
     html_path: Path
     content: Mapping[str, Any] = field(repr=False)
 
-    def shown(self) -> Iterator[RenderableType]:
+    def summarise(self) -> Iterator[RenderableType]:
         yield summary_table(facts_of(self.content))
         yield summary_table(figure_lines(self.content))
         yield from (Text(sentence, style="dim") for sentence in self.content["statement"])
@@ -126,10 +126,10 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 def figure_lines(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     if content["figures"] is None:
         return [("figures", f"kept by {content['active']}, with its own report")]
-    return [(name, _told(content["figures"][key])) for key, name in NAMES.items() if key in content["figures"]]
+    return [(name, _format_figure(content["figures"][key])) for key, name in NAMES.items() if key in content["figures"]]
 
 
-def _told(figure: Mapping[str, float]) -> str:
+def _format_figure(figure: Mapping[str, float]) -> str:
     value, low, high = (figure[name] for name in ("value", "low", "high"))
     return f"{value:.4f}" if low == high else f"{value:.4f}  ({low:.4f} to {high:.4f})"
 
@@ -161,7 +161,7 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
 def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
     """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
     active, servers = content["active"], " and ".join(content["servers"])
-    learnt = f"{servers} learnt the ids of {counted(_rows(content).sent, 'row')}, "
+    learnt = f"{servers} learnt the ids of {quantity(_rows(content).sent, 'row')}, "
     if trust == ENCRYPTED_ROWS:
         yield f"{learnt}and no score: they came encrypted, under a key of {active}."
         yield f"{servers}'s operator has allowed unchecked-rows (policy.unsafe): {GIVEN_UP[UNCHECKED_ROWS]}."

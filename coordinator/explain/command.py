@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.parties.renamed import NAME, new_name, rename
+from blindfit.parties.renamed import NAME, lines_about
 
 FILES = {JOB: "job files", PARTY: "party files"}
 INTRODUCTION = """Every option of job files and party files. `make options-page` writes this page from the code that
@@ -32,8 +32,8 @@ def explain(name: str | None) -> Found:
         return Found(all_options(), tuple(_tables()))
     found = matching(name)
     if not found:
-        if new := new_name(name.strip("[]").split(".")):
-            raise ConfigError(rename(name, new))
+        if renamed := lines_about(name.strip("[]")):
+            raise ConfigError("; ".join(renamed))
         near = difflib.get_close_matches(name, [option.path for option in all_options()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`blindfit explain` lists the tables"
         raise ConfigError(f"there is no option {name}", hint=hint)

@@ -82,7 +82,7 @@ def _options(file: str, table: Schema, tables: Schema, prefix: str) -> Iterator[
         if inner is not None:
             yield from _options(file, inner, tables, f"{path}.{NAME}." if is_named else f"{path}.")
             continue
-        default = "needed" if name in table.get("required", ()) else _shown(field.get("default"))
+        default = "needed" if name in table.get("required", ()) else _format_default(field.get("default"))
         kinds, text = " | ".join(dict.fromkeys(_kinds(field))), " ".join(field.get("description", "").split())
         yield Option(file, path, kinds, default, limits_of(field), text)
 
@@ -131,7 +131,7 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     if default is None or default in ("", [], {}):
         return "none"
     if isinstance(default, bool):

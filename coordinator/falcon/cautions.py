@@ -10,53 +10,55 @@ from blindfit.coordinator.falcon import privacy, trust
 from blindfit.coordinator.falcon.defences import GIVEN_UP
 from blindfit.coordinator.falcon.figures import Figures
 from blindfit.coordinator.report import quality
-from blindfit.coordinator.terminal.wording import counted, figure, listed
+from blindfit.coordinator.terminal.wording import figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
 
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        *joint.unsafe("falcon.unsafe", facts.job.falcon.unsafe, GIVEN_UP),
-        _pooled(facts),
-        _unfinished(facts),
-        quality.no_better(facts.evaluation, "Lower falcon.learning_rate, raise falcon.epochs, or take other columns."),
-        *_clipped(facts),
+        *joint.warn_of_unsafe("falcon.unsafe", facts.job.falcon.unsafe, GIVEN_UP),
+        _warn_of_pooling(facts),
+        _warn_of_early_end(facts),
+        quality.warn_of_no_gain(
+            facts.evaluation, "Lower falcon.learning_rate, raise falcon.epochs, or take other columns."
+        ),
+        *_warn_of_clipped_weights(facts),
         *privacy.cautions(facts),
-        joint.few_test_rows(facts),
-        *joint.shrunk(facts),
+        joint.warn_of_few_test_rows(facts),
+        *joint.warn_of_shrunk_rows(facts),
     )
     return [caution for caution in found if caution]
 
 
-def _pooled(facts: Figures) -> str:
-    """The limit holds for each party's weights by themselves."""
+def _warn_of_pooling(facts: Figures) -> str:
+    """Warn of parties that pool their weights: the limit holds for each party's weights by themselves."""
     pooled = facts.pooled
     if pooled is None or pooled.of_each_label <= MOST_BITS_PER_ROW:
         return ""
     return (
-        f"{listed(facts.roles.passives)} together have up to {figure(pooled.of_each_label)} bits of each "
+        f"{join_names(facts.roles.passives)} together have up to {figure(pooled.of_each_label)} bits of each "
         f"training label in their weights, more than the {MOST_BITS_PER_ROW:g} that one of them may have: if they may "
         "pool them, train on more rows or on fewer columns."
     )
 
 
-def _unfinished(facts: Figures) -> str:
-    """Where a loss decides when to stop, and had not."""
+def _warn_of_early_end(facts: Figures) -> str:
+    """Warn of a training whose loss could have ended it, and had not."""
     settings = facts.job.falcon
     if not trust.judges(facts.job) or facts.fit.epochs < settings.epochs:
         return ""
     return (
-        f"Training ended after {counted(facts.fit.epochs, 'epoch')}, as many as were asked for, and not for "
-        f"{counted(settings.patience, 'epoch')} without a better validation loss: the model may be unfinished. Raise "
+        f"Training ended after {quantity(facts.fit.epochs, 'epoch')}, as many as were asked for, and not for "
+        f"{quantity(settings.patience, 'epoch')} without a better validation loss: the model may be unfinished. Raise "
         "falcon.epochs or falcon.learning_rate."
     )
 
 
-def _clipped(facts: Figures) -> Iterator[str]:
+def _warn_of_clipped_weights(facts: Figures) -> Iterator[str]:
     unit = " deviations of the label" if facts.job.falcon.model == "linear" else " deviations' worth of log odds"
     for party, number in facts.at_bound.items():
         yield (
-            f"{counted(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g}{unit}, and "
+            f"{quantity(number, 'weight')} of {party} lay beyond {WEIGHT_BOUND:g}{unit}, and "
             "came out clipped: the model that the parties have is not the one that was trained. Raise falcon.l2, or "
             "leave out columns that nearly repeat each other."
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
 from blindfit.coordinator.falcon import privacy
 from blindfit.coordinator.falcon.figures import Figures
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical import defence
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.defence import Defence
@@ -38,7 +38,7 @@ def defences_of(facts: Figures) -> Iterator[Defence]:
         "Shortened rows",
         True,
         "Each party shortens those of its rows that stand out in their batch, as a weight would tell their labels. "
-        f"{joint.shortened(facts)}",
+        f"{joint.describe_shortened(facts)}",
     )
 
 
@@ -52,13 +52,13 @@ def _encryption(facts: Figures) -> Defence:
     )
 
 
-def switched_on(facts: Figures) -> str:
-    """A, b and c."""
+def list_defences(facts: Figures) -> str:
+    """List the defences that are on: A, b and c."""
     return defence.names_of_those_on(defences_of(facts))
 
 
 def _macs(facts: Figures) -> Defence:
-    who = listed(facts.roles.chain)
+    who = join_names(facts.roles.chain)
     if facts.job.falcon.macs:
         text = f"What is opened carries MACs, which {who} check before anything unmasked is opened: a party that sends "
         return Defence("Checks by MACs", True, f"{text}other shares makes all abort.")
@@ -72,7 +72,7 @@ def _rounding(facts: Figures) -> Defence:
         return Defence(
             "Weights in shares",
             True,
-            f"Nobody has a weight: each of {listed(facts.roles.chain)} keeps its shares of all, in steps of "
+            f"Nobody has a weight: each of {join_names(facts.roles.chain)} keeps its shares of all, in steps of "
             f"2^-{facts.kept_bits}, and scores are computed from them in shares.",
         )
     text = f"In shares, before they are opened: in steps of 2^-{facts.kept_bits}, from -{WEIGHT_BOUND:g} to below "

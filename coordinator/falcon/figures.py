@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, opened_bits
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND, bits_of_opened_weight
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.row_plan import suitable_batch_rows
 from blindfit.coordinator.falcon.trust import opens_weights_unrounded
 from blindfit.coordinator.report.evaluation import evaluation_of
@@ -80,12 +80,12 @@ class Figures(JointFigures):
         """Weights are opened in steps of 2^-kept_bits; None: as they are."""
         if opens_weights_unrounded(self.job):
             return None
-        return kept_bits_for(max(1, self.shared_rows.trained), self.job.falcon.model)
+        return choose_kept_bits(max(1, self.shared_rows.trained), self.job.falcon.model)
 
     @property
     def weight_bits(self) -> int | None:
         """Of each opened weight."""
-        return None if self.kept_bits is None else opened_bits(self.kept_bits)
+        return None if self.kept_bits is None else bits_of_opened_weight(self.kept_bits)
 
     @property
     def at_bound(self) -> dict[str, int]:
@@ -129,7 +129,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     DataError: names the party and the figure that is missing or not what it must be.
     """
     roles = joint.roles_of(report)
-    told = joint.told_by(report, roles)
+    told = joint.collect_summaries(report, roles)
     job = validate(_parameters(report["job"]), FalconJob, source="the job of the report")
     return Figures(
         roles=roles,

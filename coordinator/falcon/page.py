@@ -23,10 +23,10 @@ def render(report: Mapping[str, Any]) -> str:
         report,
         facts,
         cautions=cautions_of(facts),
-        cards=list(joint.cards(facts, report, ended=_ended(facts), promise=list(_promise(facts)))),
-        fitted=_fitted(facts),
+        cards=list(joint.cards(facts, report, ended=_describe_end(facts), promise=list(_promise(facts)))),
+        fitted=_describe_fit(facts),
         no_evaluation=_why_no_evaluation(facts),
-        opened=list(_opened(facts)),
+        opened=list(_list_opened_weights(facts)),
         defences=list(defences_of(facts)),
         steps=page.steps(
             report,
@@ -46,8 +46,8 @@ def render(report: Mapping[str, Any]) -> str:
 # --- what was fitted -----------------------------------------------------------------------------------
 
 
-def _fitted(facts: Figures) -> str:
-    """Two sentences."""
+def _describe_fit(facts: Figures) -> str:
+    """Describe the training in two sentences."""
     settings, roles, rows = facts.job.falcon, facts.roles, facts.shared_rows
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
     penalty = ", ".join(penalties) or "no penalty"
@@ -60,7 +60,7 @@ def _fitted(facts: Figures) -> str:
     )
 
 
-def _ended(facts: Figures) -> str:
+def _describe_end(facts: Figures) -> str:
     stopped = trust.judges(facts.job) and facts.fit.epochs < facts.job.falcon.epochs
     return "the validation loss no longer fell" if stopped else "as many as were asked for"
 
@@ -81,8 +81,8 @@ def _promise(facts: Figures) -> Iterator[Card]:
 # --- what was opened -------------------------------------------------------------------------------------
 
 
-def _opened(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
-    """Of each passive party: name, weights, bits of each, of all, of a label."""
+def _list_opened_weights(facts: Figures) -> Iterator[tuple[str, str, str, str, str]]:
+    """List for each passive party: name, weights, bits of each weight, of all, of a label."""
     for name, own in facts.opened.items():
         yield name, count(own.weights), count(own.bits), count(own.all_bits), figure(own.of_each_label)
     if (pooled := facts.pooled) is not None:

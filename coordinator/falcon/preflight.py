@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
     WEIGHT_BOUND,
     EncryptedScales,
     FalconParameters,
+    bits_of_opened_weight,
     check_parameters,
-    opened_bits,
 )
-from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught, large_delta, on_the_wire
+from blindfit.coordinator.preflight.account import label_account
+from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.coordinator.terminal.wording import counted, duration, size
+from blindfit.coordinator.terminal.wording import duration, quantity, size
 from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.privacy import check_dataset, event_of
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.weight_bits import check_weight_bits, end_share, weights_share
+from blindfit.parties.falcon.weight_bits import check_weight_bits, end_bits, refusal, weights_bits
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
@@ -36,7 +36,9 @@ AGAIN = "only a job that was answered before gets its model again"
 
 def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
     roles, asked = joint.roles_of(job), job.parameters
-    yield from joint.who(trust.learnt(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked))
+    yield from joint.who(
+        trust.list_what_each_learns(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked)
+    )
     yield from joint.unsafe("falcon.unsafe", asked.falcon.unsafe)
 
 
@@ -81,7 +83,7 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     for name in roles.chain:
         yield from _rows_of(trial, name)
     if parameters.noise is None:
-        yield from caught("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
+        yield from catch_error("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
     else:
         yield from noise.findings(parameters, parameters.noise, trial.prepared)
         yield from large_delta(job.parameters.delta, parameters.train_rows)
@@ -157,18 +159,14 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
             "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
         )
         return
-    before, share = active.label_shares(), weights_share(parameters) + end_share(parameters, parameters.epochs)
-    yield Finding("note", "weights", _stay_shared(share) if parameters.weights_stay_shared else _opened(parameters))
-    try:
-        check_weight_bits(job, before, share, active.name)
-    except PolicyRefused:
-        if before:  # its owner's to know, whose files are here
-            yield Finding("note", "weights", f"trainings before told {sum(before):.2f} bits of each label")
-        raise
-    left = MOST_BITS_PER_ROW - sum(before) - share
-    more = f"{counted(int(left / share), 'such training')} more" if left >= share else "no such training more"
-    text = f"with {sum(before):.2f} of trainings before, that is within {MOST_BITS_PER_ROW} bits of each label"
-    yield Finding("ok", "weights", f"{text}; {active.name}'s snapshot has room for {more}")
+    bits = weights_bits(parameters) + end_bits(parameters, parameters.epochs)
+    share = bits / parameters.train_rows
+    text = _stay_shared(share) if parameters.weights_stay_shared else _describe_opening(parameters)
+    yield Finding("note", "weights", text)
+    check_weight_bits(job, share, active.name)
+    rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
+    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, share, active.name)
+    yield from label_account(active, bits, rows, raised)
 
 
 def _stay_shared(share: float) -> str:
@@ -178,12 +176,13 @@ def _stay_shared(share: float) -> str:
     )
 
 
-def _opened(p: FalconParameters) -> str:
-    bits, most = opened_bits(p.kept_bits or 0), max(p.columns[1:])
+def _describe_opening(p: FalconParameters) -> str:
+    bits, most = bits_of_opened_weight(p.kept_bits or 0), max(p.columns[1:])
     step = f"1/{1 << (p.kept_bits or 0)}"
     return (
         f"are opened in steps of {step} from -{WEIGHT_BOUND:g} to {WEIGHT_BOUND:g}, {bits} bits each: {most} weights "
-        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, {weights_share(p):.2f} of each"
+        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, "
+        f"{weights_bits(p) / p.train_rows:.2f} of each"
     )
 
 
@@ -199,7 +198,7 @@ def _cost(parameters: FalconParameters) -> Iterator[Finding]:
         "note",
         "time",
         f"about {cost.train_seconds(speed, here):,.2g} s to train, if all parties are on this machine and nothing "
-        f"else: {counted(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small training now "
+        f"else: {quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small training now "
         f"took {1e9 * speed.element_s:.0f} ns for each number that is dealt, {1e9 * speed.compared_s:.0f} where it is "
         f"compared, and a message is taken as {1000 * falcon_cost.MESSAGE_S:g} ms",
     )
@@ -209,11 +208,11 @@ def _cost(parameters: FalconParameters) -> Iterator[Finding]:
         f"{each.rounds:,} an epoch, {every.rounds:,} in all: {1000 * LATENCY_S:.0f} ms from party to party add "
         f"{duration(LATENCY_S * each.rounds)} to each epoch and {duration(LATENCY_S * every.rounds)} in all",
     )
-    dealt, exchanged = cost.dealt_bytes(every), cost.exchanged_bytes(every)
+    dealt, exchanged = cost.dealt_bytes(every), cost.count_exchanged_bytes(every)
     yield Finding("note", "bytes", on_the_wire(dealt + exchanged))
     yield Finding(
         "note",
         "bytes",
         f"of these {size(dealt)} from the key node to the active party, {size(cost.dealt_bytes(each))} for each epoch; "
-        f"{size(exchanged)} between data parties, {size(cost.exchanged_bytes(each))} for each epoch",
+        f"{size(exchanged)} between data parties, {size(cost.count_exchanged_bytes(each))} for each epoch",
     )

@@ -10,7 +10,7 @@ from blindfit.coordinator.falcon.figures import Figures
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure, listed
+from blindfit.coordinator.terminal.wording import figure, join_names, quantity
 from blindfit.coordinator.vertical.defence import Defence
 from blindfit.parties.falcon.privacy import UNIT
 from blindfit.parties.training.budget import Charged
@@ -35,7 +35,7 @@ def two_sentences(facts: Figures) -> str:
 # --- the statement --------------------------------------------------------------------------------------------------
 
 
-def promised(facts: Figures) -> Iterator[Section]:
+def describe_promise(facts: Figures) -> Iterator[Section]:
     privacy = first(facts)
     yield Section(
         "promise",
@@ -65,11 +65,11 @@ def _noise(facts: Figures) -> Section:
         "noise",
         "Noise",
         (
-            f"Each of {listed(chain)} put noise of its own into every gradient, in shares, as a discrete "
+            f"Each of {join_names(chain)} put noise of its own into every gradient, in shares, as a discrete "
             "Gaussian from its system's generator: nobody knows the sum, and what one of them put in is enough by "
             "itself where all others pool theirs, or put in none.",
-            f"A row is in one batch of each of {counted(facts.fit.epochs, 'epoch')}, the same in all: so many releases "
-            "compose exactly, and how batches were drawn amplifies nothing.",
+            f"A row is in one batch of each of {quantity(facts.fit.epochs, 'epoch')}, the same in all: so many "
+            "releases compose exactly, and how batches were drawn amplifies nothing.",
             f"All of it together moves a weight by a standard deviation of {figure(facts.fit.weight_noise_std or 0.0)} "
             "at most.",
             "When training ends depends on nothing but the job, and no score was tested for its range.",
@@ -121,7 +121,7 @@ def lines(facts: Figures) -> Iterator[tuple[str, str]]:
 def cautions(facts: Figures) -> Iterator[str]:
     if facts.job.privacy is None:
         return
-    yield label_privacy.large_delta(facts.job.privacy.delta, facts.shared_rows.trained)
+    yield label_privacy.warn_of_large_delta(facts.job.privacy.delta, facts.shared_rows.trained)
     std = facts.fit.weight_noise_std
     if std is not None and std > LARGE_NOISE:
         yield (

@@ -8,10 +8,10 @@ from typing import Any
 from blindfit.algorithms.sharing.scoring import BINS
 from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator.falcon import privacy, trust
-from blindfit.coordinator.falcon.defences import defences_of, switched_on
+from blindfit.coordinator.falcon.defences import defences_of, list_defences
 from blindfit.coordinator.falcon.figures import Figures, OpenedWeights, figures_of
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure, listed
+from blindfit.coordinator.terminal.wording import count, figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
 
 SHARED_PREDICTIONS = (
@@ -34,12 +34,12 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     """
     facts = figures_of(report)
     return [
-        *([_promise(facts)] if facts.job.privacy is None else privacy.promised(facts)),
+        *([_promise(facts)] if facts.job.privacy is None else privacy.describe_promise(facts)),
         Section("defences", "Defences", tuple(defence.sentence for defence in defences_of(facts))),
-        Section("opened", "What was opened", tuple(_opened(facts))),
+        Section("opened", "What was opened", tuple(_describe_opening(facts))),
         *([] if facts.job.privacy else [Section("weights", _about_weights(facts), tuple(_weights(facts)))]),
-        *joint.learnt_sections(
-            trust.learnt(facts.roles, facts.job),
+        *joint.list_learnt_sections(
+            trust.list_what_each_learns(facts.roles, facts.job),
             all_here=bool(report["parties_here"]),
             on_one_machine=ALL_SHARES_HERE if facts.stays_shared else joint.ON_ONE_MACHINE,
         ),
@@ -55,7 +55,7 @@ def two_sentences(facts: Figures) -> str:
         return privacy.two_sentences(facts)
     known = "labels, weights" if facts.job.falcon.is_encrypted else "features, labels"
     return (
-        f"No differential privacy: {switched_on(facts)} protect labels and features. {key_node} is trusted: if it "
+        f"No differential privacy: {list_defences(facts)} protect labels and features. {key_node} is trusted: if it "
         f"colludes with a data party, all {known} and scores are known to them."
     )
 
@@ -95,21 +95,21 @@ def _what_is_opened(facts: Figures) -> str:
 # --- what was opened ---------------------------------------------------------------------------------------------
 
 
-def _opened(facts: Figures) -> Iterator[str]:
-    who = listed(facts.roles.chain)
+def _describe_opening(facts: Figures) -> Iterator[str]:
+    who = join_names(facts.roles.chain)
     bits = "two bits" if trust.judges(facts.job) else "one bit"
     about = "whether all scores and weights were in range" + (
         ", and whether training ended there, by the validation loss" if trust.judges(facts.job) else ""
     )
     if facts.job.privacy is None:
-        yield f"To {who}, after each of {counted(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+        yield f"To {who}, after each of {quantity(facts.fit.epochs, 'epoch')}, {bits}: {about}."
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
     if facts.stays_shared:
         yield "No weight, to nobody."
     else:
         yield f"To each of them alone, the weights of its own columns, {how}."
     if facts.shared_rows.test:
-        yield f"To {facts.roles.active} alone, of {counted(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
+        yield f"To {facts.roles.active} alone, of {quantity(facts.shared_rows.test, 'test row')}: {_figures(facts)}."
     yield "All else that was opened was masked, each time by a mask that nothing else had."
 
 
@@ -124,7 +124,7 @@ def _about_weights(facts: Figures) -> str:
 
 
 def _who_holds_what(facts: Figures) -> Iterator[str]:
-    chain, key_node = listed(facts.roles.chain), facts.roles.key_node
+    chain, key_node = join_names(facts.roles.chain), facts.roles.key_node
     macs = ", their MACs, and its share of the MACs' key" if facts.job.falcon.macs else ""
     yield (
         f"{chain} each keep how their own columns are scaled, and their shares of all weights{macs}: uniform numbers, "
@@ -150,23 +150,27 @@ def _weights(facts: Figures) -> Iterator[str]:
     yield f"A passive party's weights are a release: they depend on {active}'s labels."
     if facts.weight_bits is None:
         yield (
-            f"They were opened as they are (falcon.unsafe, weight-bits): {listed(passives)} may work out labels "
+            f"They were opened as they are (falcon.unsafe, weight-bits): {join_names(passives)} may work out labels "
             "from them, above all after few epochs, when a party's weights are nearly a gradient."
         )
         return
+    rows = facts.shared_rows.trained
     for name, own in facts.opened.items():
-        yield f"{name}'s {_told(own)}"
+        yield f"{name}'s {_describe_leak(own)}"
     if facts.pooled is not None:
-        yield f"If {listed(passives)} pool them: {_told(facts.pooled)}"
+        yield f"If {join_names(passives)} pool them: {_describe_leak(facts.pooled)}"
     yield (
-        f"{active} counts what a passive party's weights have of each label, over all trainings on its snapshot, and "
-        f"refuses to open more than {MOST_BITS_PER_ROW:g} bits. What is pooled, and what another snapshot of the same "
-        "labels gives away, it does not add."
+        f"{active} counts the bits of a passive party's weights over all trainings on the same people, whatever "
+        f"snapshot they read, and opens at most {MOST_BITS_PER_ROW:g} bits for each label, if half of them are 1. "
+        "What passive parties pool it does not add. The limit is a total and promises nothing to one person: it is "
+        "as much as all information in the labels of a quarter of the people, and in more people's where labels are "
+        f"rare. In our attack a party that chose its columns read the labels of {max(1, rows // 24):,} of {rows:,} "
+        'people in full. privacy.epsilon bounds it for each person, and falcon.weights = "shared" opens no weight.'
     )
 
 
-def _told(own: OpenedWeights) -> str:
+def _describe_leak(own: OpenedWeights) -> str:
     return (
-        f"{counted(own.weights, 'weight')} of {own.bits} bits have {count(own.all_bits)} bits of {count(own.rows)} "
+        f"{quantity(own.weights, 'weight')} of {own.bits} bits have {count(own.all_bits)} bits of {count(own.rows)} "
         f"training labels at most, {figure(own.of_each_label)} of each."
     )

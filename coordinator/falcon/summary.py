@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.coordinator.falcon import privacy
-from blindfit.coordinator.falcon.defences import switched_on
+from blindfit.coordinator.falcon.defences import list_defences
 from blindfit.coordinator.falcon.figures import Figures, figures_of
 from blindfit.coordinator.report import page, quality
-from blindfit.coordinator.terminal.wording import counted, duration, figure
+from blindfit.coordinator.terminal.wording import duration, figure, quantity
 from blindfit.coordinator.vertical import report as joint
 
 
@@ -17,10 +17,10 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "validation")
-    yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {counted(facts.fit.epochs, 'epoch')}"
+    yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {quantity(facts.fit.epochs, 'epoch')}"
     yield "test", quality.in_short(facts.evaluation) or why_none(facts)
     yield from privacy.lines(facts)
-    yield "defences", switched_on(facts)
+    yield "defences", list_defences(facts)
     if facts.most_told is not None:
         yield (
             "weights",

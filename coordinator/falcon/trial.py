@@ -30,6 +30,6 @@ def trial_of(
         DataError: too few rows.
     """
     positions = joint.positions_to_train_on(rows)
-    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
     plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

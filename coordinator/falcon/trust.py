@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 from blindfit.algorithms.protocols.falcon import WEIGHT_BOUND
 from blindfit.algorithms.sharing.scoring import BINS
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.roles import Learnt, Roles
 from blindfit.parties.falcon.settings import FalconJob
 
 
-def learnt(roles: Roles, job: FalconJob) -> Iterator[Learnt]:
-    """Of everybody, the active party first and the coordinator last."""
+def list_what_each_learns(roles: Roles, job: FalconJob) -> Iterator[Learnt]:
+    """List what each role learns, the active party first and the coordinator last."""
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
-        passives = f"each of {listed(roles.passives)} (passive parties)"
-    yield Learnt("active", f"{roles.active} (active party)", (*_shared(job), _of_test_rows(job)))
-    yield Learnt("passive", passives, (*_shared(job), _by_passive(roles, job)))
+        passives = f"each of {join_names(roles.passives)} (passive parties)"
+    yield Learnt("active", f"{roles.active} (active party)", (*_by_data_party(job), _of_test_rows(job)))
+    yield Learnt("passive", passives, (*_by_data_party(job), _by_passive(roles, job)))
     yield Learnt("key-node", f"{roles.key_node} (key node)", _by_key_node(job))
     yield Learnt("coordinator", "the coordinator", _by_coordinator(job))
 
@@ -35,8 +35,8 @@ def judges(job: FalconJob) -> bool:
     return job.falcon.validation_fraction > 0 and job.falcon.patience > 0
 
 
-def _shared(job: FalconJob) -> tuple[str, ...]:
-    """What any data party learns."""
+def _by_data_party(job: FalconJob) -> tuple[str, ...]:
+    """List what every data party learns."""
     return (
         _own_weights(job),
         *([_each_epoch(job)] if job.privacy is None else []),
@@ -116,7 +116,7 @@ def colluding(roles: Roles, job: FalconJob) -> tuple[str, ...]:
 
 
 def _with_key_node(roles: Roles, job: FalconJob) -> Iterator[str]:
-    key_node, any_of = roles.key_node, f"With any one of {listed(roles.chain)} it reads"
+    key_node, any_of = roles.key_node, f"With any one of {join_names(roles.chain)} it reads"
     if job.falcon.is_encrypted:
         yield (
             f"{key_node} made the key that weights are encrypted under, dealt its shares, and kept nothing of it; and "
@@ -134,37 +134,37 @@ def _data_parties(roles: Roles, job: FalconJob) -> str:
     most = "all of them but one" if len(roles.chain) > 2 else "either of them"
     if job.falcon.macs:
         return (
-            f"Of {listed(roles.chain)}, {most} may collude and deviate: MACs make all others abort before "
+            f"Of {join_names(roles.chain)}, {most} may collude and deviate: MACs make all others abort before "
             "anything unmasked is opened, but for a chance of about 2^-60 in each check."
         )
     return (
-        f"{listed(roles.chain)} are believed to follow the protocol (semi-honest), and {most} may then collude: "
-        f"nothing notices a party that sends other {_sent(job)}, and so changes the result or what is opened."
+        f"{join_names(roles.chain)} are believed to follow the protocol (semi-honest), and {most} may then collude: "
+        f"nothing notices a party that sends other {_name_messages(job)}, and so changes the result or what is opened."
     )
 
 
-def _sent(job: FalconJob) -> str:
+def _name_messages(job: FalconJob) -> str:
     return "shares or ciphertexts" if job.falcon.is_encrypted else "shares"
 
 
 def _together(roles: Roles, job: FalconJob) -> Iterator[str]:
     if job.falcon.stays_shared:
         yield (
-            f"{listed(roles.chain)} together have the model, once all of them pool their shares; short of "
+            f"{join_names(roles.chain)} together have the model, once all of them pool their shares; short of "
             "one, nothing of it. Figures also tell something of the features of whoever stays out: no limit "
             "counts that. The coordinator adds nothing but what it learnt itself."
         )
         return
     if job.privacy is not None:
         yield (
-            f"{listed(roles.chain)} may pool their weights and the noise that they put in: of all but one, "
+            f"{join_names(roles.chain)} may pool their weights and the noise that they put in: of all but one, "
             f"what they learn of a row is bounded by {job.promise}, as the noise of that one is large enough by "
             "itself. The coordinator adds nothing but what it learnt itself."
         )
         return
     if len(roles.passives) > 1:
         yield (
-            f"{listed(roles.passives)} may pool their weights, and with them the bits"
+            f"{join_names(roles.passives)} may pool their weights, and with them the bits"
             + (
                 " of labels."
                 if opens_weights_unrounded(job)

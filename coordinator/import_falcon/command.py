@@ -16,15 +16,22 @@ from rich.console import RenderableType
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.import_falcon.fields import TEST_FRACTION, NotCarried, carried, left_out, not_carried, said
+from blindfit.coordinator.import_falcon.fields import (
+    TEST_FRACTION,
+    NotCarried,
+    carry_over,
+    format_fields,
+    leave_out,
+    not_carried,
+)
 from blindfit.coordinator.import_falcon.file import FalconFile, Party, Without, read_falcon
 from blindfit.coordinator.import_falcon.rows import ID, LABEL, Shape, convert, missing
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.terminal.wording import capitalised, counted
+from blindfit.coordinator.terminal.wording import capitalise, quantity
 from blindfit.parties.files.private_files import make_private, open_private
-from blindfit.parties.job.parameters import nested
+from blindfit.parties.job.parameters import nest
 from blindfit.parties.systems import read_party
 
 DEALER, COORDINATOR, DATASET = "dealer", "coordinator", "rows"
@@ -51,32 +58,32 @@ def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
     """Raises ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
     named = Without(without)
     asked, unknown = read_falcon(path, named)
-    left = [*left_out(asked, path, named), *(NotCarried({name: None}, "unknown, left out") for name in unknown)]
+    left = [*leave_out(asked, path, named), *(NotCarried({name: None}, "unknown, left out") for name in unknown)]
     named.check_needed()
     with _new_folder(out):
         brought = [_bring(party, asked, path.parent, out) for party in asked.party_info]
-        options = list(carried(asked, _rows_in_common(brought)))
+        options = list(carry_over(asked, _rows_in_common(brought)))
         files = {b.party.name: _party_file(asked, b) for b in brought} | {DEALER: _dealer_file(asked)}
         for name, content in files.items():
             read_party(content, f"{path}, as {name}.toml")
             _write(out / f"{name}.toml", content)
-        job = nested({option.option: option.value for option in options}) | _rest_of_job(asked)
+        job = nest({option.option: option.value for option in options}) | _rest_of_job(asked)
         read_job(job, f"{path}, as job.toml")
         _write(out / "job.toml", job)  # last: a folder with it is whole
     fields: dict[str, list[Any]] = {
         "carried": [*options, *_parties_carried(asked), *_rows_here(brought)],
         "not carried": [*left, *not_carried(asked), *_rows_not_here(brought)],
-        "added": list(_added(asked)),
+        "added": list(_list_defaults(asked)),
     }
     found = {title: [printable(str(field)) for field in of_title] for title, of_title in fields.items()}
     document: dict[str, Any] = {"job": out / "job.toml", "parties": list(files)}
     document |= {title.replace(" ", "_"): of_title for title, of_title in found.items()}
-    return Found(document, (*_shown(found), f"{out / 'job.toml'}: {counted(len(files), 'party', 'parties')}"))
+    return Found(document, (*_list_fields(found), f"{out / 'job.toml'}: {quantity(len(files), 'party', 'parties')}"))
 
 
-def _shown(found: Mapping[str, Sequence[str]]) -> Iterator[RenderableType]:
+def _list_fields(found: Mapping[str, Sequence[str]]) -> Iterator[RenderableType]:
     for title, fields in found.items():
-        yield line(f"[bold]{capitalised(title)}[/]")
+        yield line(f"[bold]{capitalise(title)}[/]")
         yield from (f"  {field}" for field in fields)
 
 
@@ -150,7 +157,7 @@ def _rows_in_common(brought: Sequence[Brought]) -> int | None:
     for source, rows in here[1:]:
         if rows != here[0][1]:
             first = f"{here[0][0]} has {here[0][1]:,}"
-            raise DataError(f"{source} has {counted(rows, 'row')}, but {first}: rows of one place are one person's")
+            raise DataError(f"{source} has {quantity(rows, 'row')}, but {first}: rows of one place are one person's")
     return here[0][1] if here else None
 
 
@@ -205,7 +212,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 def _parties_carried(asked: FalconFile) -> Iterator[str]:
     for n, party in enumerate(asked.party_info):
         fields = {"id": party.id, "party_type": party.party_type, "addr": party.addr}
-        yield f"party_info.{n}: {said(fields)}: {party.name}.toml, which listens there, and in job.toml"
+        yield f"party_info.{n}: {format_fields(fields)}: {party.name}.toml, which listens there, and in job.toml"
 
 
 def _rows_here(brought: Sequence[Brought]) -> Iterator[str]:
@@ -223,10 +230,10 @@ def _rows_not_here(brought: Sequence[Brought]) -> Iterator[str]:
             yield f"party_info.{n}.path.data_input, data_input.data: {b.source}: {b.why_not}; {what}"
 
 
-def _added(asked: FalconFile) -> Iterator[str]:
+def _list_defaults(asked: FalconFile) -> Iterator[str]:
     absent = asked.config.model_dump(exclude_none=True, exclude=asked.config.model_fields_set)
     if absent:
-        yield f"what the file does not say: {said(absent)}"
+        yield f"what the file does not say: {format_fields(absent)}"
     yield (
         f"{DEALER}, a key node: in the Falcon code the active party deals and so knows every key; here it is somebody "
         f"else. For `blindfit submit` say where: `listen` in {DEALER}.toml, parties.{DEALER}.address in job.toml"

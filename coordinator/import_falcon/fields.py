@@ -15,7 +15,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.algorithms.texts import cut
 from blindfit.coordinator.import_falcon.file import CONFIG, FalconFile, Without
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.falcon.settings import FalconPolicy, FalconSettings
 
 TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
@@ -39,7 +39,9 @@ class Carried:
     note: str = ""
 
     def __str__(self) -> str:
-        return f"{said(self.asked)}: {self.option} = {json.dumps(self.value)}" + (f"; {self.note}" if self.note else "")
+        return f"{format_fields(self.asked)}: {self.option} = {json.dumps(self.value)}" + (
+            f"; {self.note}" if self.note else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,11 @@ class NotCarried:
     why: str
 
     def __str__(self) -> str:
-        return f"{said(self.asked)}: {self.why}"
+        return f"{format_fields(self.asked)}: {self.why}"
 
 
-def said(asked: Mapping[str, Any]) -> str:
-    """A field without a value is one that nobody knows what it says."""
+def format_fields(asked: Mapping[str, Any]) -> str:
+    """Format fields with their values; a field without a value is one whose value nobody knows."""
     return ", ".join(
         name if value is None else f"{name} = {cut(json.dumps(value), 200)}" for name, value in asked.items()
     )
@@ -61,7 +63,7 @@ def said(asked: Mapping[str, Any]) -> str:
 # --- the job -----------------------------------------------------------------------------------------
 
 
-def carried(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
+def carry_over(asked: FalconFile, rows: int | None) -> Iterator[Carried]:
     """Args:
     rows: that all parties have; None: none of their files is here.
     """
@@ -130,7 +132,7 @@ def epochs_of(max_iteration: int, batch_rows: int, rows: int | None) -> tuple[in
     else:
         plan = _plan(rows, batch_rows)
         epochs = -(-max_iteration // len(plan.batches))
-        why = f"an iteration is one random batch, an epoch all {counted(len(plan.batches), 'batch', 'batches')}"
+        why = f"an iteration is one random batch, an epoch all {quantity(len(plan.batches), 'batch', 'batches')}"
         why += f" of {len(plan.train):,} training rows"
     if epochs > MOST_EPOCHS:
         why += f"; {epochs:,} epochs are more than the most, {MOST_EPOCHS:,}"
@@ -148,7 +150,7 @@ def _plan(rows: int, batch_rows: int) -> RowPlan:
         )
     except DataError:
         raise DataError(
-            f"the parties' files have {counted(rows, 'row')}: too few to train, validate and test"
+            f"the parties' files have {quantity(rows, 'row')}: too few to train, validate and test"
         ) from None
 
 
@@ -184,7 +186,7 @@ def _changes(asked: FalconFile) -> Iterator[Change]:
         yield Change(f"{CONFIG}.multi_class", config.multi_class, reason, "one model tells label 1 from label 0")
 
 
-def left_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotCarried]:
+def leave_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotCarried]:
     """Raises ConfigError: `--without` does not say so."""
     for change in _changes(asked):
         if not without.covers(change.field):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.files.private_files import open_private
 from blindfit.parties.files.regular import other_kind
 
@@ -76,7 +76,7 @@ def _rows(source: Path, read: io.TextIOWrapper) -> Iterator[tuple[int, list[floa
         for fields in filter(None, csv.reader(read)):
             row, width = row + 1, width or len(fields)
             if len(fields) != width:
-                raise DataError(f"{source}: row {row} has {counted(len(fields), 'number')}, but row 1 has {width}")
+                raise DataError(f"{source}: row {row} has {quantity(len(fields), 'number')}, but row 1 has {width}")
             yield row, [_number(source, row, n + 1, text) for n, text in enumerate(fields)]
     except UnicodeDecodeError:
         raise DataError(f"{source} is not UTF-8") from None

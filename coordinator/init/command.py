@@ -18,7 +18,7 @@ from blindfit.coordinator.init.files import EPSILON, KEY_NODE, Seat
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.systems import load_party
 
 Kind = Literal["vertical", "walr"]
@@ -61,7 +61,7 @@ def init(asked: Asked, out: Path) -> Found:
 def _seats(asked: Asked) -> tuple[str, list[Seat]]:
     """The active party first."""
     _check_tables(asked)
-    tables = {path: guess.opened(path) for path in asked.tables}
+    tables = {path: guess.open_table(path) for path in asked.tables}
     owner = guess.owner_of(asked.label, tables)
     row_id = guess.id_column(tables, asked.row_id, asked.label)
     found: list[Seat] = []
@@ -72,7 +72,7 @@ def _seats(asked: Asked) -> tuple[str, list[Seat]]:
         role = (
             ("measurement" if is_owner else "active") if asked.kind == "walr" else "active" if is_owner else "passive"
         )
-        read = guess.guessed(path, table, row_id, label=label, positive=positive)
+        read = guess.guess_table(path, table, row_id, label=label, positive=positive)
         if read.label_is_number and asked.kind == "walr":
             raise ConfigError(
                 f"the label {asked.label} is a number, and an aggregate needs labels 0 and 1",
@@ -104,7 +104,7 @@ def _check_common(seats: Sequence[Seat]) -> None:
     common = frozenset.intersection(*(table.ids for table in tables))
     if len(common) < LEAST_COMMON:
         raise ConfigError(
-            f"the tables have {counted(len(common), 'row')} in common: fewer than {LEAST_COMMON} are too few",
+            f"the tables have {quantity(len(common), 'row')} in common: fewer than {LEAST_COMMON} are too few",
             hint="do they name rows alike? --id COLUMN names the column of the ids",
         )
 
@@ -120,6 +120,7 @@ def _vertical(row_id: str, seats: Sequence[Seat], out: Path) -> dict[str, str]:
     tables = {"split": ["test_fraction = 0.2"], "taylor": taylor}
     job = files.job_text("vertical", "taylor", seats, tables, _head(out))
     head = "New rows: name their dataset in each party's file, and here.\n"
+    head += "Fewer than 100 rows need a lower align.min_common here: 20, or the largest policy.min_common of a party.\n"
     head += f"blindfit predict {out}/predict.toml --model {out}/run"
     return {**texts, "job.toml": job, "predict.toml": files.job_text("predict", "predict", seats, {}, head)}
 
@@ -183,13 +184,13 @@ def _advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
     for seat in seats:
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
             yield line(
-                f"[yellow]{seat.name}: scores could tell its {counted(seat.table.n_features, 'column')};[/] the job is "
-                f"refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true"
+                f"[yellow]{seat.name}: scores could tell its {quantity(seat.table.n_features, 'column')};[/] the job "
+                f"is refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true"
             )
-    if unknown := files.unknown_ids(seats):
+    if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat.name for seat in seats if seat.role == role) for role in ("measurement", "active"))
         yield line(
-            f"[yellow]{server} does not have the ids of {counted(unknown, 'row')} of {active};[/] the job is refused "
+            f"[yellow]{server} does not have the ids of {quantity(unknown, 'row')} of {active};[/] the job is refused "
             f"until these rows are out of {active}'s table, or {escape(f'{out / server}.toml')} says "
             'unknown_rows = "zero": then they count as label 0'
         )
@@ -207,7 +208,7 @@ def _in_words(seat: Seat) -> str:
     table = seat.table
     if table is None:
         return "key node: keys, and no data"
-    said = [f"{seat.role}: {table.path}, {counted(len(table.ids), 'row')}, {counted(table.n_features, 'feature')}"]
+    said = [f"{seat.role}: {table.path}, {quantity(len(table.ids), 'row')}, {quantity(table.n_features, 'feature')}"]
     said += [f"{', '.join(table.categories)} as levels"] if table.categories else []
     said += [f"{', '.join(table.dates)} as days"] if table.dates else []
     said += ["missing values as the mean, and a column that says so"] if table.lacks_values else []

@@ -80,7 +80,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if is_server:
         consumer = next(other.name for other in seats if other.role == "active")
         yield from (f'population = "{POPULATION}"', f'active_parties = ["{consumer}"]')
-        if unknown_ids(seats):
+        if count_unknown_ids(seats):
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
     yield 'features = "rest"'
@@ -96,7 +96,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         yield "# scores_may_be_solved_for = true  # its columns are so few that scores can tell them: your decision"
 
 
-def unknown_ids(seats: Sequence[Seat]) -> int:
+def count_unknown_ids(seats: Sequence[Seat]) -> int:
     """Return how many ids of the active party the measurement server's table does not have."""
     ids = {seat.role: seat.table.ids for seat in seats if seat.table is not None}
     return len(ids["active"] - ids["measurement"]) if "measurement" in ids else 0

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from blindfit.algorithms.columns import values as conversions
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import CsvFile, MissingWords, open_file
@@ -24,6 +24,7 @@ from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names,
 from blindfit.parties.data.urls import file_of
 
 MOST_MISFITS = 10
+MOST_NAMED = 5
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
 
 
@@ -50,8 +51,8 @@ class Guessed:
     label_is_number: bool = False
 
 
-def opened(path: Path) -> Reader:
-    """Raises DataError, ConfigError: there is no such file, or it is neither csv nor parquet."""
+def open_table(path: Path) -> Reader:
+    """Open a table; raise DataError or ConfigError if there is no such file, or if it is neither csv nor parquet."""
     name = re.sub(r"\W+", "-", path.stem) or "table"
     found = file_of(str(path))
     if found is None:
@@ -92,8 +93,8 @@ def owner_of(label: str, tables: Mapping[Path, Reader]) -> Path:
     raise ConfigError(f"no table has a column {label}", hint="name the column to learn: --label COLUMN")
 
 
-def guessed(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
-    """Reads the table whole.
+def guess_table(path: Path, table: Reader, row_id: str, *, label: str = "", positive: str | None = None) -> Guessed:
+    """Guess what a table holds; the whole table is read.
 
     Raises:
         DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
@@ -190,7 +191,7 @@ def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
             word, count = found["values"].strip(), found["counts"]
             if word:
                 yield (
-                    f"column {name} has {word} in {counted(count, 'row')}, which is taken for a missing value; if it "
+                    f"column {name} has {word} in {quantity(count, 'row')}, which is taken for a missing value; if it "
                     "is a value, leave it out of missing_words, or name it in categories"
                 )
 
@@ -206,7 +207,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict
         raise origin.error("a row has no label", column=name, hint="remove the rows without one")
     if positive is not None:
         if positive not in values:
-            raise ConfigError(f"no label is {positive!r}", hint=f"they are {_listed(values)}")
+            raise ConfigError(f"no label is {positive!r}", hint=f"they are {join_names(values, most=MOST_NAMED)}")
         return {"label": name, "positive": positive}
     if set(values) <= {"0", "1"}:
         return {"label": name}
@@ -214,16 +215,12 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None) -> dict
         yes = [value for value in values if value.lower() in MEANS_YES]
         if len(yes) == 1:
             return {"label": name, "positive": yes[0]}
-        raise ConfigError(f"which label is 1, {_listed(values)}?", hint="name its text: --positive TEXT")
+        raise ConfigError(f"which label is 1, {join_names(values, 'or')}?", hint="name its text: --positive TEXT")
     try:
         to_numbers(column, name=name, first_row=1, origin=origin)
     except DataError:
         raise ConfigError(
-            f"the label {name} has {len(values)} values: {_listed(values)}",
+            f"the label {name} has {len(values)} values: {join_names(values, most=MOST_NAMED)}",
             hint="name the one that is label 1, all others being 0: --positive TEXT",
         ) from None
     return {"label": name, "label_is_number": True}
-
-
-def _listed(values: Sequence[str]) -> str:
-    return ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")

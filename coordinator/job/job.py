@@ -140,17 +140,17 @@ def _check_roles(job: Job[Any], source: str) -> None:
             raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")
 
 
-def shown(job: Job[Any]) -> str:
-    """The whole job as TOML, defaults included. What has no value stands as a comment; so does what a table is for."""
+def to_toml(job: Job[Any]) -> str:
+    """Return the whole job as TOML, with defaults. Comments name options without a value and explain tables."""
     unset = sorted([*_unset("", job.parameters), *_unset("", job.file)])
     comment = "".join(f"# {name} is not set\n" for name in unset)
     lines = tomli_w.dumps(job.to_dict()).split("\n")[:-1]
-    said = [_with_a_word(_escaped(line), job) for line in lines]
+    said = [_with_a_word(_escape(line), job) for line in lines]
     return "\n".join(said) + "\n" + ("\n" + comment if comment else "")
 
 
-def _escaped(line: str) -> str:
-    """TOML lets characters stand in a text that steer a terminal: here they are as TOML escapes them."""
+def _escape(line: str) -> str:
+    """Escape, as TOML does, the characters that TOML allows in a text and that would steer a terminal."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in line)
 
 

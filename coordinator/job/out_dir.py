@@ -41,8 +41,8 @@ def make_out(out: Path) -> None:
         ) from None
 
 
-def refused_by_system(error: OSError) -> str:
-    """What a user can mend of it, in a line; empty: it is no such error."""
+def explain_refusal(error: OSError) -> str:
+    """Explain in a line an error that the user can mend; return an empty text for any other error."""
     if error.errno == errno.ENOSPC and error.filename is None:
         return "there is no room for what is written: No space left on device"
     if error.errno not in USERS_OWN or not isinstance(error.filename, str | bytes | Path):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_policy, check_snapshot
 from blindfit.coordinator.systems import view
 
@@ -35,7 +35,7 @@ def check(job: Job[Any], base_dir: Path) -> list[Finding]:
         return [*findings, *asyncio.run(ask_parties(job, base_dir))]
     here: list[PartyHere] = []
     for name in job.parties:
-        findings += caught(name, partial(_check_settings, job, name, base_dir, here))
+        findings += catch_error(name, partial(_check_settings, job, name, base_dir, here))
     return [*findings, *chosen.check_rows(job, here)]
 
 

@@ -29,23 +29,24 @@ def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Consol
     Raises:
         ConfigError, DataError: it cannot be planned; nothing is written.
     """
-    planned = _planned(job, base_dir, asked, console)
+    planned = _make_plan(job, base_dir, asked, console)
     json_path, html_path = out / "plan.json", out / "plan.html"
     page = render_plan(job.name, job.protocol, planned)
     write_json(json_path, {"name": job.name, "protocol": job.protocol, **planned.content})
     write_file(html_path, page.encode())
     files = places([("report", html_path), ("", json_path)])
     return Found(
-        {"files": [json_path, html_path], "plan": planned.content}, (*_shown(job, planned), *planned.advice, *files)
+        {"files": [json_path, html_path], "plan": planned.content},
+        (*_render_plan(job, planned), *planned.advice, *files),
     )
 
 
-def _shown(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
+def _render_plan(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
     yield summary_table([("plan", f"{job.protocol} ({job.name})"), *planned.facts])
     yield from map(_as_shown, planned.tables)
 
 
-def _planned(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> Plan:
+def _make_plan(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> Plan:
     planner = view(job.protocol).plan
     if planner is None:
         raise ConfigError(

@@ -32,7 +32,7 @@ from blindfit.coordinator.running.launcher import Launched, cautions_in_log, lau
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.session import JobSession
-from blindfit.coordinator.running.snapshots import changed
+from blindfit.coordinator.running.snapshots import find_changed
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.stopped import Stopped
 
@@ -53,12 +53,12 @@ def run_here(
         Stopped: by Ctrl-C, also before the parties were up.
     """
     _tell_of_changes(job, base_dir, console)
-    out = _made(out)
+    out = _make_folder(out)
     if talk != "quiet" and (up := parties_up(job, base_dir)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launched(stack, job, base_dir, out, console, command, talk)
+        launched = _launch(stack, job, base_dir, out, console, command, talk)
         set_up_s = time.monotonic() - started
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
@@ -71,14 +71,14 @@ def run_here(
     return view(job.protocol).write(session, out, list(job.parties))
 
 
-def _made(out: Out) -> Path:
-    """Once the job and its parties' files are right: one that is refused leaves no folder."""
+def _make_folder(out: Out) -> Path:
+    """Make the folder once the job and its parties' files are right: a job that is refused leaves no folder."""
     found = out if isinstance(out, Path) else out()
     make_out(found)
     return found
 
 
-def _launched(
+def _launch(
     stack: contextlib.ExitStack,
     job: Job[Any],
     base_dir: Path,
@@ -122,7 +122,7 @@ def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
     """A job reads what was published, and whoever edits a file expects the edit to count."""
     for name, party in job.parties.items():
         path, settings = party_settings(job, name, base_dir)
-        for snapshot in (s for s in changed(settings, path.parent) if s.row.dataset == party.dataset):
+        for snapshot in (s for s in find_changed(settings, path.parent) if s.row.dataset == party.dataset):
             row, dataset = snapshot.row, escape(snapshot.row.dataset)
             console.print(
                 f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
@@ -145,7 +145,7 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
 def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk = "normal") -> Written:
     """On parties that are already up; each keeps its own model and report."""
     where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
-    out = _made(out)
+    out = _make_folder(out)
     session = JobSession(job, where.addresses, where.identity)
     if talk != "quiet" and where.identity.revoked.is_missing:
         hint = escape(where.identity.revoked.hint_if_missing)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from blindfit.coordinator.label_dp.figures import Figures
-from blindfit.coordinator.report.label_privacy import large_delta
-from blindfit.coordinator.terminal.wording import count, counted, figure, percent
+from blindfit.coordinator.report.label_privacy import warn_of_large_delta
+from blindfit.coordinator.terminal.wording import count, figure, percent, quantity
 
 MOST_CLIPPED = 0.05
 MOST_NOISE = 0.1  # of the range, added to a typical prediction
@@ -14,18 +14,18 @@ TREES = ("decision-tree", "random-forest", "gradient-boosting")
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        _biased(facts),
-        _noisy(facts),
-        _no_better(facts),
-        _clipped(facts),
-        _withheld(facts),
-        _not_converged(facts),
-        large_delta(facts.privacy.delta, facts.rows.sent),
+        _warn_of_bias(facts),
+        _warn_of_noise(facts),
+        _warn_of_no_gain(facts),
+        _warn_of_clipped_labels(facts),
+        _warn_of_withheld_rows(facts),
+        _warn_of_no_convergence(facts),
+        warn_of_large_delta(facts.privacy.delta, facts.rows.sent),
     )
     return [caution for caution in found if caution]
 
 
-def _biased(facts: Figures) -> str:
+def _warn_of_bias(facts: Figures) -> str:
     privacy = facts.privacy
     if facts.fit.debiased:
         return ""
@@ -36,26 +36,26 @@ def _biased(facts: Figures) -> str:
     )
 
 
-def added_error(facts: Figures) -> float:
-    """Standard deviation that the noise adds to a prediction of least squares, on an average row."""
+def error_of_noise(facts: Figures) -> float:
+    """Return the standard deviation that the noise adds to a prediction of least squares, on an average row."""
     share = (facts.rows.features + 1) / max(1, facts.rows.trained)
     return float(facts.privacy.noise_std * min(1.0, share) ** 0.5)
 
 
-def _noisy(facts: Figures) -> str:
-    added = added_error(facts)
+def _warn_of_noise(facts: Figures) -> str:
+    added = error_of_noise(facts)
     if added <= MOST_NOISE * facts.privacy.width:
         return ""
     return (
         f"The noise of a label has the standard deviation {figure(facts.privacy.noise_std)}; with "
-        f"{counted(facts.rows.trained, 'row')} and {counted(facts.rows.features, 'feature')} a linear model's "
+        f"{quantity(facts.rows.trained, 'row')} and {quantity(facts.rows.features, 'feature')} a linear model's "
         f"predictions would be off by about {figure(added)}, in a range of {figure(facts.privacy.width)}. More rows, "
         "fewer features or a larger epsilon would help."
     )
 
 
-def _no_better(facts: Figures) -> str:
-    """Than the training labels' mean, for every row."""
+def _warn_of_no_gain(facts: Figures) -> str:
+    """Warn of a model that is not better than the training labels' mean for every row."""
     released, true = facts.on_released, facts.on_true
     if true is not None:
         if true.r2 > 0:
@@ -72,7 +72,7 @@ def _no_better(facts: Figures) -> str:
     return f"This {facts.fit.regressor} is not seen to be better than a constant, the mean label: {seen}.{advice}"
 
 
-def _clipped(facts: Figures) -> str:
+def _warn_of_clipped_labels(facts: Figures) -> str:
     outside = facts.privacy.rows_outside
     if outside is None or outside <= MOST_CLIPPED * facts.rows.sent:
         return ""
@@ -83,18 +83,18 @@ def _clipped(facts: Figures) -> str:
     )
 
 
-def _withheld(facts: Figures) -> str:
+def _warn_of_withheld_rows(facts: Figures) -> str:
     rows = facts.rows
     if not rows.withheld:
         return ""
-    most = counted(facts.privacy.max_rows_per_person, "row")
+    most = quantity(facts.privacy.max_rows_per_person, "row")
     return (
-        f"{counted(rows.withheld, 'row')} of {count(rows.sent)} ({percent(rows.withheld / rows.sent)}) got no label: "
+        f"{quantity(rows.withheld, 'row')} of {count(rows.sent)} ({percent(rows.withheld / rows.sent)}) got no label: "
         f"of a person at most {most} may be released. They are not in the model."
     )
 
 
-def _not_converged(facts: Figures) -> str:
+def _warn_of_no_convergence(facts: Figures) -> str:
     if facts.fit.converged:
         return ""
     return f"The fit of {facts.fit.regressor} stopped before it converged. Raise label_dp.options.max_iter."

@@ -7,12 +7,12 @@ from typing import Any
 
 from blindfit.coordinator.label_dp.cautions import cautions_of
 from blindfit.coordinator.label_dp.figures import Figures, ReleasedEvaluation, figures_of
-from blindfit.coordinator.label_dp.plots import fitted_plot, laws_plot
+from blindfit.coordinator.label_dp.plots import laws_plot, plot_fit
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import fitted_rows, label_privacy, page
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.plots import Plot, weights_plot
-from blindfit.coordinator.terminal.wording import counted, duration, figure, percent
+from blindfit.coordinator.terminal.wording import duration, figure, percent, quantity
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -24,7 +24,7 @@ def render(report: Mapping[str, Any]) -> str:
         report,
         cautions=cautions_of(facts),
         cards=list(_cards(facts, report)),
-        fitted=fitted_plot(drawn["held_out"], unbiased=facts.bias.capitalize() if facts.fit.debiased else "")
+        fitted=plot_fit(drawn["held_out"], unbiased=facts.bias.capitalize() if facts.fit.debiased else "")
         if drawn
         else None,
         laws=laws_plot(drawn["laws"]) if drawn else None,
@@ -42,7 +42,7 @@ def render(report: Mapping[str, Any]) -> str:
         ),
         parties=measured.party_rows(facts, report, facts.rows.sent),
         facts=facts,
-        dropped_columns=fitted_rows.dropped(facts.rows),
+        dropped_columns=fitted_rows.list_dropped(facts.rows),
     )
 
 
@@ -74,7 +74,7 @@ def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
     """What, how much, and what it is."""
     true, released = facts.on_true, facts.on_released
     if true is not None:
-        rows = f"on {counted(true.rows, 'row')} of {facts.active}'s own with true labels, not trained on"
+        rows = f"on {quantity(true.rows, 'row')} of {facts.active}'s own with true labels, not trained on"
         yield "mean squared error", figure(true.mse), rows
         if true.mae is not None:
             yield "mean absolute error", figure(true.mae), "the same rows"
@@ -83,12 +83,12 @@ def evaluation_lines(facts: Figures) -> Iterator[tuple[str, str, str]]:
         yield (
             "mean squared error, noisy",
             figure(released.mse_released),
-            f"against the released labels of {counted(released.rows, 'held-out row')}: no error of the model alone",
+            f"against the released labels of {quantity(released.rows, 'held-out row')}: no error of the model alone",
         )
-        yield from _corrected(released)
+        yield from _list_corrections(released)
 
 
-def _corrected(released: ReleasedEvaluation) -> Iterator[tuple[str, str, str]]:
+def _list_corrections(released: ReleasedEvaluation) -> Iterator[tuple[str, str, str]]:
     known = (released.mse, released.mse_error, released.noise_variance, released.gain, released.gain_error)
     shown = [figure(number) for number in known if number is not None]
     if len(shown) < len(known):

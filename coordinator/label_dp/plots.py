@@ -11,8 +11,8 @@ from blindfit.coordinator.terminal.wording import figure
 LAW_COLOURS = (POSITIVE, INK, NEGATIVE)
 
 
-def fitted_plot(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
-    """None where no row was held out.
+def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot | None:
+    """Plot fitted against noisy labels; return None where no row was held out.
 
     Args:
         unbiased: why the labels have no bias; empty where they have one.

@@ -19,7 +19,7 @@ from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_dp.options import check_options
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.unknown_ids import check_ids
-from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.parties.label_dp.consumer import cost_of, read_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
@@ -55,10 +55,10 @@ def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Find
     server, active = by_role.get("measurement"), by_role.get("active")
     noise: list[float] = []
     if server is not None:
-        yield from caught(server.name, partial(_check_labels, job, server, noise))
+        yield from catch_error(server.name, partial(_check_labels, job, server, noise))
     if active is not None:
-        yield from caught(active.name, partial(_check_features, job, active, server, noise))
-    yield from caught("ids", partial(check_ids, job, here))
+        yield from catch_error(active.name, partial(_check_features, job, active, server, noise))
+    yield from catch_error("ids", partial(check_ids, job, here))
 
 
 def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:
@@ -89,11 +89,11 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
 
 def expected_mechanism(grid: LabelGrid, job: Job[LabelDPJob], max_rows_per_person: int) -> tuple[LabelMechanism, bool]:
     """What the job would draw with, made without looking at a label; whether a prior had to be guessed for it."""
-    return _expected(settings_on(grid, job.parameters, max_rows_per_person))
+    return _fit_expected(settings_on(grid, job.parameters, max_rows_per_person))
 
 
 @lru_cache(maxsize=128)  # a plan asks for some again, and a linear program takes seconds; no label has a part in any
-def _expected(settings: MechanismSettings) -> tuple[LabelMechanism, bool]:
+def _fit_expected(settings: MechanismSettings) -> tuple[LabelMechanism, bool]:
     if not settings.estimates_prior:
         return fit(settings, [], system_uniform).mechanism, False
     left = settings.epsilon - settings.epsilon_of_prior
@@ -121,12 +121,12 @@ def _check_features(
         yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")
     if noise and server is not None and server.dataset.label_range is not None:
         lo, hi = server.dataset.label_range
-        yield _added_error(rows, noise[0], hi - lo)
+        yield _check_noise(rows, noise[0], hi - lo)
         yield from _trees(job.parameters.label_dp, len(rows.train_features), noise[0] / (hi - lo))
     yield Finding("note", "bytes", on_the_wire(len(rows.ids) * (BYTES_PER_ID + BYTES_PER_LABEL)))
 
 
-def _added_error(rows: Rows, noise_std: float, width: float) -> Finding:
+def _check_noise(rows: Rows, noise_std: float, width: float) -> Finding:
     n, k = rows.train_features.shape
     added = noise_std * min(1.0, (k + 1) / n) ** 0.5
     text = f"it moves a linear model's predictions by about {added:.2g}, {added / width:.1%} of the range"

@@ -13,7 +13,7 @@ from blindfit.coordinator.label_dp.figures import Figures, figures_of
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure
+from blindfit.coordinator.terminal.wording import count, figure, quantity
 from blindfit.parties.store.answers import StoredLabels
 
 COORDINATOR_LEARNT = (
@@ -41,7 +41,7 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
         measured.coordinator_learnt(facts, COORDINATOR_LEARNT, all_here=bool(report["parties_here"])),
         measured.key_node_learnt(),
         measured.collusion(
-            measured.trusted_server(facts, revealed="every label is revealed to them", whatever="whatever it asks for")
+            measured.describe_trust(facts, revealed="every label is revealed to them", whatever="whatever it asks for")
         ),
         measured.not_covered(),
     ]
@@ -58,7 +58,7 @@ def two_sentences(facts: Figures) -> str:
 
 
 def _unit(facts: Figures) -> Section:
-    most = counted(facts.privacy.max_rows_per_person, "row")
+    most = quantity(facts.privacy.max_rows_per_person, "row")
     return measured.unit(
         facts,
         of_a_row="its whole value.",
@@ -119,10 +119,10 @@ def _composition(facts: Figures) -> Section:
 
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.withheld
-    which = f", and which {counted(missed, 'row')} got none" if missed else ""
+    which = f", and which {quantity(missed, 'row')} got none" if missed else ""
     return measured.active_learnt(
         facts,
-        f"A noisy label of each of its {counted(facts.rows.sent - missed, 'row')}, held-out ones included{which}.",
+        f"A noisy label of each of its {quantity(facts.rows.sent - missed, 'row')}, held-out ones included{which}.",
         "The mechanism with all its parameters, and what was released about this population before.",
         "Everything after it, the model, its predictions and its estimated error, is computed from the noisy "
         "labels and its own rows: post-processing, which costs no further privacy.",
@@ -140,14 +140,14 @@ def _server_learnt(facts: Figures) -> Section:
         "learnt-measurement",
         f"What {facts.server} (measurement server) learnt",
         (
-            f"The ids of the {counted(facts.rows.sent, 'row')}, and no feature.",
+            f"The ids of the {quantity(facts.rows.sent, 'row')}, and no feature.",
             "It holds the labels already. Nobody sends it the model or a prediction.",
         ),
     )
 
 
-def released(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a release of labels; else empty."""
+def describe_release(_entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """Name what a ledger's entry paid for, where it was a release of labels; else return an empty text."""
     if labels is None:
         return ""
     of_what = "every label" if labels.labels_sha256 else "under way, or lost" if labels.is_under_way else "prior alone"

@@ -10,7 +10,7 @@ from blindfit.coordinator.label_dp.cautions import cautions_of
 from blindfit.coordinator.label_dp.figures import figures_of
 from blindfit.coordinator.label_dp.page import render
 from blindfit.coordinator.label_dp.plan import plan
-from blindfit.coordinator.label_dp.statement import released
+from blindfit.coordinator.label_dp.statement import describe_release
 from blindfit.coordinator.label_dp.summary import summary
 from blindfit.coordinator.report.kind import Kind, Report
 from blindfit.coordinator.report.output import write
@@ -36,6 +36,6 @@ VIEW = View(
     check_rows=preflight.check_rows,
     write=partial(write, KIND),
     report=KIND,
-    released=released,
+    released=describe_release,
     plan=plan,
 )

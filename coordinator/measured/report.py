@@ -11,7 +11,7 @@ from blindfit.coordinator.report import label_privacy, page
 from blindfit.coordinator.report.page import PartyRow
 from blindfit.coordinator.report.reading import process_of
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.parties.training.report import MeasuredPrivacy
 
 
@@ -44,7 +44,7 @@ def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def releases(facts: MeasuredFigures) -> str:
-    return f"{counted(facts.privacy.releases, 'release')}, this one included."
+    return f"{quantity(facts.privacy.releases, 'release')}, this one included."
 
 
 def party_rows(
@@ -139,7 +139,7 @@ def collusion(sentences: tuple[str, ...]) -> Section:
     return Section("collusion", "Who may collude with whom", (*sentences, WATCHED))
 
 
-def trusted_server(facts: MeasuredFigures, *, revealed: str, whatever: str) -> tuple[str, ...]:
+def describe_trust(facts: MeasuredFigures, *, revealed: str, whatever: str) -> tuple[str, ...]:
     """Return who may collude with whom where one server is trusted with labels.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class RowsOfUnit:
         found = [p.settings.datasets.get(p.dataset_name) for p in here if p.name in servers]
         datasets = [dataset for dataset in found if dataset is not None]
         if not datasets:
-            unknown = f"if {listed(servers)} count{'s' if len(servers) == 1 else ''} no more than one row of a person"
+            unknown = (
+                f"if {join_names(servers)} count{'s' if len(servers) == 1 else ''} no more than one row of a person"
+            )
             return cls(1, of_person=False, assumed=unknown)
         declared = [dataset.max_rows_per_person for dataset in datasets if dataset.person]
         return cls(max(declared, default=1), of_person=bool(declared))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.terminal.wording import count, counted
+from blindfit.coordinator.terminal.wording import count, quantity
 
 
 def check_ids(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def check_ids(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
         known = pc.is_in(asked, value_set=_ids(server))
         unknown = len(asked) - int(pc.sum(known).as_py() or 0)
         if unknown:
-            yield _unknown(server, active[0].name, unknown, len(asked))
+            yield _check_unknown(server, active[0].name, unknown, len(asked))
 
 
 def _ids(party: PartyHere) -> Any:
@@ -37,9 +37,9 @@ def _ids(party: PartyHere) -> Any:
     return pa.concat_arrays([batch.ids for batch in batches])
 
 
-def _unknown(server: PartyHere, active: str, unknown: int, rows: int) -> Finding:
+def _check_unknown(server: PartyHere, active: str, unknown: int, rows: int) -> Finding:
     dataset = server.dataset
-    text = f"{server.dataset_name} does not have the ids of {count(unknown)} of {active}'s {counted(rows, 'row')}"
+    text = f"{server.dataset_name} does not have the ids of {count(unknown)} of {active}'s {quantity(rows, 'row')}"
     if dataset.unknown_rows == "zero":
         return Finding("warning", server.name, f'{text}: they count as label 0 (unknown_rows = "zero")')
     zero = ""

@@ -51,7 +51,7 @@ def _measure(backend: str, workers: Workers) -> Calibration:
     product_us = {bits: _product_us(*_random_batch(bits)) for bits in KEY_BITS}
     task = _random_batch(KEY_BITS[0])
     has_unit = task[0].unit is not None
-    right = _repeated_products(*task)
+    right = _multiply_repeatedly(*task)
     start_s = _time(backend, workers, [task] * workers.count, right)
     one_s = sum(_time(backend, workers, [task], right) for _ in range(TASKS_PER_WORKER))
     all_s = _time(backend, workers, [task] * (TASKS_PER_WORKER * workers.count), right)
@@ -75,7 +75,7 @@ def _product_us(kernel: Kernel, a: Residues, b: Residues) -> float:
     return 1e6 * (time.perf_counter() - started) / BATCH
 
 
-def _repeated_products(kernel: Kernel, a: Residues, b: Residues) -> list[int]:
+def _multiply_repeatedly(kernel: Kernel, a: Residues, b: Residues) -> list[int]:
     for _ in range(ROUNDS):
         a = kernel.products(a, b)
     return kernel.integers(a)
@@ -83,7 +83,7 @@ def _repeated_products(kernel: Kernel, a: Residues, b: Residues) -> list[int]:
 
 def _time(backend: str, workers: Workers, tasks: list[tuple[Kernel, Residues, Residues]], right: list[int]) -> float:
     started = time.perf_counter()
-    results = workers.map(_repeated_products, tasks)
+    results = workers.map(_multiply_repeatedly, tasks)
     elapsed_s = time.perf_counter() - started
     wrong = sum(result != right for result in results)
     if wrong:

@@ -25,7 +25,7 @@ def make_authority(directory: Path, name: str, days: int, protect: bool, passphr
     authority.create_authority(directory, name, days, secret)
     ends = _end(directory / "authority.pem")
     document: dict[str, object] = {"folder": directory, "name": name, "ends": ends, "key_is_locked": bool(secret)}
-    return _found(document, f"{directory}: {name} until {ends}; its key is {_lock(secret)}")
+    return _one_line(document, f"{directory}: {name} until {ends}; its key is {_lock(secret)}")
 
 
 def issue(
@@ -42,7 +42,7 @@ def issue(
     files = authority.issue(directory, party, hosts, days, passphrase=opens, key_passphrase=locks)
     folder, ends = files.certificate.parent, _end(files.certificate)
     document: dict[str, object] = {"folder": folder, "name": party, "ends": ends, "key_is_locked": bool(locks)}
-    return _found(document, f"{folder}: {party} until {ends}, all that {party} needs; its key is {_lock(locks)}")
+    return _one_line(document, f"{folder}: {party} until {ends}, all that {party} needs; its key is {_lock(locks)}")
 
 
 def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) -> Found:
@@ -50,20 +50,20 @@ def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) 
     files = authority.renew(directory, party, days, passphrase=secret)
     file, ends = files.certificate, _end(files.certificate)
     document: dict[str, object] = {"file": file, "name": party, "ends": ends}
-    return _found(document, f"{file}: {party} until {ends}; copy this one file to {party}")
+    return _one_line(document, f"{file}: {party} until {ends}; copy this one file to {party}")
 
 
 def revoke(directory: Path, party: str, passphrase_file: Path | None) -> Found:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.revoke(directory, party, passphrase=secret)
-    return _found({"file": path, "revoked": party}, f"{path}: {party} is revoked; {COPY}")
+    return _one_line({"file": path, "revoked": party}, f"{path}: {party} is revoked; {COPY}")
 
 
 def renew_crl(directory: Path, days: int, passphrase_file: Path | None) -> Found:
     secret = _authority_passphrase(directory, passphrase_file)
     path = authority.renew_crl(directory, days, passphrase=secret)
     found = _read_crl(path)
-    return _found({"file": path, **_crl_document(found)}, f"{path}: {_crl_facts(found)}; {COPY}")
+    return _one_line({"file": path, **_crl_document(found)}, f"{path}: {_crl_facts(found)}; {COPY}")
 
 
 def describe(file: Path) -> Found:
@@ -71,7 +71,7 @@ def describe(file: Path) -> Found:
     path = PartyFiles.in_folder(file).certificate if file.is_dir() else file
     if b"X509 CRL" in read_file(path):
         listed = _read_crl(path)
-        return _found({"file": path, **_crl_document(listed)}, f"{path}: {_crl_facts(listed)}")
+        return _one_line({"file": path, **_crl_document(listed)}, f"{path}: {_crl_facts(listed)}")
     certificate = read_certificate(path)
     name = party_of(certificate) or certificate.subject.rfc4514_string()
     starts, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
@@ -83,7 +83,7 @@ def describe(file: Path) -> Found:
         "starts": _day(starts),
         "ends": _day(ends),
     }
-    return _found(document, f"{path}: {name}, serial {serial}, {_day(starts)} to {_day(ends)}, {_days_left(ends)}")
+    return _one_line(document, f"{path}: {name}, serial {serial}, {_day(starts)} to {_day(ends)}, {_days_left(ends)}")
 
 
 def _read_crl(path: Path) -> x509.CertificateRevocationList:
@@ -128,25 +128,25 @@ def _authority_passphrase(directory: Path, file: Path | None) -> bytes | None:
     key = directory / "authority.key"
     if not key.exists() or not private_files.is_locked(read_file(key)):
         return None
-    return _given(AUTHORITY_VARIABLE, file) or _asked("the authority's key", confirm=False)
+    return _read_given(AUTHORITY_VARIABLE, file) or _ask_passphrase("the authority's key", confirm=False)
 
 
 def _new_passphrase(variable: str, file: Path | None, protect: bool, what: str) -> bytes | None:
-    given = _given(variable, file)
-    return given if given or not protect else _asked(what, confirm=True)
+    given = _read_given(variable, file)
+    return given if given or not protect else _ask_passphrase(what, confirm=True)
 
 
-def _given(variable: str, file: Path | None) -> bytes | None:
+def _read_given(variable: str, file: Path | None) -> bytes | None:
     if file is None:
         return os.environb.get(variable.encode()) or None
     return read_passphrase(file)
 
 
-def _asked(what: str, *, confirm: bool) -> bytes:
+def _ask_passphrase(what: str, *, confirm: bool) -> bytes:
     answer: str = typer.prompt(f"Passphrase of {what}", hide_input=True, confirmation_prompt=confirm, err=True)
     return answer.encode()
 
 
-def _found(document: dict[str, object], line: str) -> Found:
+def _one_line(document: dict[str, object], line: str) -> Found:
     """Return one line, whatever a certificate says: a script may read it."""
     return Found(document, (printable(line),))

@@ -11,8 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator.held import HeldJob
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.files.private_files import read_passphrase
-from blindfit.parties.files.vault import change_passphrase
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import change_passphrase, vault_of
 from blindfit.parties.sessions.state import State, next_state
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Reads, Store, path_of, stamp
@@ -36,7 +35,7 @@ def list_held(settings: PartySettings, file: Path) -> Found:
     """
     store = open_store(settings, file.parent)
     held = [HeldJob.of(row, settings, file) for row in store.reader().sessions("HELD")]
-    shown = [part for job in held for part in job.shown(store)] or ["no job waits for approval"]
+    shown = [part for job in held for part in job.describe(store)] or ["no job waits for approval"]
     return Found({"waiting": [job.document(store) for job in held]}, shown)
 
 
@@ -53,7 +52,7 @@ def approve_shown(
     """
     store = open_store(settings, file.parent)
     job = HeldJob.of(_waiting(store.reader(), session, file), settings, file)
-    Found({}, job.shown(store)).show(console)
+    Found({}, job.describe(store)).show(console)
     if confirm is None:
         raise ConfigError("the digest is missing, without which nothing is approved", hint=f"as shown: {job.command}")
     if confirm(f"Approve {job.asked.digest}?"):

@@ -43,12 +43,12 @@ async def ask(own: Identity, listen: str) -> None:
         try:
             answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
-            raise _typed(error.code(), name) from None
+            raise _to_error(error.code(), name) from None
     if answer.status != health_pb2.HealthCheckResponse.SERVING:
         raise TransportError(f"{name} does not serve", peer=name, step=STEP)
 
 
-def _typed(code: grpc.StatusCode, name: str) -> ConfigError | TransportError:
+def _to_error(code: grpc.StatusCode, name: str) -> ConfigError | TransportError:
     if code is grpc.StatusCode.PERMISSION_DENIED:
         return ConfigError(
             f"{name} is up, and takes no health check from itself",

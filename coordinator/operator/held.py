@@ -19,10 +19,11 @@ from rich.markup import escape
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.coordinator.operator.account import summarise
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.whole_table import WholeTable
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
@@ -60,14 +61,16 @@ class HeldJob:
     def command(self) -> str:
         return shlex.join(["blindfit", "approve", str(self.file), self.asked.session, self.asked.digest])
 
-    def shown(self, store: Store) -> Iterator[RenderableType]:
+    def describe(self, store: Store) -> Iterator[RenderableType]:
         asked = self.asked
         yield line(f"[bold]{asked.session}[/]: {asked.protocol}, proposed by {asked.proposed_by}, {self.since}")
         for flag in asked.job.unsafe:
             yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         yield self._members()
         yield asked.job.promise
-        yield self._charged(store)
+        yield self._describe_charge(store)
+        if account := self._describe_account(store):
+            yield line(escape(account))
         yield from (f"  {name} = {value}" for name, value in not_default("", asked.job))
         unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
         yield line(f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
@@ -83,7 +86,8 @@ class HeldJob:
             "unsafe": list(asked.job.unsafe),
             "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
             "promise": asked.job.promise,
-            "charged": self._charged(store),
+            "charged": self._describe_charge(store),
+            "account": self._describe_account(store),
             "options": dict(not_default("", asked.job)),
             "digest": asked.digest,
         }
@@ -92,7 +96,7 @@ class HeldJob:
         table = WholeTable("party", "role", "dataset")
         for member in self.asked.members.values():
             here = " (here)" if member.name == self.settings.name else ""
-            table.add_row(member.name + here, member.role, escape(written(member.dataset)) if member.dataset else "-")
+            table.add_row(member.name + here, member.role, escape(to_toml(member.dataset)) if member.dataset else "-")
         return table
 
     def _payers(self) -> list[Member]:
@@ -105,13 +109,13 @@ class HeldJob:
         servers = [member for member in members if member.role == "measurement"]
         return servers or [member for member in members if member.role == "active"]
 
-    def _charged(self, store: Store) -> str:
+    def _describe_charge(self, store: Store) -> str:
         if not self.asked.job.epsilon:
             return "no budget is charged"
         payers = {member.name: member for member in self._payers()}
         payer = payers.get(self.settings.name)
         if payer is None:
-            return f"charged to a budget of {listed(list(payers))}; nothing is charged here"
+            return f"charged to a budget of {join_names(list(payers))}; nothing is charged here"
         dataset = self.settings.datasets.get(payer.dataset)
         if dataset is None:
             return f"there is no dataset named {payer.dataset} any more: the job will fail"
@@ -126,6 +130,13 @@ class HeldJob:
             f"{spent:.4g} is spent and {left:.4g} is left"
         )
 
+    def _describe_account(self, store: Store) -> str:
+        """Return what the disclosure account of the own dataset has; "" where the job reads no dataset here."""
+        own = self.asked.members.get(self.settings.name)
+        if own is None or own.dataset not in self.settings.datasets:
+            return ""
+        return summarise(self.settings, store, own.dataset)
+
 
 def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
     """What a job file would have to say, under its own names: "taylor.epochs", "3"."""
@@ -134,13 +145,13 @@ def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:
         if isinstance(value, Settings):
             yield from not_default(f"{prefix}{name}.", value)
         elif value != field.get_default(call_default_factory=True):
-            yield prefix + name, written(value)
+            yield prefix + name, to_toml(value)
 
 
-def written(value: Any) -> str:
-    """As TOML writes it, in printable ASCII."""
+def to_toml(value: Any) -> str:
+    """Write a value as TOML does, in printable ASCII."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(name)} = {written(inner)}" for name, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {to_toml(inner)}" for name, inner in value.items()) + " }"
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 

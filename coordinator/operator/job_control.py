@@ -98,7 +98,7 @@ def cancel_here(settings: PartySettings, base_dir: Path, session: str) -> Found:
             f"{settings.name} has not ended {session} in {OWN_PROCESS_S:.0f} s",
             hint="if its process is not up, the job has ended with it; else its log says what it does",
         )
-    return _ended(session, {settings.name: state})
+    return _describe_end(session, {settings.name: state})
 
 
 def _state_in_the_end(store: Store, session: str) -> str:
@@ -123,10 +123,10 @@ def cancel(job: Job[Any], base_dir: Path, session: str) -> Found:
             f"no party of the job has a session {session} that {own.name} proposed",
             hint="`blindfit jobs PARTY.TOML`, typed at a party, lists the sessions that it has had",
         )
-    return _ended(session, told)
+    return _describe_end(session, told)
 
 
-def _ended(session: str, told: Mapping[str, str]) -> Found:
+def _describe_end(session: str, told: Mapping[str, str]) -> Found:
     document = {"session": session, "parties": {party: state or None for party, state in told.items()}}
     gone = "has no such session any more"
     lines = (f"{party}: {IN_WORDS.get(state, state) if state else gone}" for party, state in told.items())

@@ -17,13 +17,14 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_neighbours
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.operator import account
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.whole_table import WholeTable
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import Snapshot
@@ -37,25 +38,31 @@ MOST_REASON_CHARS = 500
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
-    """Raises DataError: the chain of entries does not hold."""
-    if not settings.populations:
-        raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
+    """Show budgets, charges, and what was revealed without a charge.
+
+    Raises:
+        DataError: the chain of entries does not hold.
+    """
+    if not settings.datasets:
+        raise ConfigError(f"{settings.name} has no datasets, so it has neither a budget nor an account to show")
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
-    moved_on = list(changed.changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
-    shown = tuple(_shown(settings, entries, moved_on, store))
+    moved_on = list(changed.find_changed(settings, base_dir))  # before anything is shown, as it may need a passphrase
+    shown = tuple(_render(settings, entries, moved_on, store))
     return Found(_document(settings, entries, moved_on, store), shown)
 
 
-def _shown(
+def _render(
     settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
 ) -> Iterator[RenderableType]:
-    yield _budgets(settings, entries)
-    yield from _protected(settings, entries)
+    if settings.populations:
+        yield _budgets(settings, entries)
+    yield from _describe_protection(settings, entries)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         yield _entries(settings, entries, labels)
+    yield from account.shown(settings, store)
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         yield f"{snapshot.row.dataset} has changed since {read}: publish it"
@@ -89,6 +96,7 @@ def _document(
             for name, population in settings.populations.items()
         },
         "entries": [json.loads(book.to_json_line(entry)) for entry in entries],
+        "revealed": account.document(store),
         "changed_since_published": [snapshot.row.dataset for snapshot in changed],
         "uploads_without_an_answer": store.reader().uploads(),
         "losses": store.reader().losses(),
@@ -116,8 +124,8 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> WholeTable:
     return table
 
 
-def _protected(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
-    """Of a population whose releases do not all protect the same: what was spent against whom."""
+def _describe_protection(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
+    """Describe what was spent against whom, for each population whose releases do not all protect the same."""
     for name, population in settings.populations.items():
         events = [ReleaseEvent.from_canonical(entry.event) for entry in entries if entry.population == name]
         spent = spent_by_neighbours(events, population.delta)
@@ -193,7 +201,7 @@ def export(settings: PartySettings, base_dir: Path, path: Path) -> Found:
     entries = open_store(settings, base_dir).reader().ledger()
     book.verify_chain(entries)
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
-    line = f"{path}: {counted(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
+    line = f"{path}: {quantity(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
     return Found({"file": path, "entries": len(entries)}, (line,))
 
 
@@ -209,7 +217,7 @@ def verify(path: Path) -> Found:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     document = {"file": path, "entries": len(entries), "last_hash": entries[-1].hash if entries else None}
     last = f"; its last hash is {entries[-1].hash}" if entries else ""
-    shown = f"{path}: the chain of {counted(len(entries), 'entry', 'entries')} is whole{last}"
+    shown = f"{path}: the chain of {quantity(len(entries), 'entry', 'entries')} is whole{last}"
     return Found({**document, "whole": True}, (shown,))
 
 

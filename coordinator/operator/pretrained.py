@@ -6,7 +6,7 @@ from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.terminal.json_output import Found
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.dp_lr.rows import fit_public
 from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
@@ -20,4 +20,4 @@ def pretrain(settings: PartySettings, base_dir: Path, dataset: str, out: Path, l
     write_file(out, model.to_json().encode())
     features = len(model.standardiser.kept)
     document = {"file": out, "features": features, "dataset": dataset}
-    return Found(document, (f"{out}: {counted(features, 'feature')}, fitted to {dataset}",))
+    return Found(document, (f"{out}: {quantity(features, 'feature')}, fitted to {dataset}",))

@@ -12,12 +12,12 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.vertical import model as vertical
 from blindfit.coordinator.operator.deciding import Confirm, open_store
 from blindfit.coordinator.terminal.json_output import Found
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.files.written import read_json
-from blindfit.parties.sessions.purge import LAST, Kept, ended_sessions, forget, kept_of, remove
+from blindfit.parties.sessions.purge import LAST, Kept, find_ended_sessions, find_kept, forget, remove
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.shared_models import SHARES
+from blindfit.parties.vertical.model_store import SHARES
 
 STAYS = (
     "What stays: names of sessions, the ledger, receipts and remembered answers. They prove what was paid, and keep "
@@ -32,9 +32,9 @@ def sessions_to_purge(store: Store, session: str | None, ended_before: str | Non
     if session is not None:
         return [session]
     if ended_before is None:
-        return ended_sessions(store)
+        return find_ended_sessions(store)
     try:
-        return ended_sessions(store, date.fromisoformat(ended_before))
+        return find_ended_sessions(store, date.fromisoformat(ended_before))
     except ValueError:
         raise ConfigError(
             f"--ended-before {ended_before} is not a valid date", hint="write YYYY-MM-DD, such as 2026-01-31 (UTC)"
@@ -60,13 +60,13 @@ def purge(
     """
     store, data_dir = open_store(settings, base_dir), base_dir / settings.data_dir
     chosen = sessions_to_purge(store, session, ended_before, all_ended=all_ended)
-    kept = [one for name in chosen for one in _kept_of(store, data_dir, name, named=session is not None)]
+    kept = [one for name in chosen for one in _list_kept(store, data_dir, name, named=session is not None)]
     if not kept:
         none = f"{settings.name} keeps no files of {session or 'sessions that have ended'}. {STAYS}"
         return Found({"files": kept, "removed": False}, (none,))
-    Found({}, (*(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)" for one in kept), *_told(kept, data_dir))).show(
-        console
-    )
+    Found(
+        {}, (*(f"{one.of}: {one.path} ({one.size_bytes:,} bytes)" for one in kept), *_describe_losses(kept, data_dir))
+    ).show(console)
     if dry_run:
         return Found({"files": kept, "removed": False}, ("Nothing was removed: this was --dry-run.",))
     if not yes and confirm is None:
@@ -79,18 +79,18 @@ def purge(
     return Found({"files": kept, "removed": True}, (*removed, f"Removed {_amount(kept)}."))
 
 
-def _kept_of(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
-    """Of many, one whose checkpoints a later session is using waits for another time."""
+def _list_kept(store: Store, data_dir: Path, session: str, *, named: bool) -> list[Kept]:
+    """List a session's files. Among many sessions, one whose checkpoints a later session is using waits."""
     try:
-        return kept_of(store, data_dir, session)
+        return find_kept(store, data_dir, session)
     except ConfigError:
         if named:
             raise
         return []
 
 
-def _told(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
-    """What ends with these files, and what of the sessions is not among them."""
+def _describe_losses(kept: Sequence[Kept], data_dir: Path) -> Iterator[str]:
+    """Describe what ends with these files, and what of the sessions is not among them."""
     paths = {one.path for one in kept}
     for name in dict.fromkeys(one.of for one in kept):
         if any(path.is_relative_to(data_dir / "checkpoints") for path in (one.path for one in kept if one.of == name)):
@@ -127,4 +127,4 @@ def _content(path: Path) -> dict[str, object]:
 
 
 def _amount(kept: Sequence[Kept]) -> str:
-    return f"{counted(len(kept), 'file')} of {sum(one.size_bytes for one in kept):,} bytes"
+    return f"{quantity(len(kept), 'file')} of {sum(one.size_bytes for one in kept):,} bytes"

@@ -15,7 +15,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.running.snapshots import snapshots_of
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.whole_table import WholeTable
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 
@@ -45,7 +45,7 @@ def publish(
     )
     row = made.row
     lines = [
-        f"{dataset}: snapshot {row.number}, {counted(row.rows, 'row')}, {_size(made.size_bytes)}; jobs read it from "
+        f"{dataset}: snapshot {row.number}, {quantity(row.rows, 'row')}, {_size(made.size_bytes)}; jobs read it from "
         "now on",
         *snapshots.cautions(made),
         *snapshots.unknown(),
@@ -55,7 +55,7 @@ def publish(
             lines += [f"removed snapshot {snapshot.row.number}, {_size(size)}; what it was charged stays charged"]
     elif older := snapshots.all_of(dataset)[:-1]:
         octets = sum(snapshot.size_bytes for snapshot in older)
-        lines += [f"{counted(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them"]
+        lines += [f"{quantity(len(older), 'older snapshot')}, {_size(octets)}: --remove-older removes them"]
     document = {"dataset": dataset, "snapshot": row.number, "rows": row.rows, "size_bytes": made.size_bytes}
     return Found(document, lines)
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.walr import two_servers
 from blindfit.coordinator.terminal.json_output import Found
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.data.duplicates import DuplicateSearch
 from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.source import Source
@@ -40,7 +40,7 @@ def split_labels(settings: PartySettings, base_dir: Path, dataset: str, out: tup
     _check_files(out)
     tables = shares_of(_source(settings, base_dir, dataset))
     _write_both(tables, out)
-    rows = counted(len(tables[0]), "row")
+    rows = quantity(len(tables[0]), "row")
     lines = [f"{path}: a share of each label of {rows}" for path in out]
     advice = "Give each server only one file: anyone who has both knows every label."
     return Found({"files": out, "rows": len(tables[0])}, (*lines, advice))

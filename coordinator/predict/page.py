@@ -9,7 +9,7 @@ from blindfit.coordinator.report import page
 from blindfit.coordinator.report.curves import row_histogram
 from blindfit.coordinator.report.kind import Report
 from blindfit.coordinator.report.page import UNKNOWN, Card
-from blindfit.coordinator.terminal.wording import count, counted, duration, figure
+from blindfit.coordinator.terminal.wording import count, duration, figure, quantity
 from blindfit.parties.predict.report import ScoreFigures
 
 
@@ -43,7 +43,7 @@ def _cards(facts: Figures, report: Report) -> Iterator[Card]:
 def _score_cards(scores: ScoreFigures, rows: int) -> Iterator[Card]:
     if scores.mean is None or scores.median is None:
         return
-    expected = f"{figure(scores.mean * rows)} positives expected of {counted(rows, 'row')}"
+    expected = f"{figure(scores.mean * rows)} positives expected of {quantity(rows, 'row')}"
     yield Card(f"Mean {scores.of}", figure(scores.mean), expected if scores.of == "probability" else "of all rows")
     least, largest = (UNKNOWN if end is None else figure(end) for end in (scores.least, scores.largest))
     yield Card("Median", figure(scores.median), f"from {least} to {largest}")

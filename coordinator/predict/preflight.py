@@ -10,11 +10,10 @@ from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.predict import shared_predict
-from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.parties.sessions.party import vault_of
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.files.vault import vault_of
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 
 
 def leaks(job: Job[Any]) -> Iterator[Finding]:
@@ -28,15 +27,15 @@ def leaks(job: Job[Any]) -> Iterator[Finding]:
 def check_rows(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     for party in here:
         if party.dataset_name:
-            yield from caught(party.name, partial(_opens, job, party))
-    yield from caught("model", partial(shared_predict.checks, job, here))
+            yield from catch_error(party.name, partial(_opens, job, party))
+    yield from catch_error("model", partial(shared_predict.checks, job, here))
 
 
 def _opens(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     """Whether the model's columns are there, whatever others hold."""
     kinds = party.kinds()
     if (part := model_of(party, job.parameters.predict.session)) is not None:
-        party.scored(part.standardiser)
+        party.read_scaled(part.standardiser)
     yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(kinds)} features")
 
 

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ScoringParameters
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.protocols.shared_scores.program import run_program
-from blindfit.algorithms.sharing.kept import KeptShares, kept_length
+from blindfit.algorithms.sharing.kept import KeptShares, length_of_kept_share
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, on_the_wire
@@ -24,9 +24,9 @@ from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.cost_of_shares import BUSY, BYTES_PER_ELEMENT, MESSAGE_S
 from blindfit.coordinator.vertical.counted import Counted, CountingSeat
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import vault_of
 from blindfit.parties.training.rows import read_rows
-from blindfit.parties.vertical.shared_models import SharedModels
+from blindfit.parties.vertical.model_store import SharedModels
 from blindfit.parties.wire.channel import LocalNetwork
 from blindfit.parties.work.compute import cores
 
@@ -59,7 +59,7 @@ def _store(party: PartyHere) -> SharedModels:
 
 
 def _common(data: Mapping[str, PartyHere], parts: Mapping[str, SharedModelPart]) -> int:
-    sources = {name: party.scored(parts[name].standardiser) for name, party in data.items()}
+    sources = {name: party.read_scaled(parts[name].standardiser) for name, party in data.items()}
     rows = {name: read_rows(source, labels=False, report=lambda *_: None) for name, source in sources.items()}
     return len(next(iter(joint.common_positions(rows).values())))
 
@@ -88,10 +88,10 @@ def _rounding(parts: Mapping[str, SharedModelPart], roles: Roles) -> Iterator[Fi
 def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
     """Raises RangeError: they do not fit."""
     parameters.check()
-    found, parties = counted(parameters), len(parameters.data_parties)
+    found, parties = count_work(parameters), len(parameters.data_parties)
     sent = BYTES_PER_ELEMENT * (found.dealt + (parties - 1) * (found.put_in + found.opened * parties))
     waits = found.rounds * parties * (parties - 1) * MESSAGE_S
-    seconds = (found.dealt * measured_s(parameters) + waits) / (BUSY * min(cores(), parties + 1))
+    seconds = (found.dealt * measure_s_per_element(parameters) + waits) / (BUSY * min(cores(), parties + 1))
     yield Finding(
         "note",
         "time",
@@ -103,18 +103,18 @@ def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
     yield Finding("note", "bytes", on_the_wire(sent))
 
 
-def counted(parameters: ScoringParameters) -> Counted:
-    """By going through the program, without a number of anybody's."""
+def count_work(parameters: ScoringParameters) -> Counted:
+    """Count the work by going through the program without any party's numbers."""
     seat = CountingSeat(macs=parameters.macs)
     asyncio.run(run_program(seat, parameters, None))
     return seat.counted
 
 
-def measured_s(parameters: ScoringParameters) -> float:
-    """Of one core, all parties' work on one element that is dealt: by small trials on zeros, of this thread's time."""
+def measure_s_per_element(parameters: ScoringParameters) -> float:
+    """Measure one core's time for all parties' work on one dealt element, by small trials on zeros."""
     few, many = (replace(parameters, rows=rows) for rows in TRIED_ROWS)
     _seconds(few)  # what is made once is made
-    more = counted(many).dealt - counted(few).dealt
+    more = count_work(many).dealt - count_work(few).dealt
     return max(0.0, _seconds(many) - _seconds(few)) / more
 
 
@@ -128,7 +128,7 @@ async def _score_zeros(p: ScoringParameters) -> None:
     active, *passives = p.data_parties
     roles = {p.key_node: "key-node", active: "active", **dict.fromkeys(passives, "passive")}
     network = LocalNetwork(roles, shared_scores.TABLE)
-    zeros = np.zeros(kept_length(sum(p.columns), macs=p.macs), dtype=np.uint64)
+    zeros = np.zeros(length_of_kept_share(sum(p.columns), macs=p.macs), dtype=np.uint64)
     kept = KeptShares(Share(zeros, zeros if p.macs else None), zeros[:1] if p.macs else None)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(shared_scores.run_key_node(p, "trial", network.channel(p.key_node)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from blindfit.coordinator.predict.figures import Figures, figures_of
 from blindfit.coordinator.report.kind import Report
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.coordinator.vertical.roles import Roles
 
 
@@ -27,16 +27,16 @@ def who_learnt_what(roles: Roles, common: int, *, in_shares: bool = False) -> di
     Args:
         in_shares: the model is, and nobody has it.
     """
-    return dict(_learnt(roles, common, in_shares=in_shares))
+    return dict(_list_what_each_learns(roles, common, in_shares=in_shares))
 
 
-def _learnt(roles: Roles, common: int, *, in_shares: bool) -> Iterator[tuple[str, str]]:
+def _list_what_each_learns(roles: Roles, common: int, *, in_shares: bool) -> Iterator[tuple[str, str]]:
     aligned = "how many rows each data party brought, and which of its own rows all of them have"
     active = roles.active
     yield (
         active,
         (
-            f"{active} learnt the scores of {counted(common, 'row')}; {_parts(roles, in_shares=in_shares)}. It also "
+            f"{active} learnt the scores of {quantity(common, 'row')}; {_parts(roles, in_shares=in_shares)}. It also "
             f"learnt {aligned}."
         ),
     )

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from blindfit.coordinator.predict.figures import figures_of
 from blindfit.coordinator.report import page
 from blindfit.coordinator.report.kind import Report
-from blindfit.coordinator.terminal.wording import counted, duration, figure
+from blindfit.coordinator.terminal.wording import duration, figure, quantity
 
 
 def summary(report: Report) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield "model", f"of the training {facts.training}{', in shares: nobody has it' if facts.in_shares else ''}"
-    yield "rows", f"{counted(facts.common, 'row')} scored: those that every data party has"
+    yield "rows", f"{quantity(facts.common, 'row')} scored: those that every data party has"
     if facts.scores is not None and facts.scores.mean is not None and facts.scores.median is not None:
         yield facts.scores.of, f"mean {figure(facts.scores.mean)}, median {figure(facts.scores.median)}"
     yield "time", duration(page.total_seconds(report, facts.timing))

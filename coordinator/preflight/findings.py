@@ -29,8 +29,8 @@ class Finding:
         return self.level == "refuses"
 
 
-def caught(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """The findings so far, and the error that ended them as the last."""
+def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield the findings, and the error that ended them as the last one."""
     try:
         yield from checks()
     except BlindfitError as error:

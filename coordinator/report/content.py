@@ -60,7 +60,7 @@ def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> di
         model = _model(directory, kind)
         content = {
             **_header(str(report["session"]), str(report["session"]), str(job["protocol"]), "DONE"),
-            "job": nested(job, name),
+            "job": nest(job, name),
             "parties": {
                 name: {"role": str(report["role"]), "dataset": str(report.get("dataset", "")), "summary": report},
                 **{
@@ -102,11 +102,11 @@ def _party(session: JobSession, name: str) -> dict[str, Any]:
     return {
         "role": party.role,
         "dataset": party.dataset,
-        "summary": nested(session.summaries.get(name, {}), name),
+        "summary": nest(session.summaries.get(name, {}), name),
     }
 
 
-def nested(flat: Mapping[str, ParameterValue], party: str) -> dict[str, Any]:
+def nest(flat: Mapping[str, ParameterValue], party: str) -> dict[str, Any]:
     """{"a.b": 1} -> {"a": {"b": 1}}."""
     tree: dict[str, Any] = {}
     for path, value in flat.items():

@@ -158,7 +158,7 @@ def roc_plot(points: Sequence[RankingPoint]) -> Plot:
     figure, axes = figure_of(HEIGHT_INCHES)
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.9, linestyle="--")
     shares = [(p.false_positives / negatives, p.true_positives, positives) for p in points]
-    _banded(axes, [(0.0, 0, positives), *shares])
+    _draw_band(axes, [(0.0, 0, positives), *shares])
     _unit_axes(axes, "share of negatives above the threshold", "of positives")
     note = f"{count(positives)} positives and {count(negatives)} negatives, at every threshold. {BAND}"
     return Plot("ROC", note, svg_of(figure))
@@ -170,14 +170,14 @@ def precision_recall_plot(points: Sequence[RankingPoint]) -> Plot:
     figure, axes = figure_of(HEIGHT_INCHES)
     axes.plot([0, 1], [base, base], color=MUTED, linewidth=0.9, linestyle="--")
     named = [(p.true_positives / positives, p.true_positives, p.true_positives + p.false_positives) for p in points]
-    _banded(axes, named)
+    _draw_band(axes, named)
     _unit_axes(axes, "recall: share of positives above the threshold", "precision")
     note = f"Dashed: the share of positives, {percent(base)}, which is the precision of a guess. {BAND}"
     return Plot("Precision and recall", note, svg_of(figure))
 
 
-def _banded(axes: Axes, shares: Sequence[tuple[float, int, int]]) -> None:
-    """A curve of x, and a share by its part and its whole."""
+def _draw_band(axes: Axes, shares: Sequence[tuple[float, int, int]]) -> None:
+    """Draw the interval of each share, given as x, its part and its whole."""
     at = [x for x, _, _ in shares]
     low, high = zip(*(share_interval(part, whole) for _, part, whole in shares), strict=True)
     axes.fill_between(at, low, high, color=POSITIVE, alpha=0.18, linewidth=0)

@@ -25,6 +25,6 @@ def _constant(rows: FittedRows) -> str:
     return f"{count(len(rows.dropped_columns))} constant dropped" if rows.dropped_columns else "none dropped"
 
 
-def dropped(rows: FittedRows, columns: str = "constant columns") -> list[tuple[str, str]]:
-    """A line of the page's table, where there are any."""
+def list_dropped(rows: FittedRows, columns: str = "constant columns") -> list[tuple[str, str]]:
+    """Return a line of the page's table if any columns were dropped."""
     return [(f"{columns}, dropped", ", ".join(rows.dropped_columns))] if rows.dropped_columns else []

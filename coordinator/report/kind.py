@@ -85,6 +85,6 @@ class Written(Protocol):
     @property
     def content(self) -> Mapping[str, Any]: ...
 
-    def shown(self) -> Iterator[RenderableType]:
+    def summarise(self) -> Iterator[RenderableType]:
         """Yield the report in short."""
         ...

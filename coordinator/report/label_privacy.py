@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from blindfit.coordinator.report.page import Card
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure
+from blindfit.coordinator.terminal.wording import count, figure, quantity
 from blindfit.parties.training.report import LabelPrivacy
 
 
@@ -26,7 +26,7 @@ def budget_summary(privacy: LabelPrivacy) -> tuple[str, str]:
     return "budget", f"{spent} of {budget} spent on {privacy.population}, {figure(privacy.left_epsilon)} left"
 
 
-def large_delta(delta: float, rows: int) -> str:
+def warn_of_large_delta(delta: float, rows: int) -> str:
     if delta * rows < 1:
         return ""
     return (
@@ -80,7 +80,7 @@ def spent(privacy: LabelPrivacy, releases: int) -> str:
     """Args:
     releases: that the ledger holds, this job's included.
     """
-    held = counted(releases, "release") + (", which" if releases == 1 else ", which together")
+    held = quantity(releases, "release") + (", which" if releases == 1 else ", which together")
     return (
         f"After this job the ledger holds {held} spent epsilon {figure(privacy.spent_epsilon)}; "
         f"{figure(privacy.left_epsilon)} is left."

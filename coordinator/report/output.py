@@ -26,7 +26,7 @@ class Written:
     html_path: Path
     content: Mapping[str, Any] = field(repr=False)
 
-    def shown(self) -> Iterator[RenderableType]:
+    def summarise(self) -> Iterator[RenderableType]:
         """Yield the report in short."""
         kind = self.kind
         yield summary_table(kind.summary(self.content))

@@ -10,7 +10,7 @@ from blindfit.algorithms.statistics.quality.intervals import Range, auc_interval
 from blindfit.coordinator.report.evaluation import Evaluation
 from blindfit.coordinator.report.page import UNKNOWN, Card
 from blindfit.coordinator.report.plots import Plot
-from blindfit.coordinator.terminal.wording import count, counted, figure, percent
+from blindfit.coordinator.terminal.wording import count, figure, percent, quantity
 from blindfit.parties.training.quality import ClassFigures, Confusion
 
 CLOSE = 0.85  # of a slope, or its inverse: nearer to 1 is nearly right
@@ -36,13 +36,13 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
         note = _range(auc_range(evaluation)) or f"KS {classes.ks:.3f}"
-        yield Card("AUC", f"{classes.auc:.4f}", f"{note}, on {counted(classes.rows, 'test row')}")
+        yield Card("AUC", f"{classes.auc:.4f}", f"{note}, on {quantity(classes.rows, 'test row')}")
         yield Card("Log loss", f"{classes.log_loss:.4f}", _before(classes) or "on the test rows")
         at = f"at probability {figure(classes.threshold)}"
         yield Card("Accuracy", percent(classes.accuracy), f"{at}, {OUT_OF_FOLD}" if classes.is_calibrated else at)
     if evaluation is not None and evaluation.values is not None:
         values = evaluation.values
-        yield Card("R squared", f"{values.r2:.4f}", f"on {counted(values.rows, 'test row')}")
+        yield Card("R squared", f"{values.r2:.4f}", f"on {quantity(values.rows, 'test row')}")
         yield Card("Mean squared error", figure(values.mse), "on the test rows")
         if values.mae is not None:
             yield Card("Mean absolute error", figure(values.mae), "on the test rows")
@@ -52,7 +52,7 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
     """Of the page's table."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
-        yield "AUC", f"{classes.auc:.4f}{_bracketed(auc_range(evaluation))}"
+        yield "AUC", f"{classes.auc:.4f}{_in_brackets(auc_range(evaluation))}"
         if classes.average_precision is not None:
             yield "Average precision", f"{classes.average_precision:.4f}"
         yield "KS statistic", f"{classes.ks:.4f}"
@@ -88,10 +88,10 @@ def remark(evaluation: Evaluation | None) -> str:
 
 def calibration(slope: float, offset: float) -> str:
     """What it is, and what it mended."""
-    return f"log odds x {figure(slope)} {offset:+.4g}: {_mended(slope)}"
+    return f"log odds x {figure(slope)} {offset:+.4g}: {_describe_slope(slope)}"
 
 
-def _mended(slope: float) -> str:
+def _describe_slope(slope: float) -> str:
     if slope > 1 / CLOSE:
         return f"as trained they were {percent(1 / slope)} of what they should be, so too cautious"
     if slope < CLOSE:
@@ -108,7 +108,7 @@ def _share(part: int, whole: int) -> str:
     """With its interval; a peer may have told any numbers."""
     if not 0 <= part <= whole or not whole:
         return UNKNOWN
-    return f"{part / whole:.4f}{_bracketed(share_interval(part, whole))}"
+    return f"{part / whole:.4f}{_in_brackets(share_interval(part, whole))}"
 
 
 def auc_range(evaluation: Evaluation) -> Range | None:
@@ -126,7 +126,7 @@ def _range(found: Range | None) -> str:
     return "" if found is None else f"{found[0]:.3f} to {found[1]:.3f}"
 
 
-def _bracketed(found: Range | None) -> str:
+def _in_brackets(found: Range | None) -> str:
     return "" if found is None else f" ({_range(found)})"
 
 
@@ -153,7 +153,7 @@ def matrix(evaluation: Evaluation | None) -> list[tuple[str, list[Cell]]] | None
     ]
 
 
-def no_better(evaluation: Evaluation | None, advice: str) -> str:
+def warn_of_no_gain(evaluation: Evaluation | None, advice: str) -> str:
     """Return a caution if a constant would predict the test rows at least as well; else an empty text.
 
     Args:

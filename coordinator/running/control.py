@@ -40,7 +40,7 @@ class Control:
         try:
             return await getattr(self.stub, method)(request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
-            raise self._typed(error, method) from None
+            raise self._to_error(error, method) from None
 
     async def describe(self, timeout_s: float = CALL_TIMEOUT_S) -> pb.PartyDescription:
         description: pb.PartyDescription = await self.call("Describe", pb.DescribePartyRequest(), timeout_s)
@@ -68,7 +68,7 @@ class Control:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                 raise PeerTimeout(peer=self.name, step="Watch", timeout_s=timeout_s or 0) from None
-            raise self._typed(error, "Watch") from None
+            raise self._to_error(error, "Watch") from None
         finally:
             call.cancel()
 
@@ -76,5 +76,5 @@ class Control:
         """Ask the party whom it waits for in a session."""
         return await waits.ask_stub(self.stub, session, members)
 
-    def _typed(self, error: grpc.aio.AioRpcError, step: str) -> BlindfitError:
+    def _to_error(self, error: grpc.aio.AioRpcError, step: str) -> BlindfitError:
         return error_codes.error_of_call(error, peer=self.name, address=self.address, step=step)

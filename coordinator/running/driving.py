@@ -33,7 +33,7 @@ def drive(
             try:
                 asyncio.run(_until_terminated(session.run()))
             except (TransportError, ProtocolError) as error:
-                found = launched.lost_process(error)
+                found = launched.find_lost_process(error)
                 way_on = _way_on(session, progress)
                 found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None

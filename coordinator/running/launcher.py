@@ -55,8 +55,8 @@ class Launched:
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
 
-    def lost_process(self, error: BlindfitError) -> BlindfitError:
-        """The error that says which party's process ended in the middle of the job, and how; or the same error."""
+    def find_lost_process(self, error: BlindfitError) -> BlindfitError:
+        """Return an error that says which party's process ended during the job, and how; else the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
         while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):
@@ -234,22 +234,22 @@ def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
     while time.monotonic() < give_up:
         if ready.exists() and (text := ready.read_text().strip()):
             return int(text)
-        if process.poll() is not None:
+        if (code := process.poll()) is not None:
+            if code < 0:
+                raise process_lost(name, code, out / name / LOG, "before it was up")
             said, hint = _last_words(out / name / LOG)
             raise ConfigError(f"{name} did not start: {said}", hint=hint)
         time.sleep(0.02)
     raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
 
 
-def process_lost(name: str, code: int, log: Path) -> TransportError:
+def process_lost(name: str, code: int, log: Path, when: str = "in the middle of the job") -> TransportError:
     """Args:
     code: as `subprocess` has it: the number of a signal, negative, or an exit code.
     """
     how = f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
     hint = KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
-    return TransportError(
-        f"{name}'s process {how} in the middle of the job; its log is {log}", peer=name, step="run", hint=hint
-    )
+    return TransportError(f"{name}'s process {how} {when}; its log is {log}", peer=name, step="run", hint=hint)
 
 
 def _signal(number: int) -> str:

@@ -83,7 +83,7 @@ class JobProgress:
         if epoch and party == self._judge:
             self._judge_tells = True
             self._epochs.loss = epoch[2] or ""
-        said = self._epochs.said(int(epoch[1])) if epoch else step
+        said = self._epochs.describe(int(epoch[1])) if epoch else step
         if step != self._steps.get(party):
             self._progress.reset(task)
             self._print_step(party, step, waiting)
@@ -101,7 +101,7 @@ class JobProgress:
         elif epoch := EPOCH.match(step):
             at_its_pace = party == self._judge or not self._judge_tells
             if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all begin it at nearly the same time
-                self._console.print(f"  {self._epochs.said(int(epoch[1]))}", highlight=False, markup=False)
+                self._console.print(f"  {self._epochs.describe(int(epoch[1]))}", highlight=False, markup=False)
         elif not is_message(step):
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
 
@@ -123,7 +123,7 @@ class _Epochs:
         new, self._newest = epoch > self._newest, max(epoch, self._newest)
         return new
 
-    def said(self, epoch: int) -> str:
+    def describe(self, epoch: int) -> str:
         """epoch 7 of 20, hold-out loss 0.341, at most 12 s left"""
         now = time.monotonic()
         self._first = first, began = self._first or (epoch, now)

@@ -32,9 +32,9 @@ def of(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float
     """
     if own := first_hand(ended):
         return own
-    if isinstance(first, PeerAborted) and not any(map(_lost, ended.values())):
+    if isinstance(first, PeerAborted) and not any(map(_is_loss, ended.values())):
         return _behind(first, ended)
-    return _blamed(first, ended, reports, step_s)
+    return _blame(first, ended, reports, step_s)
 
 
 def first_hand(ended: Ended) -> BlindfitError | None:
@@ -54,12 +54,12 @@ def _is_first_hand(error: BlindfitError, name: str) -> bool:
     return not isinstance(error, PeerTimeout | PeerUnreachable) or error.peer == name
 
 
-def _lost(error: BlindfitError) -> bool:
+def _is_loss(error: BlindfitError) -> bool:
     """Return whether a party has given up another one, itself or because a peer did."""
     return isinstance(error, PeerTimeout | PeerUnreachable) or (isinstance(error, PeerAborted) and error.code in LOSSES)
 
 
-def _blamed(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float) -> BlindfitError:
+def _blame(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: float) -> BlindfitError:
     claims = {name: root_party(error) or name for name, error in ended.items()}
     # A chain of waits ends at a party that another one has lost: the lost party may well wait for others in turn.
     lost = {root_party(error) for error in ended.values()}
@@ -73,10 +73,10 @@ def _blamed(first: BlindfitError, ended: Ended, reports: waits.Reports, step_s: 
     for kind in (PeerTimeout, PeerUnreachable, BlindfitError):  # the first says who waits for whom
         if telling := [error for error in told if isinstance(error, kind)]:
             return telling[0]
-    return _seen(blamed, reports, step_s) or first
+    return _find_waiting(blamed, reports, step_s) or first
 
 
-def _seen(blamed: str, reports: waits.Reports, step_s: float) -> PeerTimeout | None:
+def _find_waiting(blamed: str, reports: waits.Reports, step_s: float) -> PeerTimeout | None:
     """Return an error that says who waits for the party to blame, if no party has given it up yet."""
     waiting = [(name, wait) for name, report in reports.items() for wait in report.waits if wait.peer == blamed]
     if not waiting:

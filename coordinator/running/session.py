@@ -156,7 +156,8 @@ class JobSession:
         self._change("accept")
 
     async def _wait_for_approval(self, name: str) -> None:
-        await self._unless_one_ends(self._approved(name), [other for other in self._proposed if other != name])
+        others = [other for other in self._proposed if other != name]
+        await self._unless_one_ends(self._await_approval(name), others)
 
     async def _unless_one_ends(self, waiting: Coroutine[Any, Any, None], parties: Sequence[str]) -> None:
         """Wait, and raise the error of a party that ends the job meanwhile. A party that is watched keeps the job."""
@@ -174,7 +175,7 @@ class JobSession:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _approved(self, name: str) -> None:
+    async def _await_approval(self, name: str) -> None:
         async for event in self._events(name, self.job.parameters.timeouts.approval_s + 5):
             waiting = pb.Progress(step="approval", waiting_for=f"the operator of {name} (blindfit approve)")
             self.on_event(name, pb.Event(state=event.state, progress=waiting))
@@ -221,10 +222,10 @@ class JobSession:
         """When one party fails, the others abort or wait: the party that has a reason of its own counts, or else the
         one for which all others wait.
         """
-        if root_cause.first_hand({name: error for name, error in _ended(watches).items() if error is first}):
+        if root_cause.first_hand({name: error for name, error in _collect_errors(watches).items() if error is first}):
             return first
         reports = await self._reports(watches)
-        return root_cause.of(first, _ended(watches), reports, self.job.parameters.timeouts.step_s)
+        return root_cause.of(first, _collect_errors(watches), reports, self.job.parameters.timeouts.step_s)
 
     async def _reports(self, watches: Mapping[str, asyncio.Task[None]]) -> waits.Reports:
         """What every party says of its waits, once those that have ended have said why, or had time to; none where one
@@ -235,7 +236,7 @@ class JobSession:
         try:
             while (passed := loop.time() - began) < ENDING_S:
                 reports = asking.result() if asking.done() else {}
-                ended = _ended(watches)
+                ended = _collect_errors(watches)
                 if root_cause.first_hand(ended):
                     return {}
                 ending = any(report.is_ending and not watches[name].done() for name, report in reports.items())
@@ -283,7 +284,7 @@ class JobSession:
             await self._controls[name].cancel(self.id, CANCEL_TIMEOUT_S, blamed)
 
 
-def _ended(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
-    """With what each party has ended that has not ended well."""
+def _collect_errors(watches: Mapping[str, asyncio.Task[None]]) -> dict[str, BlindfitError]:
+    """Return the error of each party that has not ended well."""
     errors = {name: watch.exception() for name, watch in watches.items() if watch.done() and not watch.cancelled()}
     return {name: error for name, error in errors.items() if isinstance(error, BlindfitError)}

@@ -9,8 +9,8 @@ from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.terminal.wording import counted
-from blindfit.parties.sessions.party import vault_of
+from blindfit.coordinator.terminal.wording import quantity
+from blindfit.parties.files.vault import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.populations import why_it_waits
 from blindfit.parties.snapshots.snapshot import Snapshot
@@ -25,8 +25,8 @@ def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snaps
     return Snapshots(settings, base_dir, store, writer)
 
 
-def changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
-    """The newest snapshots of sources that have changed since."""
+def find_changed(settings: PartySettings, base_dir: Path) -> Iterator[Snapshot]:
+    """Find the newest snapshots of sources that have changed since."""
     store = Store.existing(settings, base_dir)
     if store is None:
         return
@@ -43,7 +43,7 @@ def datasets_of(job: Job[Any], name: str) -> tuple[str, ...]:
     return tuple(filter(None, (party.dataset, *job.parameters.also_reads(party.role))))
 
 
-def unpublished(settings: PartySettings, base_dir: Path, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
+def find_unpublished(settings: PartySettings, base_dir: Path, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each of a party's datasets that has no snapshot as its file describes it, and why only its operator
     publishes it; the reason is empty where `blindfit run` and the party's next start do so."""
     store = Store.existing(settings, base_dir)
@@ -66,7 +66,7 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
         ConfigError, DataError: what is wrong with a dataset, or only its operator publishes it.
     """
     for name, (path, settings) in parties.items():
-        for dataset, reason in unpublished(settings, path.parent, datasets_of(job, name)):
+        for dataset, reason in find_unpublished(settings, path.parent, datasets_of(job, name)):
             if reason:
                 hint = f"run `blindfit snapshot {path} {dataset}`, with --other-people if these are other people"
                 raise ConfigError(f"{name}: {reason}", hint=hint)
@@ -74,6 +74,6 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
                 snapshots = snapshots_of(settings, path.parent, store)
                 is_scored = job.parameters.scores_rows or dataset != job.parties[name].dataset
                 made = snapshots.publish(dataset, skip_unreadable=is_scored, on_waiting=say)
-                say(f"{name}: {dataset} is published as snapshot {made.row.number}, {counted(made.row.rows, 'row')}")
+                say(f"{name}: {dataset} is published as snapshot {made.row.number}, {quantity(made.row.rows, 'row')}")
                 for caution in snapshots.cautions(made):
                     say(f"{name}: {caution}")

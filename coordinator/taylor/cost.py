@@ -173,13 +173,13 @@ class Cost:
     def start_seconds(self, speed: Speed) -> float:
         """Before the first epoch: tables, worker processes, labels of the hold-out rows for every passive party."""
         passive = self._passive_count
-        labels = self._sent(passive * self.held_out)
+        labels = self._work_to_send(passive * self.held_out)
         sums = Work(sum(self._dot(self.held_out, k, self._feature_bits) for k in self.parameters.columns[1:]))
         return START * (passive + 1) * speed.product_s + (labels + sums).seconds(speed)
 
     def longest_step_seconds(self, speed: Speed) -> float:
         """What the peers of the slowest party wait for at most."""
-        works = [self._sent(self.held_out)]
+        works = [self._work_to_send(self.held_out)]
         for place, columns in enumerate(self.parameters.columns):
             works.append(self._batch_work(place, max(self.batch_rows), columns))
             if self.parameters.hold_out_loss:
@@ -192,11 +192,11 @@ class Cost:
         for rows in self.batch_rows:
             for place, columns in enumerate(self.parameters.columns):
                 works[place] += self._batch_work(place, rows, columns)
-                works[-1] += self._decrypted(self._packed(rows, columns))
+                works[-1] += self._work_to_decrypt(self._count_packed(rows, columns))
         if self.parameters.hold_out_loss:
             for place, columns in enumerate(self.parameters.columns):
                 works[place] += self._loss_work(place, columns)
-            works[-1] += self._decrypted(1)
+            works[-1] += self._work_to_decrypt(1)
         return works
 
     def _batch_work(self, place: int, rows: int, columns: int) -> Work:
@@ -205,24 +205,26 @@ class Cost:
         is_passive, is_last = place > 0, place == self._passive_count
         received = rows * (is_passive + (not is_last))
         sums = self._dot(rows, columns, self._feature_bits) + columns * (9 / 8 * grid.slot_bits(rows) + 1)
-        scaled = self._scaled(rows, grid.residual_bits)
-        return self._sent(rows + self._packed(rows, columns)) + Work(RECEIVED * received + sums + scaled)
+        scaled = self._work_to_scale(rows, grid.residual_bits)
+        return self._work_to_send(rows + self._count_packed(rows, columns)) + Work(RECEIVED * received + sums + scaled)
 
     def _loss_work(self, place: int, columns: int) -> Work:
         """Step 6 of one party; the last sends the loss alone."""
         grid, rows = self.parameters.grid, self.held_out
-        sums = self._scaled(rows, grid.score_bits) + (self._has_factors and self._dot(rows, 1, 2 * grid.score_bits))
+        sums = self._work_to_scale(rows, grid.score_bits) + (
+            self._has_factors and self._dot(rows, 1, 2 * grid.score_bits)
+        )
         if place > 0:
             sums += self._dot(rows, 1, grid.score_bits) + self._dot(columns, 1, grid.weight_bits) + RECEIVED * rows
-        return self._sent(1 if place == self._passive_count else rows + 1) + Work(sums)
+        return self._work_to_send(1 if place == self._passive_count else rows + 1) + Work(sums)
 
-    def _sent(self, ciphertexts: int) -> Work:
+    def _work_to_send(self, ciphertexts: int) -> Work:
         return Work(SENT * ciphertexts, randomisers=ciphertexts)
 
-    def _decrypted(self, ciphertexts: int) -> Work:
+    def _work_to_decrypt(self, ciphertexts: int) -> Work:
         return Work((RECEIVED + 1) * ciphertexts, decryptions=ciphertexts)  # one product blinds
 
-    def _scaled(self, rows: int, bits: int) -> float:
+    def _work_to_scale(self, rows: int, bits: int) -> float:
         """[[f]] o values: a power for each row, where factors are encrypted."""
         return rows * 9 / 8 * bits if self._has_factors else 0.0
 
@@ -245,8 +247,8 @@ class Cost:
     def _passive_count(self) -> int:
         return len(self.parameters.data_parties) - 1
 
-    def _packed(self, rows: int, columns: int) -> int:
-        """Ciphertexts of a packed gradient."""
+    def _count_packed(self, rows: int, columns: int) -> int:
+        """Return the number of ciphertexts of a packed gradient."""
         slots = (self.parameters.key_bits - 2) // self.parameters.grid.slot_bits(rows)
         return -(-columns // slots)
 
@@ -263,7 +265,7 @@ class Cost:
         sent = 0
         for rows in self.batch_rows:
             answers = sum(self.parameters.columns) * (self.parameters.grid.slot_bits(rows) // 8 + 2)
-            gradients = sum(self._packed(rows, columns) for columns in self.parameters.columns)
+            gradients = sum(self._count_packed(rows, columns) for columns in self.parameters.columns)
             sent += (2 * passive * rows + gradients) * width + answers
         return sent + (passive * (self.held_out + 1) + 1) * width if self.parameters.hold_out_loss else sent
 

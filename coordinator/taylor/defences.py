@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.taylor.figures import Figures
-from blindfit.coordinator.terminal.wording import count, counted, figure
+from blindfit.coordinator.terminal.wording import count, figure, quantity
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.defence import Defence, names_of_those_on
 from blindfit.parties.taylor.parameters import match_rate
@@ -26,16 +26,16 @@ LABEL_DEFENCES = ("Kept noise", "Bounded rows", "Bounded labels")  # of label DP
 
 
 def defences_of(facts: Figures) -> list[Defence]:
-    own = _kept_noise(facts) if facts.job.privacy is not None else [_jitter(facts)]
+    own = _describe_kept_noise(facts) if facts.job.privacy is not None else [_jitter(facts)]
     return [*own, _noisy_gradients(facts), _leverage(facts), *_always(facts)]
 
 
-def switched_on(facts: Figures, *, but: Collection[str] = ()) -> str:
-    """A, b and c."""
+def list_defences(facts: Figures, *, but: Collection[str] = ()) -> str:
+    """List the defences that are on: A, b and c."""
     return names_of_those_on(defence for defence in defences_of(facts) if defence.name not in but)
 
 
-def _kept_noise(facts: Figures) -> Iterator[Defence]:
+def _describe_kept_noise(facts: Figures) -> Iterator[Defence]:
     yield Defence(
         "Kept noise",
         True,
@@ -81,7 +81,7 @@ def _bits(facts: Figures) -> str:
     labels = max(1, int(facts.smallest_batch * match_rate(facts.job)))
     return (
         f" A batch gives away at most {bits:.0f} bits about its labels, {count(labels)} or more, to "
-        f"all {counted(columns, 'passive column')} together."
+        f"all {quantity(columns, 'passive column')} together."
     )
 
 
@@ -90,7 +90,7 @@ def _leverage(facts: Figures) -> Defence:
     name = "Leverage limit"
     if "leverage" in settings.unsafe:
         return Defence(name, False, "Rows that a party's gradient singles out were trained on as they are.")
-    found = joint.shortened(facts)
+    found = joint.describe_shortened(facts)
     return Defence(name, True, f"Each party shortens those of its rows that its gradient would single out. {found}")
 
 

@@ -72,7 +72,7 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     DataError: names the party and the figure that is missing or not what it must be.
     """
     roles = joint.roles_of(report)
-    told = joint.told_by(report, roles)
+    told = joint.collect_summaries(report, roles)
     job = validate(_parameters(report["job"]), TaylorJob, source="the job of the report")
     key_node = report["parties"][roles.key_node]["summary"]
     return Figures(

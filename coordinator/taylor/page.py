@@ -23,8 +23,8 @@ def render(report: Mapping[str, Any]) -> str:
         report,
         facts,
         cautions=cautions_of(facts),
-        cards=list(joint.cards(facts, report, ended=_ended(facts), promise=_promise(facts))),
-        fitted=_fitted(facts),
+        cards=list(joint.cards(facts, report, ended=_describe_end(facts), promise=_promise(facts))),
+        fitted=_describe_fit(facts),
         loss=loss_plot(facts.losses, facts.shared_rows.validation, relative=facts.relative_losses),
         curves=quality.plots(facts.evaluation),
         no_evaluation=_why_no_evaluation(facts),
@@ -46,8 +46,8 @@ def render(report: Mapping[str, Any]) -> str:
 # --- what was fitted -----------------------------------------------------------------------------------
 
 
-def _fitted(facts: Figures) -> str:
-    """Two sentences."""
+def _describe_fit(facts: Figures) -> str:
+    """Describe the training in two sentences."""
     settings, roles, rows = facts.job.taylor, facts.roles, facts.shared_rows
     which = "slots, of which the matches count" if facts.job.align.method == "linkage" else "rows that all have"
     penalties = [f"{name} {figure(value)}" for name, value in (("l2", settings.l2), ("l1", settings.l1)) if value]
@@ -59,8 +59,8 @@ def _fitted(facts: Figures) -> str:
     )
 
 
-def _ended(facts: Figures) -> str:
-    """The key node alone tells the losses; that training stopped early shows in the number of epochs too."""
+def _describe_end(facts: Figures) -> str:
+    """Describe how training ended: only the key node reports losses, but the number of epochs shows an early stop."""
     stopped = facts.fit.epochs < facts.job.taylor.epochs
     if facts.losses:
         return facts.newest_loss + (", no longer falling" if stopped else "")
@@ -81,7 +81,7 @@ def _promise(facts: Figures) -> list[Card]:
 def _why_no_evaluation(facts: Figures) -> str:
     if facts.job.align.method == "linkage":
         none = "None: after linkage nobody is told which rows match, so none can be evaluated by itself."
-        return none if facts.calibration is None else f"{none} {_calibrated(facts.calibration)}"
+        return none if facts.calibration is None else f"{none} {_describe_calibration(facts.calibration)}"
     if facts.shared_rows.test == 0:
         return "None: no rows were kept for a test (split.test_fraction)."
     return f"{facts.roles.active} keeps it, in its own report" + (
@@ -89,7 +89,7 @@ def _why_no_evaluation(facts: Figures) -> str:
     )
 
 
-def _calibrated(found: Calibration) -> str:
+def _describe_calibration(found: Calibration) -> str:
     if (found.slope, found.offset) == (1.0, 0.0):
         return "Its hold-out rows were too few, or told too little, to calibrate the log odds."
     told = quality.calibration(found.slope, found.offset)

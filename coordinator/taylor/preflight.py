@@ -10,6 +10,7 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
@@ -18,6 +19,7 @@ from blindfit.coordinator.taylor.trial import Trial, trial_of
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
+from blindfit.parties.taylor.label_layouts import bits_of, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -32,7 +34,9 @@ SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, wh
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:
     roles, asked = joint.roles_of(job), job.parameters
-    yield from joint.who(trust.learnt(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked))
+    yield from joint.who(
+        trust.list_what_each_learns(roles, asked), trust.colluding(roles, asked), trust.out_of_model(roles, asked)
+    )
     yield from joint.unsafe("taylor.unsafe", asked.taylor.unsafe)
 
 
@@ -66,7 +70,11 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
-    if job.parameters.privacy is not None:
+    if job.parameters.privacy is None:
+        active = data[roles.active]
+        bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
+        yield from label_account(active, bits, trial.n_rows, refusal(job.parameters, active.name))
+    else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
 
@@ -97,7 +105,7 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
         own = trial.prepared[name]
         yield from joint.constant_columns(own, name)
         if not of_all and not any(leak.party == name for leak in found):
-            yield Finding("ok", name, _defended(job, own))
+            yield Finding("ok", name, _describe_defence(job, own))
 
 
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
@@ -106,11 +114,11 @@ def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     guess = gradient_leaks.label_auc(passive, rows, jitter)
     return (
         f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: what nothing else tells they guess with AUC {guess:.2f} at best"
+        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
     )
 
 
-def _defended(job: Job[TaylorJob], own: Prepared) -> str:
+def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:
     noise, epsilon = job.parameters.taylor.gradient_noise, job.parameters.epsilon
     less = noise < HIDES_AT_SMALL_EPSILON and 0 < epsilon <= SMALL_EPSILON
     return (
@@ -136,12 +144,12 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
     rows, names = joint.rows_here(job, here)
-    speed, cost = _costed(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
+    speed, cost = _estimate_cost(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
 
 
-def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
-    """By what operations take here and now."""
+def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
+    """Estimate the cost from what operations take here and now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
     return speed, taylor_cost.Cost(
@@ -150,7 +158,7 @@ def _costed(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylo
 
 
 def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
-    speed, cost = _costed(job, trial)
+    speed, cost = _estimate_cost(job, trial)
     here = cores()
     epochs = job.parameters.taylor.epochs
     each = cost.epoch_seconds(speed, here)

@@ -10,9 +10,9 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.taylor import trust
-from blindfit.coordinator.taylor.defences import LABEL_DEFENCES, defences_of, switched_on
+from blindfit.coordinator.taylor.defences import LABEL_DEFENCES, defences_of, list_defences
 from blindfit.coordinator.taylor.figures import Figures, figures_of
-from blindfit.coordinator.terminal.wording import counted, figure, listed
+from blindfit.coordinator.terminal.wording import figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
 from blindfit.parties.store.answers import StoredLabels
 from blindfit.parties.taylor.parameters import label_noise_std
@@ -26,7 +26,9 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
     facts = figures_of(report)
     return [
         *(_label_dp(facts) if facts.job.privacy is not None else _no_promise(facts)),
-        *joint.learnt_sections(trust.learnt(facts.roles, facts.job), all_here=bool(report["parties_here"])),
+        *joint.list_learnt_sections(
+            trust.list_what_each_learns(facts.roles, facts.job), all_here=bool(report["parties_here"])
+        ),
         Section("collusion", "Who may collude with whom", trust.colluding(facts.roles, facts.job)),
         Section("out-of-model", "Against whom nothing is promised", trust.out_of_model(facts.roles, facts.job)),
         joint.not_covered(),
@@ -34,13 +36,13 @@ def privacy_statement(report: Mapping[str, Any]) -> list[Section]:
 
 
 def two_sentences(facts: Figures) -> str:
-    key_node, passives = facts.roles.key_node, listed(facts.roles.passives)
+    key_node, passives = facts.roles.key_node, join_names(facts.roles.passives)
     if facts.job.privacy is None:
-        promise = f"No differential privacy: encryption and {switched_on(facts)} protect labels and features."
+        promise = f"No differential privacy: encryption and {list_defences(facts)} protect labels and features."
     else:
         epsilon, delta = figure(facts.job.privacy.epsilon), figure(facts.job.privacy.delta)
         unit = facts.privacy.unit if facts.privacy else "each label"
-        features = f"encryption, {switched_on(facts, but=LABEL_DEFENCES)} protect features"
+        features = f"encryption, {list_defences(facts, but=LABEL_DEFENCES)} protect features"
         promise = f"Epsilon {epsilon} at delta {delta} protects {unit} from {passives}; {features}."
     return f"{promise} {key_node} is trusted: if it colludes with a data party, labels and scores are known to them."
 
@@ -56,7 +58,7 @@ def _no_promise(facts: Figures) -> Iterator[Section]:
             "No differential privacy: no epsilon bounds what a party's gradients tell of labels, over all epochs and "
             "whatever else that party knows.",
             f"Rows, labels, weights and scores leave no party but under encryption; these defences were on: "
-            f"{switched_on(facts)}.",
+            f"{list_defences(facts)}.",
         ),
     )
     yield Section(
@@ -115,7 +117,7 @@ def _noise(facts: Figures, privacy: Charged) -> Iterator[Section]:
             f"The standard deviation of what is kept is {figure(noise_std)} in every coordinate of a batch's "
             f"sum, {figure(privacy.noise_multiplier)} times what one label can change, and "
             f"{figure(noise_std / facts.smallest_batch)} in the mean over the smallest batch, of "
-            f"{counted(facts.smallest_batch, 'row')}.",
+            f"{quantity(facts.smallest_batch, 'row')}.",
             f"{facts.roles.key_node} draws it from a secret of its own; no seed of the job enters it.",
         ),
     )
@@ -137,7 +139,7 @@ def _composition(facts: Figures, privacy: Charged) -> Section:
     )
 
 
-def released(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was a training, whose answer is no file; else empty."""
+def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """Name what a ledger's entry paid for, where it was a training without an answer file; else an empty text."""
     is_training = labels is None and not entry.answer_sha256 and entry.unit.startswith(UNITS["row"][0])
     return "training" if is_training else ""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.coordinator.report import label_privacy, page, quality
-from blindfit.coordinator.taylor.defences import switched_on
+from blindfit.coordinator.taylor.defences import list_defences
 from blindfit.coordinator.taylor.figures import Figures, figures_of
-from blindfit.coordinator.terminal.wording import counted, duration
+from blindfit.coordinator.terminal.wording import duration, quantity
 from blindfit.coordinator.vertical import report as joint
 
 
@@ -17,13 +17,13 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "hold-out")
     loss = f", {facts.newest_loss}" if facts.losses else ""
-    yield "fit", f"{facts.job.taylor.model}, {counted(facts.fit.epochs, 'epoch')}{loss}"
+    yield "fit", f"{facts.job.taylor.model}, {quantity(facts.fit.epochs, 'epoch')}{loss}"
     yield "test", _quality(facts)
     if facts.privacy is not None:
         yield label_privacy.summary(facts.privacy)
         yield label_privacy.budget_summary(facts.privacy)
     else:
-        yield "defences", switched_on(facts)
+        yield "defences", list_defences(facts)
     yield "time", duration(page.total_seconds(report, facts.first_timing))
 
 

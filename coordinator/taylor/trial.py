@@ -33,7 +33,7 @@ def trial_of(
         DataError: too few rows, a constant column, labels of one class.
     """
     positions = _slots(rows, job) if job.align.method == "linkage" else joint.positions_to_train_on(rows)
-    prepared = joint.prepared_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
     seats = Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared)))
 

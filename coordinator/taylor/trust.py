@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.roles import Learnt, Roles
+from blindfit.parties.account.account import MOST_MEMBERSHIP
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.vertical.linkages import MOST_LINKAGES
 
 
-def learnt(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
-    """Of everybody, the active party first and the coordinator last."""
+def list_what_each_learns(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
+    """List what each role learns, the active party first and the coordinator last."""
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
-        passives = f"each of {listed(roles.passives)} (passive parties)"
-    yield Learnt("active", f"{roles.active} (active party)", (*_shared(job), *_scores(roles, job)))
-    yield Learnt("passive", passives, (*_shared(job), _no_scores(roles, job)))
+        passives = f"each of {join_names(roles.passives)} (passive parties)"
+    yield Learnt("active", f"{roles.active} (active party)", (*_by_data_party(job), *_scores(roles, job)))
+    yield Learnt("passive", passives, (*_by_data_party(job), _no_scores(roles, job)))
     yield Learnt("key-node", f"{roles.key_node} (key node)", _by_key_node(job))
     yield Learnt("coordinator", "the coordinator", _by_coordinator(job))
 
 
-def _shared(job: TaylorJob) -> tuple[str, ...]:
-    """What any data party learns."""
+def _by_data_party(job: TaylorJob) -> tuple[str, ...]:
+    """List what every data party learns."""
     gradients = "The noisy gradients of its own columns, batch by batch, and so its own weights; nobody else's."
     after = "how many columns each party has, and whether to go on after an epoch."
     if job.hold_out_fraction == 0:
@@ -93,7 +93,7 @@ def colluding(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
 
 
 def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
-    passive, despite = listed(roles.passives, "or"), ", whatever epsilon is" if job.privacy else ""
+    passive, despite = join_names(roles.passives, "or"), ", whatever epsilon is" if job.privacy else ""
     yield (
         f"{roles.key_node} is trusted not to collude: it can decrypt. With {passive} it reads scores and labels of the "
         f"training rows{despite}; with {roles.active} the sum of the others' scores of every row in every epoch, "
@@ -104,13 +104,15 @@ def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
 
 
 def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
-    who = f"{listed(roles.passives)} together" if len(roles.passives) > 1 else f"{roles.passives[0]} alone"
+    several = len(roles.passives) > 1
+    who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} alone"
+    learn = "learn" if several else "learns"
     if job.privacy is not None:
-        yield f"{who}, also with the coordinator, learn no more of the labels than epsilon and delta allow."
+        yield f"{who}, also with the coordinator, {learn} no more of the labels than epsilon and delta allow."
     elif {"label-bits", "class-weights"} & set(job.taylor.unsafe) or job.taylor.jitter == 0:
         yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
     else:
-        yield f"{who} learn of a batch's labels at most the bits that the bound counts: it counts all their columns."
+        yield f"{who} {learn} of a batch's labels at most the bits that the bound counts: it counts all their columns."
 
 
 def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:
@@ -141,6 +143,6 @@ def _who_is_there(job: TaylorJob) -> str:
     if job.align.method == "linkage":
         return (
             f"A party that publishes anew without a record, or with inventions, to ask by whether {least} rows match "
-            f"who is in the other's data: one bit each time, {MOST_LINKAGES} of each snapshot of the other."
+            f"who is in the other's data: one bit each time, {MOST_MEMBERSHIP} in all."
         )
     return f"A party that invents ids to ask who is in the others' data: once {least} of them are, it learns which."

@@ -12,7 +12,7 @@ from blindfit.coordinator.taylor.cautions import cautions_of
 from blindfit.coordinator.taylor.defences import GIVEN_UP
 from blindfit.coordinator.taylor.figures import figures_of
 from blindfit.coordinator.taylor.page import render
-from blindfit.coordinator.taylor.statement import released
+from blindfit.coordinator.taylor.statement import describe_release
 from blindfit.coordinator.taylor.summary import summary
 from blindfit.coordinator.vertical.report import members_in
 from blindfit.coordinator.view import View
@@ -26,6 +26,6 @@ VIEW = View(
     check_rows=preflight.check_rows,
     write=partial(write, KIND),
     report=KIND,
-    released=released,
+    released=describe_release,
     given_up=GIVEN_UP,
 )

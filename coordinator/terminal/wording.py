@@ -11,8 +11,8 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
-    """3 rows; `nouns`: where the plural is not the noun and an s."""
+def quantity(number: int, noun: str, nouns: str = "") -> str:
+    """Return "3 rows". `nouns`: the plural where it is not the noun and an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
@@ -43,13 +43,15 @@ def size(n_bytes: int) -> str:
     return f"{amount:.3g} {unit}" if unit != "B" else f"{n_bytes} B"
 
 
-def capitalised(text: str) -> str:
-    """Its first letter, and no other: str.capitalize makes the rest small."""
+def capitalise(text: str) -> str:
+    """Make the first letter large and leave the rest: str.capitalize makes the rest small."""
     return text[:1].upper() + text[1:]
 
 
-def listed(names: Sequence[str], word: str = "and") -> str:
-    """a, b and c."""
+def join_names(names: Sequence[str], word: str = "and", *, most: int | None = None) -> str:
+    """Return "a, b and c"; of more than `most` names, "a, b and 3 more"."""
+    if most is not None and len(names) > most:
+        names, word = [*names[:most], f"{len(names) - most:,} more"], "and"
     *first, last = names
     return f"{', '.join(first)} {word} {last}" if first else last
 

@@ -159,7 +159,7 @@ def _servers(read: Read) -> str:
 def _question(read: Read) -> str:
     """The same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
     for server in read.servers:
-        other = two_servers.asked_otherwise(read.request, server.request)
+        other = two_servers.find_difference(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")
     for server in read.servers:
         own = read.own if server.request.blocks else server.request
@@ -207,7 +207,7 @@ def _transcript(read: Read) -> str:
     return "one question, one answer" + (" at each server" if len(read.servers) > 1 else "")
 
 
-def _fitted(read: Read) -> str:
+def _check_model(read: Read) -> str:
     return _part(read) if read.request.blocks else _whole(read)
 
 
@@ -261,5 +261,5 @@ TOGETHER: dict[str, Check] = {
     "noisy sum": _sum,
     "epsilon": _epsilon,
     "transcript": _transcript,
-    "model and fit": _fitted,
+    "model and fit": _check_model,
 }

@@ -21,7 +21,7 @@ def export(directory: Path, out: Path) -> Found:
         ConfigError: it is no such directory.
         DataError: what is there does not pass an auditor's checks, or the model was replaced; nothing is written.
     """
-    source = _found(directory)
+    source = _find_release(directory)
     encoded = checks.read_bytes(source)
     checked = checks.verify(encoded)
     if failed := [result for result in checked.results if result.why]:
@@ -39,7 +39,7 @@ def export(directory: Path, out: Path) -> Found:
     return Found({"file": out, "keep_from": checked.not_for}, lines)
 
 
-def _found(directory: Path) -> Path:
+def _find_release(directory: Path) -> Path:
     found = [path / RELEASE_FILE for path in _places(directory) if (path / RELEASE_FILE).is_file()]
     if len(found) != 1:
         raise ConfigError(

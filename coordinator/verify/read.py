@@ -76,7 +76,7 @@ class ReadServer:
 
     @cached_property
     def entry(self) -> LedgerEntry:
-        return statement.charged(self.part.entry, self.receipt)
+        return statement.read_charge(self.part.entry, self.receipt)
 
     @cached_property
     def receipt(self) -> Receipt:

@@ -111,10 +111,10 @@ class Refit:
 
     def _integers(self, read: Read) -> IntegerRows:
         if id(read) not in self._rows:
-            self._rows[id(read)] = self._rounded(read)
+            self._rows[id(read)] = self._round_rows(read)
         return self._rows[id(read)]
 
-    def _rounded(self, read: Read) -> IntegerRows:
+    def _round_rows(self, read: Read) -> IntegerRows:
         request, columns = read.own, read.sent
         if len(self.sent.ids) != request.n_rows or columns.width != request.n_columns:
             raise DataError("training_rows.json and the release have different numbers of rows or columns")

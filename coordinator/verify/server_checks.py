@@ -59,7 +59,7 @@ def _chain(server: ReadServer) -> str:
     return f"entry {server.entry.position} follows {before}.." if server.entry.position > 1 else "the first entry"
 
 
-def _charged(server: ReadServer) -> str:
+def _check_charge(server: ReadServer) -> str:
     statement.check_entry(server.entry, *server.stated)
     charged, made = _moment(server.entry.time), server.of.parts.made_at
     require(charged <= made, "the charge is later than the training")
@@ -140,7 +140,7 @@ SERVER_CHECKS: dict[str, ServerCheck] = {
     "signature of the receipt": _receipt,
     "signature of the newest receipt": _newest,
     "ledger chain": _chain,
-    "charge is of this release": _charged,
+    "charge is of this release": _check_charge,
     "noise covers the claim": _noise,
     "range of the answer": _range,
     "releases to the population": _count,

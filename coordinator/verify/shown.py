@@ -28,7 +28,7 @@ def verify(release: Path, *, authority: Path | None, features: str | None, rows:
     trusted: x509.Certificate | None = read_certificate(authority) if authority else None
     more = Refit(features, row_id, SentRows.read(rows)).checks if features and rows else None
     verified = checks.verify(checks.read_bytes(release), trusted, more)
-    shown = tuple(_shown(verified, trusted=trusted is not None))
+    shown = tuple(_render(verified, trusted=trusted is not None))
     return Found(_content(verified), shown, ExitCode.DONE if verified.passed else ExitCode.FAILED)
 
 
@@ -37,7 +37,7 @@ def _content(verified: Verified) -> dict[str, object]:
     return {"passed": verified.passed, "fingerprints": verified.fingerprints, "checks": results}
 
 
-def _shown(verified: Verified, *, trusted: bool) -> Iterator[RenderableType]:
+def _render(verified: Verified, *, trusted: bool) -> Iterator[RenderableType]:
     if verified.fingerprints and not trusted:
         yield "No --authority was given: signatures are checked against the certificates in the file only."
     for name, fingerprint in verified.fingerprints.items():

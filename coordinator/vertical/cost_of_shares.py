@@ -95,8 +95,8 @@ class Cost:
         """From the key node to the active party."""
         return BYTES_PER_ELEMENT * counted.dealt
 
-    def exchanged_bytes(self, counted: Counted) -> int:
-        """Between all data parties together."""
+    def count_exchanged_bytes(self, counted: Counted) -> int:
+        """Return the bytes that all data parties exchange with each other."""
         others = len(self.parameters.data_parties) - 1
         opened = BYTES_PER_ELEMENT * counted.opened + 2 * (self.parameters.key_bits or 0) // 8 * counted.ciphertexts
         return others * (BYTES_PER_ELEMENT * counted.put_in + opened * len(self.parameters.data_parties))

@@ -141,12 +141,12 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         return state, coarse
 
     async def scores(self, name: str, rows: SecretMatrix, state: ModelState, /) -> Share:
-        self._converted(len(rows), self._scales.largest_score)
+        self._count_conversion(len(rows), self._scales.largest_score)
         return await super().scores(name, rows, state)
 
     async def weights(self, name: str, state: ModelState, /) -> Share:
         found = await super().weights(name, state)
-        self._converted(len(found), self._scales.largest_weight)
+        self._count_conversion(len(found), self._scales.largest_weight)
         return found
 
     async def with_weights(self, name: str, weights: Share, bits: int, /) -> ModelState:
@@ -154,8 +154,8 @@ class CountingThresholdSeat(BlindWeights, CountingSeat):
         await self._open(len(weights))
         return await super().with_weights(name, weights, bits)
 
-    def _converted(self, numbers: int, largest: float) -> None:
-        """Packed and masked, and as many partial decryptions."""
+    def _count_conversion(self, numbers: int, largest: float) -> None:
+        """Count the packed and masked ciphertexts, and as many partial decryptions."""
         slot_bits = self._scales.masking(largest, self._scales.weight_bits + self._scales.max_feature_bits).slot_bits
         slots = (self._key_bits - 2) // slot_bits
         self.counted += Counted(rounds=2, ciphertexts=2 * -(-numbers // slots))

@@ -31,7 +31,7 @@ def render(template: str, report: Report, facts: JointFigures, **parts: Any) -> 
         confusion=quality.matrix(facts.evaluation),
         remark=quality.remark(facts.evaluation),
         rows=facts.rows,
-        dropped_columns=_dropped_columns(facts),
+        dropped_columns=_list_dropped_columns(facts),
         **parts,
     )
 
@@ -65,8 +65,8 @@ def _party_row(facts: JointFigures, report: Report, name: str) -> PartyRow:
     return page.party_row(report, name, rows=own.common if own else None, has_model=name in facts.roles.chain)
 
 
-def _dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
-    """Lines of the job's table."""
+def _list_dropped_columns(facts: JointFigures) -> list[tuple[str, str]]:
+    """Return lines of the job's table."""
     return [
         (f"constant columns of {name}, dropped", ", ".join(rows.dropped_columns))
         for name, rows in facts.rows.items()

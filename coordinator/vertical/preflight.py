@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, caught
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.terminal.wording import listed
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.common_ids import none_in_common
 from blindfit.coordinator.vertical.roles import Learnt, Roles
 from blindfit.parties.job.parameters import TrainingParameters
@@ -68,12 +68,12 @@ def check_all(
     data = {party.name: party for party in here if party.name in roles.chain}
     rows: Rows = {}
     for party in data.values():
-        yield from caught(party.name, partial(check_party, job, roles, party, rows))
+        yield from catch_error(party.name, partial(check_party, job, roles, party, rows))
     missing = [name for name in roles.chain if name not in data]
     if missing:
-        yield Finding("note", "rows", f"{listed(missing)}: not here, so no trial of the whole")
+        yield Finding("note", "rows", f"{join_names(missing)}: not here, so no trial of the whole")
     elif len(rows) == len(roles.chain):
-        yield from caught("trial", partial(try_all, job, roles, rows, data))
+        yield from catch_error("trial", partial(try_all, job, roles, rows, data))
 
 
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
     return found
 
 
-def prepared_rows(
+def prepare_rows(
     rows: Mapping[str, PartyRows],
     names: Mapping[str, tuple[str, ...]],
     positions: Positions,
@@ -142,7 +142,7 @@ def prepared_rows(
     chosen: Preparation,
     label_range: tuple[float, float] | None = None,
 ) -> dict[str, Prepared]:
-    """Split and scaled as the parties would.
+    """Split and scale rows as the parties would.
 
     Raises:
         DataError: too few rows.

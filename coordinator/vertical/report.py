@@ -10,7 +10,7 @@ from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS, Evaluation
 from blindfit.coordinator.report.kind import Report
 from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, percent
+from blindfit.coordinator.terminal.wording import count, percent, quantity
 from blindfit.coordinator.vertical.roles import Learnt, Roles
 from blindfit.parties.training.report import TimingFigures
 from blindfit.parties.vertical.report import FitFigures, RowFigures
@@ -69,8 +69,8 @@ def roles_of(report: Report) -> Roles:
     return Roles.of({name: party["role"] for name, party in report["parties"].items()})
 
 
-def told_by(report: Report, roles: Roles) -> dict[str, Mapping[str, Any]]:
-    """What the data parties said; in a party's own report, which nobody timed, it alone did."""
+def collect_summaries(report: Report, roles: Roles) -> dict[str, Mapping[str, Any]]:
+    """Return the data parties' summaries; a party's own report, which nobody timed, has only its own."""
     said = {name: report["parties"][name]["summary"] for name in roles.chain}
     return said if report["seconds"] else {name: summary for name, summary in said.items() if summary}
 
@@ -110,30 +110,30 @@ def row_lines(facts: JointFigures, held_out: str) -> Iterator[tuple[str, str]]:
 # --- cautions -------------------------------------------------------------------------------------------
 
 
-def unsafe(option: str, flags: Iterable[str], given_up: Mapping[str, str]) -> Iterator[str]:
+def warn_of_unsafe(option: str, flags: Iterable[str], given_up: Mapping[str, str]) -> Iterator[str]:
     for flag in flags:
         yield f"Unsafe, and allowed by the job ({option}, {flag}): {given_up[flag]}."
 
 
-def few_test_rows(facts: JointFigures) -> str:
+def warn_of_few_test_rows(facts: JointFigures) -> str:
     rows = facts.shared_rows.test
     if facts.evaluation is None or rows >= FEW_TEST_ROWS:
         return ""
-    return f"The model was tested on {counted(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
+    return f"The model was tested on {quantity(rows, 'row')} alone: its figures are rough. Raise split.test_fraction."
 
 
-def shrunk(facts: JointFigures) -> Iterator[str]:
+def warn_of_shrunk_rows(facts: JointFigures) -> Iterator[str]:
     for party, rows in facts.rows.items():
         if rows.shrunk and rows.shrunk > MOST_SHRUNK * rows.trained:
             yield (
-                f"{counted(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
+                f"{quantity(rows.shrunk, 'training row')} of {party} ({percent(rows.shrunk / rows.trained)}) stood out "
                 f"among its {count(rows.features)} features and were shortened, which weakens them in the fit. Larger "
                 "batches or fewer rare columns would help."
             )
 
 
-def shortened(facts: JointFigures) -> str:
-    """How many rows of each party were, as far as it is known."""
+def describe_shortened(facts: JointFigures) -> str:
+    """Describe how many rows of each party were shortened, as far as that is known."""
     known = [f"{count(rows.shrunk)} of {party}" for party, rows in facts.rows.items() if rows.shrunk is not None]
     return f"Here {', '.join(known)}." if known else "How many is in each party's own report."
 
@@ -141,7 +141,7 @@ def shortened(facts: JointFigures) -> str:
 # --- the statement --------------------------------------------------------------------------------------
 
 
-def learnt_sections(
+def list_learnt_sections(
     everybody: Iterator[Learnt], *, all_here: bool, on_one_machine: str = ON_ONE_MACHINE
 ) -> Iterator[Section]:
     for learnt in everybody:

@@ -17,16 +17,16 @@ from blindfit.parties.walr.start import read_known_model
 BASE_RATE, STRENGTH = 0.1, 1.0  # where nobody says
 
 
-def assumed_of(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Assumed, list[tuple[str, str]]]:
+def assume(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Assumed, list[tuple[str, str]]]:
     if asked.strength is not None and asked.model is not None:
         raise ConfigError("--strength does nothing beside --model, remove one: a model has a strength of its own")
-    known, where = _known_model(read, source, active, asked)
+    known, where = _find_model(read, source, active, asked)
     if known is None:
         rate, strength = asked.base_rate, asked.strength
         assumed = Assumed(BASE_RATE if rate is None else rate, STRENGTH if strength is None else strength)
         guessed = [name for name, given in (("--base-rate", rate), ("--strength", strength)) if given is None]
         text = f"scores of standard deviation {assumed.strength:g} in a random direction of the features"
-        return assumed, [("assumed", f"{_rate(assumed)}, {text}"), *_guessed(guessed)]
+        return assumed, [("assumed", f"{_rate(assumed)}, {text}"), *_list_guesses(guessed)]
     weights = read.weights_of(known)
     intercept = 0.0 if read.job.walr.intercept else _constant(known, read)
     z = scores(read.rows, weights) + intercept
@@ -38,7 +38,7 @@ def assumed_of(read: Read, source: Source, active: PartyHere, asked: Asked) -> t
     return assumed, facts
 
 
-def _known_model(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Pretrained | None, str]:
+def _find_model(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Pretrained | None, str]:
     if asked.model is not None:
         return read_known_model(asked.model, source), str(asked.model)
     if read.init is not None and asked.strength is None:
@@ -55,6 +55,6 @@ def _rate(assumed: Assumed) -> str:
     return f"{assumed.base_rate:.3g} of the labels positive"
 
 
-def _guessed(options: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _list_guesses(options: Sequence[str]) -> Iterator[tuple[str, str]]:
     if options:
         yield "", f"nobody said so: give {' and '.join(options)}, or a model that is known (--model)"

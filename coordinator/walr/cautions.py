@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from blindfit.coordinator.report.label_privacy import large_delta
-from blindfit.coordinator.terminal.wording import count, counted, figure, listed, percent
+from blindfit.coordinator.report.label_privacy import warn_of_large_delta
+from blindfit.coordinator.terminal.wording import count, figure, join_names, percent, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 MOST_CLIPPED = 0.05
@@ -11,17 +11,17 @@ MOST_CLIPPED = 0.05
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
-        _infeasible(facts),
-        _not_converged(facts),
-        _not_counted(facts),
-        _unknown(facts),
-        _clipped(facts),
-        large_delta(facts.privacy.delta, facts.rows.trained),
+        _warn_of_infeasible(facts),
+        _warn_of_no_convergence(facts),
+        _warn_of_uncounted_rows(facts),
+        _warn_of_unknown_ids(facts),
+        _warn_of_clipped_rows(facts),
+        warn_of_large_delta(facts.privacy.delta, facts.rows.trained),
     )
     return [caution for caution in found if caution]
 
 
-def _infeasible(facts: Figures) -> str:
+def _warn_of_infeasible(facts: Figures) -> str:
     fit = facts.fit
     if fit.feasible is not False:
         return ""
@@ -34,46 +34,46 @@ def _infeasible(facts: Figures) -> str:
     )
 
 
-def _not_converged(facts: Figures) -> str:
+def _warn_of_no_convergence(facts: Figures) -> str:
     fit = facts.fit
     if fit.converged:
         return ""
     norm = "" if fit.gradient_norm is None else f" (gradient norm {figure(fit.gradient_norm)})"
     return (
-        f"The solver {fit.solver} did not converge in {counted(fit.iterations, 'iteration')}: {fit.reason}{norm}. "
+        f"The solver {fit.solver} did not converge in {quantity(fit.iterations, 'iteration')}: {fit.reason}{norm}. "
         "Raise walr.max_iterations or walr.l2."
     )
 
 
-def _not_counted(facts: Figures) -> str:
+def _warn_of_uncounted_rows(facts: Figures) -> str:
     rows, most = facts.rows, facts.privacy.max_rows_per_person
     if not rows.not_counted:
         return ""
     if facts.privacy.holders:
-        why = f"not all of {listed([facts.active, *facts.privacy.holders])} have them"
+        why = f"not all of {join_names([facts.active, *facts.privacy.holders])} have them"
         many = ", or their person already had enough rows" if most else ""
-        return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}{many}."
-    why = f"their person already had {counted(most, 'row')}" if most else f"{facts.server} left them out"
-    return f"{counted(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
+        return f"{quantity(rows.not_counted, 'row')} of {count(rows.sent)} did not count: {why}{many}."
+    why = f"their person already had {quantity(most, 'row')}" if most else f"{facts.server} left them out"
+    return f"{quantity(rows.not_counted, 'row')} of {count(rows.sent)} did not count, nor in the model: {why}."
 
 
-def _unknown(facts: Figures) -> str:
+def _warn_of_unknown_ids(facts: Figures) -> str:
     rows = facts.rows
     if not rows.unknown:
         return ""
     return (
-        f"{facts.server} does not have the ids of {counted(rows.unknown, 'row')} of {count(rows.sent)}: they were "
+        f"{facts.server} does not have the ids of {quantity(rows.unknown, 'row')} of {count(rows.sent)}: they were "
         'trained on as label 0 (its dataset says unknown_rows = "zero"). If a missing id does not mean label 0, leave '
         f'these rows out, or have {facts.server} set unknown_rows = "refuse".'
     )
 
 
-def _clipped(facts: Figures) -> str:
+def _warn_of_clipped_rows(facts: Figures) -> str:
     rows = facts.rows
     if rows.clipped is None or rows.clipped <= MOST_CLIPPED * rows.sent:
         return ""
     return (
-        f"{counted(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "
+        f"{quantity(rows.clipped, 'row')} ({percent(rows.clipped / rows.sent)}) were longer than the norm bound "
         f"{figure(facts.privacy.norm_bound)} and were clipped. A larger walr.norm_bound clips fewer and adds more "
         "noise."
     )

@@ -44,10 +44,10 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
         privacy=privacy,
         fit=read(FitFigures, summary, active, "fit"),
         timing=read(TimingFigures, summary, active, "timing"),
-        sent_by_holders={name: _sent(report, name) for name in privacy.holders if name in report["parties"]},
+        sent_by_holders={name: _read_sent(report, name) for name in privacy.holders if name in report["parties"]},
     )
 
 
-def _sent(report: Mapping[str, Any], holder: str) -> int | None:
+def _read_sent(report: Mapping[str, Any], holder: str) -> int | None:
     summary = report["parties"][holder]["summary"]
     return read(HolderRows, summary, holder, "rows").sent if summary else None

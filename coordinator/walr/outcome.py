@@ -38,15 +38,15 @@ class Outcome:
             (
                 f"{one.case.epsilon:g}",
                 f"{one.case.noise_std:.2g}",
-                _told(one.mean),
-                " to ".join(map(_told, one.spread(self.exact))),
-                self._kept(one),
+                _format_loss(one.mean),
+                " to ".join(map(_format_loss, one.spread(self.exact))),
+                self._format_kept_gain(one),
                 *self._together(one),
             )
             for one in self.by_epsilon
         ]
         n_columns = 6 if self.asked.cadences else 5
-        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", self._kept(self.exact), "")[:n_columns])
+        rows.append(("no noise", "0", f"{self.exact.mean:.3f}", "", self._format_kept_gain(self.exact), "")[:n_columns])
         together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
             "What each epsilon buys",
@@ -57,22 +57,22 @@ class Outcome:
         )
 
     def _together(self, one: Forecast) -> tuple[str, ...]:
-        cost = self._composed(one)
+        cost = self._compose(one)
         return () if cost is None else (f"{cost:.3g}",)
 
-    def _composed(self, one: Forecast) -> float | None:
-        """Epsilon, at the job's delta, of as many such releases as are planned."""
+    def _compose(self, one: Forecast) -> float | None:
+        """Return the epsilon, at the job's delta, of as many such releases as are planned."""
         if self.asked.cadences is None:
             return None
-        return self.read.composed(one.case.epsilon, self.asked.cadences)
+        return self.read.compose(one.case.epsilon, self.asked.cadences)
 
-    def _kept(self, one: Forecast) -> str:
-        """Empty where there is no gain to keep: without noise a constant predicts as well."""
+    def _format_kept_gain(self, one: Forecast) -> str:
+        """Format the kept share of the gain; empty where a constant predicts as well without noise."""
         return f"{(1 - one.mean) / (1 - self.exact.mean):.0%}" if self.exact.mean < 1 else ""
 
     def settings_table(self) -> Table:
         ordered = sorted(self.settings.items(), key=lambda item: item[1].mean)
-        rows = tuple((name, _told(one.mean)) for name, one in ordered)
+        rows = tuple((name, _format_loss(one.mean)) for name, one in ordered)
         return Table(
             f"Other settings of the fit, at epsilon {self.read.epsilon:g}",
             "On the same draws of labels and noise.",
@@ -131,7 +131,7 @@ class Outcome:
                 {
                     "epsilon": one.case.epsilon,
                     "noise_std": one.case.noise_std,
-                    "epsilon_of_cadences": self._composed(one),
+                    "epsilon_of_cadences": self._compose(one),
                     **self._losses(one),
                 }
                 for one in self.by_epsilon
@@ -149,5 +149,5 @@ class Outcome:
         return {"loss": one.mean, "range": list(one.spread(self.exact))}
 
 
-def _told(loss: float) -> str:
+def _format_loss(loss: float) -> str:
     return f"{loss:.3f}" if loss < MOST_TOLD else "runs away"

@@ -36,7 +36,7 @@ def render(report: Mapping[str, Any]) -> str:
         ),
         parties=measured.party_rows(facts, report, facts.rows.sent, facts.sent_by_holders),
         facts=facts,
-        dropped_columns=fitted_rows.dropped(facts.rows),
+        dropped_columns=fitted_rows.list_dropped(facts.rows),
     )
 
 

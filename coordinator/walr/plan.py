@@ -15,8 +15,8 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.plan.asked import Asked, Plan
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.terminal.wording import listed
-from blindfit.coordinator.walr.assumed import assumed_of
+from blindfit.coordinator.terminal.wording import join_names
+from blindfit.coordinator.walr.assumed import assume
 from blindfit.coordinator.walr.outcome import AS_IN_THE_JOB, Outcome
 from blindfit.coordinator.walr.rows import Read
 from blindfit.parties.walr.settings import WalrJob
@@ -38,12 +38,13 @@ def plan(
     """
     if holders := job.with_role("passive"):
         raise ConfigError(
-            f"a plan draws labels from all columns, and {listed(holders)} hold{'s' if len(holders) == 1 else ''} some",
+            f"a plan draws labels from all columns, and {join_names(holders)} "
+            f"hold{'s' if len(holders) == 1 else ''} some",
             hint="plan the job without them for what the active party's own columns would give",
         )
     source = active.source()
     read = Read.of(job, active, source, RowsOfUnit.of(job, list(_servers_here(job, base_dir))))
-    assumed, about_labels = assumed_of(read, source, active, asked)
+    assumed, about_labels = assume(read, source, active, asked)
     cases = [read.case(epsilon) for epsilon in asked.all_epsilons(read.epsilon) if _is_offered(job, epsilon)]
     own = read.case(read.epsilon)
     others = dict(_other_settings(own, read.rows.n_features))

@@ -8,7 +8,7 @@ from functools import partial
 
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols.walr import encrypted_rows, two_servers
+from blindfit.algorithms.protocols.walr import encrypted_rows, lone_rows, several_parties, two_servers
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.walr import defaults
@@ -16,9 +16,9 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, noise_multiplier_of, rows_are_hidden
 from blindfit.coordinator.measured.unknown_ids import check_ids
-from blindfit.coordinator.preflight.findings import Finding, Level, caught, large_delta, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
-from blindfit.coordinator.terminal.wording import counted, listed
+from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
 from blindfit.parties.walr.settings import WalrJob
@@ -41,7 +41,7 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
     if job.parameters.encrypts_rows:
         yield from rows_are_hidden(active, server)
     else:
-        holders = listed([active, *job.with_role("passive")])
+        holders = join_names([active, *job.with_role("passive")])
         yield Finding(
             "note", "who learns what", f"{server} sees the ids and the rounded rows of {holders}, to train on"
         )
@@ -55,7 +55,7 @@ def leaks(job: Job[WalrJob]) -> Iterator[Finding]:
 
 
 def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iterator[Finding]:
-    about, others = "who learns what", listed(passives)
+    about, others = "who learns what", join_names(passives)
     yield Finding("note", about, f"{server} fits the model, and knows all of it; each holder gets its columns' weights")
     text = f"{active} learns of {others} how many columns, the norm bound, and how many rows all have in common"
     yield Finding("note", about, text)
@@ -70,21 +70,36 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
         checks = {"measurement": _check_labels}
     for party in here:
         if check := checks.get(party.settings.role):
-            yield from caught(party.name, partial(check, job, party))
-    yield from caught("ids", partial(check_ids, job, here))
+            yield from catch_error(party.name, partial(check, job, party))
+    yield from catch_error("ids", partial(check_ids, job, here))
 
 
 def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int, unit: RowsOfUnit) -> Iterator[Finding]:
     """Of columns of the same people; the noise, where all of them are here."""
     told: list[ReadColumns] = []
     for party in holders:
-        yield from caught(party.name, partial(_check_columns, job, party, told))
+        yield from catch_error(party.name, partial(_check_columns, job, party, told))
+    yield from _check_rows_for_columns(told)
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
         bound = math.sqrt(squares) if whole == "auto" else whole
         rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
         yield _noise(job, rows, columns, bound, unit)
+
+
+def _check_rows_for_columns(told: Sequence[ReadColumns]) -> Iterator[Finding]:
+    """Refuse as the server would: both numbers are public."""
+    if not told:
+        return
+    rows, needed = min(len(read.norms) for read in told), lone_rows.rows_needed([read.columns.width for read in told])
+    if rows < needed:
+        text = f"{rows:,} rows to train on are too few for the columns of these parties, which need {needed:,}"
+        yield Finding("refuses", "rows", f"{text}: use more rows or fewer columns")
+        return
+    bits = several_parties.score_bits_of_a_fit(rows)
+    text = f"the weights of this fit count as {bits:.2g} bits about each row's score"
+    yield Finding("note", "who learns what", text)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -103,7 +118,7 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     ids = [*prepared.train.ids, *prepared.test_ids]
     if twice := len(ids) - len(set(ids)):
-        text = f"{counted(twice, 'row')} with the id of another one: when it is published the first two are named"
+        text = f"{quantity(twice, 'row')} with the id of another one: when it is published the first two are named"
         yield Finding("refuses", party.name, text)
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound

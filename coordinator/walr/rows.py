@@ -17,7 +17,7 @@ from blindfit.algorithms.statistics.walr.forecast import Case, Fitting
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.terminal.wording import count, counted
+from blindfit.coordinator.terminal.wording import count, quantity
 from blindfit.parties.data.source import Source
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import PreparedRows
@@ -65,8 +65,8 @@ class Read:
         privacy = self.job.required_privacy
         return gaussian.noise_multiplier(privacy.mechanism, epsilon, privacy.delta)
 
-    def composed(self, epsilon: float, releases: int) -> float:
-        """What as many releases of this epsilon cost whoever is in all of them, at the job's delta."""
+    def compose(self, epsilon: float, releases: int) -> float:
+        """Return what so many releases of this epsilon cost a person who is in all of them, at the job's delta."""
         together = accountant.composed_multiplier([self._multiplier(epsilon)] * releases)
         return gaussian.gaussian_epsilon(together, self.job.required_privacy.delta)
 
@@ -82,6 +82,6 @@ class Read:
             f"({clipped:.1%} of the rows)",
         )
         privacy = self.job.required_privacy
-        most = counted(self.unit.count, "row")
+        most = quantity(self.unit.count, "row")
         unit = f"the labels of a person's {most}" if self.unit.of_person else "a label"
         yield "unit", f"{unit}{self.unit.caveat}, delta {privacy.delta:g}, {privacy.mechanism} Gaussian"

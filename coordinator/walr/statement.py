@@ -13,7 +13,7 @@ from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import capitalised, counted, figure
+from blindfit.coordinator.terminal.wording import capitalise, figure, quantity
 from blindfit.coordinator.walr.figures import Figures, figures_of
 from blindfit.coordinator.walr.ways import encrypted_rows, several_parties, shared_rows, trusted, two_servers
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, SHARED_ROWS
@@ -94,7 +94,7 @@ def words_of(facts: Figures) -> Words:
 
 
 def _unit(facts: Figures) -> Section:
-    most = counted(facts.privacy.max_rows_per_person, "row")
+    most = quantity(facts.privacy.max_rows_per_person, "row")
     return measured.unit(
         facts,
         of_a_row="whether it is 0 or 1.",
@@ -109,7 +109,7 @@ def _mechanism(facts: Figures, sentences: tuple[str, ...]) -> Section:
         f"Between neighbours the exact sum differs by at most {figure(privacy.sensitivity)} in Euclidean norm: "
         "its sensitivity."
     )
-    return Section("mechanism", "Mechanism", (f"{capitalised(privacy.mechanism)}{where}.", *sentences, sensitivity))
+    return Section("mechanism", "Mechanism", (f"{capitalise(privacy.mechanism)}{where}.", *sentences, sensitivity))
 
 
 def _noise(facts: Figures) -> Section:
@@ -117,7 +117,7 @@ def _noise(facts: Figures) -> Section:
     return measured.noise(
         f"Its standard deviation is {figure(privacy.noise_std_of_sum)} in every coordinate of the sum, and "
         f"{figure(privacy.noise_std_of_mean)} in every coordinate of the mean over "
-        f"{counted(facts.rows.trained, 'row')}.",
+        f"{quantity(facts.rows.trained, 'row')}.",
     )
 
 
@@ -132,7 +132,7 @@ def _holders_learnt(facts: Figures) -> list[Section]:
 
 def _active_learnt(facts: Figures) -> Section:
     missed = facts.rows.not_counted
-    which = f"which {counted(missed, 'row')} did not count" if missed else "that all of its rows counted"
+    which = f"which {quantity(missed, 'row')} did not count" if missed else "that all of its rows counted"
     return measured.active_learnt(
         facts,
         f"One noisy sum for each column, and {which}. The latter follows from ids and persons, never from labels.",
@@ -151,7 +151,7 @@ def _server_learnt(facts: Figures, sentences: tuple[str, ...]) -> Section:
 LABEL_UNITS = tuple(unit for unit, _ in UNITS.values())
 
 
-def released(entry: LedgerEntry, labels: StoredLabels | None) -> str:
-    """What an entry of a ledger paid for, where it was an aggregate; else empty."""
+def describe_release(entry: LedgerEntry, labels: StoredLabels | None) -> str:
+    """Name what a ledger's entry paid for, where it was an aggregate; else return an empty text."""
     is_sum = bool(entry.answer_sha256) and labels is None and entry.unit.startswith(LABEL_UNITS)
     return "noisy sum" if is_sum else ""

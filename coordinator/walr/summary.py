@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.coordinator.report import fitted_rows, label_privacy, page
-from blindfit.coordinator.terminal.wording import count, counted, duration, figure
+from blindfit.coordinator.terminal.wording import count, duration, figure, quantity
 from blindfit.coordinator.walr.figures import figures_of
 
 
@@ -19,6 +19,6 @@ def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "features", count(rows.features)
     yield label_privacy.summary(privacy)
     yield "noise", f"{figure(privacy.noise_std_of_mean)} in each mean, {figure(privacy.noise_std_of_sum)} in each sum"
-    yield "fit", f"{fit.solver}, {counted(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
+    yield "fit", f"{fit.solver}, {quantity(fit.iterations, 'iteration')}, {ended}, l2 {figure(fit.l2)}"
     yield label_privacy.budget_summary(privacy)
     yield "time", duration(page.total_seconds(report, facts.timing))

@@ -19,7 +19,7 @@ from blindfit.coordinator.walr.cautions import cautions_of
 from blindfit.coordinator.walr.figures import figures_of
 from blindfit.coordinator.walr.page import render
 from blindfit.coordinator.walr.plan import plan
-from blindfit.coordinator.walr.statement import released
+from blindfit.coordinator.walr.statement import describe_release
 from blindfit.coordinator.walr.summary import summary
 
 
@@ -45,7 +45,7 @@ VIEW = View(
     check_rows=preflight.check_rows,
     write=partial(write, KIND),
     report=KIND,
-    released=released,
+    released=describe_release,
     given_up=GIVEN_UP,
     plan=plan,
 )

@@ -19,7 +19,7 @@ from blindfit.algorithms.columns import values
 from blindfit.algorithms.columns.levels import loosely
 from blindfit.algorithms.columns.record import TableColumn
 from blindfit.algorithms.columns.spelling import one_spelling
-from blindfit.algorithms.columns.tables import MISSING, converted_column
+from blindfit.algorithms.columns.tables import MISSING, convert_column
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.parties.data.origin import Origin
 
@@ -32,7 +32,7 @@ _WITHOUT_ID = 'give every row its value; in a csv file, quote a text such as "NA
 
 
 @contextmanager
-def located(origin: Origin, name: str, first_row: int, hint: str = "") -> Iterator[None]:
+def locate_errors(origin: Origin, name: str, first_row: int, hint: str = "") -> Iterator[None]:
     """Give an error about a value its place.
 
     Args:
@@ -47,7 +47,7 @@ def located(origin: Origin, name: str, first_row: int, hint: str = "") -> Iterat
 
 def to_texts(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
     """Return names of rows or persons as a `pyarrow.StringArray`, in one spelling; none is missing."""
-    with located(origin, name, first_row):
+    with locate_errors(origin, name, first_row):
         texts = one_spelling(values.to_texts(column))
     absent = pc.fill_null(pc.equal(pc.binary_length(texts), 0), True)
     if (row := values.first(absent)) is not None:
@@ -65,7 +65,7 @@ def to_texts(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
 
 def to_fields(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:
     """Return a field of a record linkage as a `pyarrow.StringArray`; a text is empty where the value is missing."""
-    with located(origin, name, first_row):
+    with locate_errors(origin, name, first_row):
         return pc.fill_null(values.to_fields(column), "")
 
 
@@ -75,13 +75,13 @@ def to_levels(column: Any, *, name: str, origin: Origin, first_row: int = 1, kno
     Args:
         known: the levels that somebody named, whose spelling an equal value of another type gets.
     """
-    with located(origin, name, first_row):
+    with locate_errors(origin, name, first_row):
         return values.to_levels(column) if known is None else values.to_known_levels(column, known)
 
 
 def to_days(column: Any, *, name: str, first_row: int, origin: Origin) -> Floats:
     """Return days since 1970-01-01 in UTC, shape (n,); NaN where there is no date."""
-    with located(origin, name, first_row):
+    with locate_errors(origin, name, first_row):
         return values.to_days(column)
 
 
@@ -91,7 +91,7 @@ def to_numbers(column: Any, *, name: str, first_row: int, origin: Origin, hint: 
     Args:
         hint: what to do about a value that is not a number, of a column that is no feature.
     """
-    with located(origin, name, first_row, hint=hint or origin.advice.no_number(name)):
+    with locate_errors(origin, name, first_row, hint=hint or origin.advice.no_number(name)):
         return values.to_numbers(column)
 
 
@@ -105,7 +105,7 @@ def to_labels(
             the form of a number is refused.
     """
     if positive is not None:
-        with located(origin, name, first_row):
+        with locate_errors(origin, name, first_row):
             texts = values.to_known_levels(column, [positive])
         if (row := values.first(texts.is_null())) is not None:
             raise origin.error("the label is missing", row=first_row + row, column=name, hint=_WITHOUT_LABEL)
@@ -165,8 +165,8 @@ def refuse_missing(found: Floats, *, name: str, first_row: int, origin: Origin, 
 
 def to_features(column: Any, recorded: TableColumn, *, first_row: int, origin: Origin) -> dict[str, Floats]:
     """Return the model's columns that come from a number, boolean or date; NaN where a value is missing."""
-    with located(origin, recorded.name, first_row, hint=origin.advice.no_number(recorded.name)):
-        return converted_column(column, recorded)[0]
+    with locate_errors(origin, recorded.name, first_row, hint=origin.advice.no_number(recorded.name)):
+        return convert_column(column, recorded)[0]
 
 
 def refuse_without_value(

@@ -23,7 +23,7 @@ from sqlalchemy.types import NullType
 from blindfit.algorithms.columns import objects
 from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.columns import located
+from blindfit.parties.data.columns import locate_errors
 from blindfit.parties.data.local_files import local_path, require_file
 from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
@@ -70,8 +70,8 @@ class SqlTable:
         """A table may change at any time, and nothing cheap tells."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        asked = [self._asked(name) for name in names]
-        with connected(self.engine, self.origin) as connection, answering(self.origin):
+        asked = [self._select(name) for name in names]
+        with connect(self.engine, self.origin) as connection, answering(self.origin):
             streaming = connection.execution_options(yield_per=batch_rows)
             first_row = 1
             for rows in streaming.execute(sa.select(*asked)).partitions():
@@ -85,7 +85,7 @@ class SqlTable:
             return "category"
         return "date" if name in self.dates else "boolean" if name in self.booleans else "number"
 
-    def _asked(self, name: str) -> Any:
+    def _select(self, name: str) -> Any:
         """What is selected for a column: without a type, so that SQLAlchemy hands over what the driver returns."""
         declared = self.table.c[name].type
         column: Any = sa.type_coerce(self.table.c[name], NullType())
@@ -123,11 +123,11 @@ class SqlTable:
             if True not in values:
                 return pa.nulls(len(values), pa.string())
             wanted = {"category": "texts", "date": "dates"}.get(kind, "numbers")
-            problem = f"its values are of the type {_shown(declared)}, not {wanted}"
+            problem = f"its values are of the type {_describe_type(declared)}, not {wanted}"
             row = first_row + values.index(True)
             hint = _HINTS.get(kind) or self.origin.advice.leave_out(name)
             raise self.origin.error(problem, row=row, column=name, hint=hint)
-        with located(self.origin, name, first_row, hint=_HINTS.get(kind) or self.origin.advice.no_number(name)):
+        with locate_errors(self.origin, name, first_row, hint=_HINTS.get(kind) or self.origin.advice.no_number(name)):
             return objects.MAKERS[kind](values)
 
 
@@ -154,7 +154,7 @@ def _base(declared: Any) -> Any:
     return declared
 
 
-def _shown(declared: Any) -> str:
+def _describe_type(declared: Any) -> str:
     return "that only the database knows" if isinstance(declared, NullType) else str(declared)
 
 
@@ -175,18 +175,18 @@ def open_table(
         dates: columns that are read as dates.
         tolerates: which columns may have a problem.
     """
-    schema, name, origin = named_table(url, origin)
+    schema, name, origin = find_table(url, origin)
     if url.get_backend_name() == "sqlite":
         engine = _sqlite_engine(url, base_dir, origin, made_by)
     else:
         engine = postgresql_engine(url, origin).execution_options(postgresql_readonly=True)
-    with connected(engine, origin) as connection, answering(origin):
+    with connect(engine, origin) as connection, answering(origin):
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
     return SqlTable(engine, table, origin, texts, dates, tolerates)
 
 
-def named_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
+def find_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
     """Return the schema, where one is named, the table, and how errors call it.
 
     Args:
@@ -261,7 +261,7 @@ def _reflect(connection: Connection, schema: str | None, name: str, origin: Orig
 
 
 @contextmanager
-def connected(engine: Engine, origin: Origin) -> Iterator[Connection]:
+def connect(engine: Engine, origin: Origin) -> Iterator[Connection]:
     try:
         connection = engine.connect()
     except exc.DBAPIError as error:

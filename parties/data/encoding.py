@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, made
-from blindfit.algorithms.columns.tables import made_of_levels
+from blindfit.algorithms.columns.record import Kind, MissingRule, TableColumn, TableRecord, column_of_level
+from blindfit.algorithms.columns.tables import to_indicators
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import Floats, to_features, to_levels
 from blindfit.parties.data.origin import (
@@ -47,7 +47,7 @@ class Described:
     problems: Mapping[str, DataError] = field(default_factory=dict)
 
 
-def described(
+def describe(
     reader: Reader, settings: DatasetSettings, columns: Sequence[str], tolerates: Tolerates = nothing
 ) -> Described:
     """Find the record of a dataset's features; read the rows where levels or missing values are to be found in them.
@@ -92,7 +92,7 @@ class _Search:
         keys, origin = self._settings.key_columns(), self._reader.origin
         for category in self._settings.categories:
             for other in (*keys, *columns) if name == category else ():
-                if other.startswith(made(category, "")):
+                if other.startswith(column_of_level(category, "")):
                     problem = f"its name is that of a level of {category}, one of `categories`"
                     without = f", or {origin.advice.leave_out(other)}" if other in columns else ""
                     hint = f"rename {other} or {category}{without}"
@@ -211,13 +211,13 @@ class FromTable:
     found: frozenset[str] = frozenset()
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.chosen(names).names
+        return self.record.select(names).names
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
         features: dict[str, Floats] = {}
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             if column.kind == "category":
-                features |= made_of_levels(self.levels(batch, column, first_row, origin), column)
+                features |= to_indicators(self.levels(batch, column, first_row, origin), column)
             else:
                 features |= to_features(batch.column(column.name), column, first_row=first_row, origin=origin)
         return features
@@ -251,17 +251,17 @@ class ByModel:
     record: TableRecord
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.chosen(names).names
+        return self.record.select(names).names
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
         features: dict[str, Floats] = {}
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             if column.kind == "category":
-                features |= made_of_levels(batch.column(column.name), column)
+                features |= to_indicators(batch.column(column.name), column)
             else:
                 values = features[column.name] = _numbers(batch.column(column.name))
                 if column.missing == "indicator":
-                    features[made(column.name, "")] = np.isnan(values).astype(np.float64)
+                    features[column_of_level(column.name, "")] = np.isnan(values).astype(np.float64)
         return features
 
     def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:  # noqa: ARG002

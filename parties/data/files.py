@@ -141,7 +141,7 @@ class CsvFile:
             for number, batch in enumerate(self._open_arrow(names, listed)):
                 if number < done:
                     continue
-                if more := _padded(batch, words) - listed:
+                if more := _pad(batch, words) - listed:
                     listed |= more
                     break
                 yield batch
@@ -200,7 +200,7 @@ class CsvFile:
         )
 
 
-def _padded(batch: Any, words: frozenset[str]) -> set[str]:
+def _pad(batch: Any, words: frozenset[str]) -> set[str]:
     """Return the texts of a batch that are one of these words with white space around it."""
     found: set[str] = set()
     listed = pa.array(sorted(words), pa.string())

@@ -10,7 +10,7 @@ from typing import Any
 from blindfit.algorithms.columns.record import Kind, TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.advice import Advice
-from blindfit.parties.data.encoding import FromTable, described, kind_in
+from blindfit.parties.data.encoding import FromTable, describe, kind_in
 from blindfit.parties.data.files import MissingWords, open_file
 from blindfit.parties.data.local_files import local_path
 from blindfit.parties.data.origin import Origin, Reader, Tolerates, near_names, nothing, refuse_missing_names
@@ -36,7 +36,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
     reader = _open_reader(settings, base_dir, name, tolerates)
     settings, without = _readable_roles(reader, settings, tolerates)
     columns, problems = _features_of(reader, settings, tolerates)
-    found = described(reader, settings, columns, tolerates)
+    found = describe(reader, settings, columns, tolerates)
     levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
     how = FromTable(found.record, levels_found)
     problems |= {**without, **found.problems}

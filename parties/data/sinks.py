@@ -74,21 +74,21 @@ class FileSink:
             self.check(table.column_names)
             if self.if_exists == "refuse":
                 make_private(self.path.parent)
-                write_new(self.path, self._encoded(table), mode=0o600)
+                write_new(self.path, self._encode(table), mode=0o600)
             else:
-                self.replace(self.path, self._encoded(table))
+                self.replace(self.path, self._encode(table))
 
-    def _encoded(self, table: Any) -> bytes:
+    def _encode(self, table: Any) -> bytes:
         appends = self.if_exists == "append" and self.path.exists()
         if self.kind == "csv":
             return (self._lines() if appends else b"") + written.csv_of(table, header=not appends)
-        return _parquet(self._appended(table) if appends else table)
+        return _parquet(self._append(table) if appends else table)
 
     def _lines(self) -> bytes:
         content = self.path.read_bytes()
         return content if content.endswith(b"\n") else content + b"\n"
 
-    def _appended(self, table: Any) -> Any:
+    def _append(self, table: Any) -> Any:
         before = pq.read_table(self.path)
         if before.schema.types != table.schema.types:
             raise self.origin.error("its columns are of other types than scores")

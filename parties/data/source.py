@@ -135,7 +135,7 @@ class Source:
             return filled._treat_missing(self._convert(arrow, first_row, roles, names), names)
 
         kept = 0
-        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._needed(names))):
+        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._list_needed(names))):
             kept += len(batch)
             yield batch
         if kept == 0 and self._before is None:
@@ -166,7 +166,7 @@ class Source:
         settings, names = self.settings, self.feature_names
         quasi = tuple(settings.quasi_identifiers.values())
         roles = _Roles(settings.id, settings.person, settings.label).names()
-        for first_row, arrow in self._arrow_batches(list(dict.fromkeys([*roles, *self._needed(names), *quasi]))):
+        for first_row, arrow in self._arrow_batches(list(dict.fromkeys([*roles, *self._list_needed(names), *quasi]))):
             columns = {settings.id: self._texts(arrow, settings.id, first_row)}
             if (person := settings.person) is not None:
                 texts = partial(self._texts, arrow, person, first_row)
@@ -285,7 +285,7 @@ class Source:
         for _, arrow in self._arrow_batches([column]):
             yield arrow.column(0)
 
-    def _needed(self, names: Sequence[str]) -> list[str]:
+    def _list_needed(self, names: Sequence[str]) -> list[str]:
         return list(self._features.needed(names)) if names else []
 
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
@@ -337,7 +337,7 @@ class Source:
             if not np.isnan(batch.features).any():
                 return batch
         found = dict(zip(names, batch.features.T, strict=True))
-        for column in self.record.chosen(names).columns:
+        for column in self.record.select(names).columns:
             refuse_without_value(found, column, batch.rows, self.origin)
         raise LocalProtocolError("a column lacks a value that nobody looked for")
 
@@ -345,7 +345,7 @@ class Source:
         """Each feature's mean over the rows that have it: a pass of its own."""
         names = self.feature_names
         total, count = np.zeros(len(names)), np.zeros(len(names))
-        for first_row, arrow in self._arrow_batches(self._needed(names)):
+        for first_row, arrow in self._arrow_batches(self._list_needed(names)):
             values = self._matrix(arrow, first_row, names)
             total += np.nansum(values, axis=0)
             count += (~np.isnan(values)).sum(axis=0)

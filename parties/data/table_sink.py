@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 
-from blindfit.parties.data.database import answering, connected, named_table, postgresql_engine
+from blindfit.parties.data.database import answering, connect, find_table, postgresql_engine
 from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
@@ -24,7 +24,7 @@ class TableSink:
     """Rows go into a table of their own, which is made where there is none."""
 
     def __init__(self, url: URL, base_dir: Path, if_exists: IfExists) -> None:
-        self._schema, self._name, self.origin = named_table(url, Origin(SCORES, "", option=OPTION))
+        self._schema, self._name, self.origin = find_table(url, Origin(SCORES, "", option=OPTION))
         self._if_exists = if_exists
         self._file = local_path(Path(str(url.database)), base_dir, SCORES) if url.drivername == "sqlite" else None
         self._engine = postgresql_engine(url, self.origin) if self._file is None else _sqlite_engine(self._file)
@@ -32,13 +32,13 @@ class TableSink:
     def check(self, names: Sequence[str]) -> None:
         if self._file is not None and not is_there(self._file, self.origin):
             return  # to look would make it
-        with self._connected() as connection:
+        with self._connect() as connection:
             self._check(connection, names)
 
     def write(self, table: Any) -> None:
         if self._file is not None:
             is_there(self._file, self.origin)  # or nothing: no pipe and no device is opened
-        with self._connected() as connection, connection.begin():
+        with self._connect() as connection, connection.begin():
             target = self._table(table.column_names)
             if not self._check(connection, table.column_names):
                 target.create(connection)
@@ -48,9 +48,9 @@ class TableSink:
                 connection.execute(target.insert(), batch.to_pylist())
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def _connect(self) -> Iterator[Connection]:
         grant = "let this user CREATE the table, or SELECT, INSERT and DELETE in it"
-        with connected(self._engine, self.origin) as connection, answering(self.origin, "take the scores", grant):
+        with connect(self._engine, self.origin) as connection, answering(self.origin, "take the scores", grant):
             yield connection
 
     def _check(self, connection: Connection, names: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.database import Store
-from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of
+from blindfit.parties.training.budget import Charged, budget_of, charge_of, describe_charge
 
 UNIT = "each row, features and label"
 
@@ -48,9 +48,8 @@ class TrainingLedger:
         return self._charge.request_id
 
     def answer(self) -> dict[str, Any] | None:
-        """What was answered before."""
         stored = self._store.reader().answer(self._session.me.name, self.question)
-        return None if stored is None else _decoded(stored)
+        return None if stored is None else _decode(stored)
 
     def check(self) -> None:
         """Before the work; what counts is the same check in the transaction.
@@ -75,7 +74,7 @@ class TrainingLedger:
         with self._store.transaction() as transaction:
             earlier = transaction.answer(me, self.question)
             if earlier is not None:
-                return _decoded(earlier)
+                return _decode(earlier)
             charging.check(transaction, self._charge, self._budget)
             entry = charging.enter(transaction, self._charge, hashlib.sha256(content).hexdigest())
             stored = StoredAnswer(self.question, content, entry.position, self._session.id)
@@ -85,9 +84,9 @@ class TrainingLedger:
     def described(self) -> tuple[Charged, int]:
         """The promise and the budget as it now is, and how many releases there were."""
         entries = self._store.reader().ledger(self._charge.population)
-        return charged_of(self._charge, self._settings, self._store), len(entries)
+        return describe_charge(self._charge, self._settings, self._store), len(entries)
 
 
-def _decoded(stored: StoredAnswer) -> dict[str, Any]:
+def _decode(stored: StoredAnswer) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(stored.answer)
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,53 +87,58 @@ class DPLRReport(Report):
     timing: TimingFigures
 
 
-@dataclass(frozen=True, repr=False)
-class Outcome:
-    """Args:
-    is_new: charged by this job; False where the answer of an earlier one was given again.
-    evaluation: on held-out rows, without any noise; None where there are none of both classes.
-    """
-
-    session: Session[DPLRJob]
-    rows: PrivateRows
-    start: Start
-    model: DPLogisticModel
-    answer: dict[str, Any]
-    is_new: bool
-    charged: Charged
-    releases: int
-    evaluation: ClassFigures | None
-    laps: dict[str, float]
-
-
 def evaluation_of(labels: Floats, probabilities: Floats) -> ClassFigures | None:
     if len(np.unique(labels)) < 2:
         return None
     return class_figures(evaluate_classes(labels, probabilities, THRESHOLD))
 
 
-def report_of(outcome: Outcome) -> DPLRReport:
-    session, answer = outcome.session, outcome.answer
-    n_expected = session.job.expected_rows(outcome.rows.n_trained)
+def report_of(
+    session: Session[DPLRJob],
+    rows: PrivateRows,
+    start: Start,
+    model: DPLogisticModel,
+    answer: Mapping[str, Any],
+    charged: Charged,
+    evaluation: ClassFigures | None,
+    laps: Mapping[str, float],
+    *,
+    is_new: bool,
+    releases: int,
+) -> DPLRReport:
+    """Args:
+    evaluation: on held-out rows, without any noise; None where there are none of both classes.
+    is_new: whether this job was charged; if not, it got the answer of an earlier one.
+    releases: how many the population has had.
+    """
+    chosen = session.job.dp_lr
+    sampled = "" if chosen.batch_fraction == 1 else ", of Poisson samples of the rows"
+    noise_multiplier, n_expected = answer["noise_multiplier"], session.job.expected_rows(rows.n_trained)
     return DPLRReport(
         rows=RowFigures(
-            trained=outcome.rows.n_trained,
-            held_out=int(outcome.rows.test.sum()),
+            trained=rows.n_trained,
+            held_out=int(rows.test.sum()),
             public_figures=_public_figures(session.job),
-            public=0 if outcome.start.public is None else len(outcome.start.public[1]),
-            features=len(outcome.model.standardiser.kept),
-            dropped_columns=outcome.model.standardiser.dropped,
+            public=0 if start.public is None else len(start.public[1]),
+            features=len(model.standardiser.kept),
+            dropped_columns=model.standardiser.dropped,
         ),
-        privacy=_privacy(outcome),
+        privacy=PrivacyFigures(
+            **{**charged.to_dict(), "noise_multiplier": noise_multiplier},
+            mechanism=f"{chosen.iterations} noisy sums of clipped gradients{sampled}; analytic Gaussian, drawn as "
+            "discrete Gaussian",
+            releases=releases,
+            charged_now=is_new,
+        ),
         fit=FitFigures(
-            start=outcome.start.kind,
-            scale=outcome.start.scale,
+            start=start.kind,
+            scale=start.scale,
             learning_rate=answer["learning_rate"],
-            gradient_noise_std=gradient_noise_std(session, answer["noise_multiplier"], n_expected),
+            gradient_noise_std=gradient_noise_std(session, noise_multiplier, n_expected),
         ),
-        evaluation=outcome.evaluation,
+        evaluation=evaluation,
         losses=tuple(answer["losses"]),
-        timing=TimingFigures(**outcome.laps),
+        timing=TimingFigures(**laps),
     )
 
 
@@ -148,16 +154,3 @@ def gradient_noise_std(session: Session[DPLRJob], noise_multiplier: float, expec
     """On each coordinate of the mean gradient of one iteration."""
     chosen, privacy = session.job.dp_lr, session.job.run_privacy
     return float(noise_multiplier * privacy.sensitivity * chosen.clip_norm / (expected_rows * privacy.batch_fraction))
-
-
-def _privacy(outcome: Outcome) -> PrivacyFigures:
-    chosen = outcome.session.job.dp_lr
-    sampled = "" if chosen.batch_fraction == 1 else ", of Poisson samples of the rows"
-    charged = {**outcome.charged.to_dict(), "noise_multiplier": outcome.answer["noise_multiplier"]}
-    return PrivacyFigures(
-        **charged,
-        mechanism=f"{chosen.iterations} noisy sums of clipped gradients{sampled}; analytic Gaussian, drawn as "
-        "discrete Gaussian",
-        releases=outcome.releases,
-        charged_now=outcome.is_new,
-    )

@@ -23,7 +23,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.training.feature_bounds import scale_of
 from blindfit.parties.training.public_model import read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
-from blindfit.parties.training.split import held_out
+from blindfit.parties.training.split import hold_out
 from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
 
 
@@ -90,7 +90,7 @@ def _check_has_both(source: Source) -> None:
 def read_private(source: Source, job: DPLRJob, randomness: PublicRandomness, report: Report) -> PrivateRows:
     """A row is held out by its id alone, so that no row moves another one."""
     rows = read_rows(source, labels=True, report=report)
-    return PrivateRows(rows.ids, rows.features, _labels(rows), held_out(rows.ids, job, randomness))
+    return PrivateRows(rows.ids, rows.features, _labels(rows), hold_out(rows.ids, job, randomness))
 
 
 def _labels(rows: PartyRows) -> Floats:
@@ -119,10 +119,10 @@ def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: 
 def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, report: Report) -> Start:
     """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
-    from blindfit.algorithms.estimators.initial_model import unscaled
+    from blindfit.algorithms.estimators.initial_model import keep_scale
 
     names, kind, identity, public = private.feature_names, "zero", "", None
-    model = Pretrained(unscaled(names), (0.0,) * len(names), 0.0)
+    model = Pretrained(keep_scale(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
         model, kind = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names), "file"
         identity = model.identity()
@@ -132,11 +132,11 @@ def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: S
         identity = hashlib.sha256(b"".join(part.tobytes() for part in public)).hexdigest()
     bounds = job.dp_lr.bounds_of(names)
     if bounds is not None:
-        return Start(_scaled(model, scale_of(names, bounds)), kind, "bounds", identity, public)
+        return Start(_scale(model, scale_of(names, bounds)), kind, "bounds", identity, public)
     return Start(model, kind, "none" if kind == "zero" else "public", identity, public)
 
 
-def _scaled(model: Pretrained, scale: Standardiser) -> Pretrained:
+def _scale(model: Pretrained, scale: Standardiser) -> Pretrained:
     """The same model, for features of this scale."""
     *weights, intercept = map(float, model.weights_for(scale))
     return Pretrained(scale, tuple(weights), intercept)

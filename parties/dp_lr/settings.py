@@ -114,7 +114,6 @@ class DPLRJob(TrainingParameters):
 
     @property
     def rows_are_public(self) -> bool:
-        """How many there are."""
         return self.dp_lr.public_rows is None
 
     def expected_rows(self, trained: int) -> float:
@@ -124,7 +123,6 @@ class DPLRJob(TrainingParameters):
 
     @property
     def run_privacy(self) -> RunPrivacy:
-        """Of all iterations."""
         return self.dp_lr.run_privacy(self.required_privacy.epsilon, self.required_privacy.delta)
 
     @model_validator(mode="after")

@@ -19,17 +19,17 @@ from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.budget import TrainingLedger
-from blindfit.parties.dp_lr.report import DPLRReport, Outcome, evaluation_of, report_of
+from blindfit.parties.dp_lr.report import DPLRReport, evaluation_of, report_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.files.written import encoded_json, encoded_table
+from blindfit.parties.files.written import encode_json, encode_table
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of
-from blindfit.parties.training.randomness import named, own_randomness
+from blindfit.parties.training.randomness import name_randomness, own_randomness
 from blindfit.parties.training.rows import Report
 from blindfit.parties.work.clock import Clock
 
@@ -56,11 +56,11 @@ class Trainer:
         job, clock, source = session.job, Clock(), check_private(session.published.source())
         randomness = own_randomness(self._party, session)
         start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
-        rows = read_private(source, job, randomness, session.report if job.rows_are_public else _uncounted(session))
+        rows = read_private(source, job, randomness, session.report if job.rows_are_public else _hide_counts(session))
         check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")
         public = {"columns": list(source.feature_names), "start": start.identity}
-        ledger = TrainingLedger(session, self._party.settings, self._party.store, public, named(randomness))
+        ledger = TrainingLedger(session, self._party.settings, self._party.store, public, name_randomness(randomness))
         answer, is_new = self._answer(session, ledger, start, rows)
         session.receipt = self._party.receipts.newest(ledger.population)
         clock.lap("fit_s")
@@ -70,7 +70,7 @@ class Trainer:
         charged, releases = ledger.described()
         evaluation = evaluation_of(rows.labels[rows.test], probabilities)
         report = report_of(
-            Outcome(session, rows, start, model, answer, is_new, charged, releases, evaluation, clock.laps)
+            session, rows, start, model, answer, charged, evaluation, clock.laps, is_new=is_new, releases=releases
         )
         self._write(session, rows, model, probabilities, report)
         return report.shown_to_coordinator()
@@ -97,13 +97,13 @@ class Trainer:
         report: DPLRReport,
     ) -> None:
         party, me = self._party, session.id
-        party.write(me, "model.json", encoded_json({**model.to_dict(), "privacy": report.privacy.to_dict()}))
-        party.write(me, "report.json", encoded_json(report.content(session, dataset=session.me.dataset)))
+        party.write(me, "model.json", encode_json({**model.to_dict(), "privacy": report.privacy.to_dict()}))
+        party.write(me, "report.json", encode_json(report.content(session, dataset=session.me.dataset)))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
             labels = rows.labels[rows.test].astype(np.int64)
             columns = {"id": ids.tolist(), "label": labels, "probability": probabilities}
-            party.write(me, "held_out_scores.csv", encoded_table(columns))
+            party.write(me, "held_out_scores.csv", encode_table(columns))
 
 
 def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
@@ -111,7 +111,7 @@ def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
     return replace(model, standardiser=replace(model.standardiser, table=source.record.public()))
 
 
-def _uncounted(session: Session[DPLRJob]) -> Report:
+def _hide_counts(session: Session[DPLRJob]) -> Report:
     """How many rows were read so far is not told."""
     return lambda step, _done, _total, _unit: session.report(step)
 
@@ -184,4 +184,4 @@ def fit_rows(rows: PrivateRows, start: Start, job: DPLRJob, release: str) -> Fit
 
 
 def _columns(scale: Standardiser, features: Floats) -> Floats:
-    return append_constant(scale.bounded_transform(features))
+    return append_constant(scale.transform_and_clip(features))

@@ -64,7 +64,7 @@ class Evaluation:
             reason = "several parties hold columns of that model: name the joint prediction that has scored the rows"
             self._refuse("evaluate.scores", reason if is_part else "that model scores rows alone: name no prediction")
         if is_part:
-            self._predicted_file(job)
+            self._find_predicted_file(job)
             if settings.rows == "held-out":
                 self._file(job, HELD_OUT_ROWS)
         elif settings.rows == "held-out":
@@ -108,7 +108,7 @@ class Evaluation:
             self._refuse("evaluate.session", _gone("model.json"))
         return path, content
 
-    def _predicted_file(self, job: EvaluateJob) -> Path:
+    def _find_predicted_file(self, job: EvaluateJob) -> Path:
         """What the joint prediction left, if it was of this model."""
         model, scores = job.evaluate.session, job.evaluate.scores
         made = self._party.store.reader().prediction(scores)
@@ -127,22 +127,22 @@ class Evaluation:
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
         session.report("score rows", unit="rows")
-        scored = await asyncio.to_thread(self._scored, session)
-        rows = scored_rows(scored, job)
+        scored = await asyncio.to_thread(self._score, session)
+        rows = make_scored_rows(scored, job)
         grid = job.grid
         integers = fixed_point.quantise_rows(rows.columns(), grid.norm_bound, grid.frac_bits)
         clock.lap("score_s")
         asked = ConsumerRows(scored.ids, integers)
         released = await release_sum(self._party, session, asked, grid)
         clock.lap("aggregate_s")
-        figures = evaluated(rows, released)
+        figures = evaluate(rows, released)
         report = report_of(rows, released, figures, clock.laps)
-        self._party.write(session.id, "report.json", written.encoded_json(report.content(session)), "evaluations")
+        self._party.write(session.id, "report.json", written.encode_json(report.content(session)), "evaluations")
         return report.shown_to_coordinator()
 
-    def _scored(self, session: Session[EvaluateJob]) -> Scored:
+    def _score(self, session: Session[EvaluateJob]) -> Scored:
         if session.job.evaluate.scores:
-            return self._predicted(session.job)
+            return self._read_predicted(session.job)
         if session.job.evaluate.rows == "held-out":
             return read_scores(self._file(session.job, HELD_OUT_SCORES))
         model = self._read(*self._model(session.job))
@@ -158,9 +158,9 @@ class Evaluation:
             session.report("score rows", len(ids), 0, "rows")
         return Scored(tuple(ids), np.concatenate(scores) if scores else np.zeros(0))
 
-    def _predicted(self, job: EvaluateJob) -> Scored:
+    def _read_predicted(self, job: EvaluateJob) -> Scored:
         """Rows that the parties have scored together: those that the training held out, or all."""
-        scored = read_scores(self._predicted_file(job))
+        scored = read_scores(self._find_predicted_file(job))
         if job.evaluate.rows == "all":
             return scored
         table = read_csv(self._file(job, HELD_OUT_ROWS))
@@ -196,7 +196,7 @@ def read_csv(path: Path) -> Any:
     return pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types={"id": "string"}))
 
 
-def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
+def make_scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
     """Raises DataError: there are none."""
     if not scored.ids:
         hint = 'train with a split.test_fraction above 0, or set evaluate.rows = "all"'
@@ -207,9 +207,9 @@ def scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
     return ScoredRows.of(scored.scores, bound, settings.figures, min(settings.bins, len(scored.ids)))
 
 
-def evaluated(rows: ScoredRows, released: Released) -> dict[str, Interval]:
+def evaluate(rows: ScoredRows, released: Released) -> dict[str, Interval]:
     """On the rows that counted; the same release has the same ranges."""
     scale = 2.0**-released.request.frac_bits
     answer = released.aggregate.answer
-    counted = rows.kept(released.aggregate.kept)
-    return counted.evaluated(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))
+    counted = rows.select(released.aggregate.kept)
+    return counted.evaluate(answer.sums.astype(np.float64) * scale, answer.noise_std * scale, np.random.default_rng(0))

@@ -34,8 +34,9 @@ class EvaluateSettings(Settings):
     score_bound: float | Literal["auto"] = "auto"
     """Bound to which log odds are clipped. "auto" takes the bound that 99% of the rows keep to."""
     trust: Trust = "trusted"
-    """Trust in the measurement servers: one server with labels and rows, one with labels and encrypted rows, or two
-    with shares of the labels and either rows or shares of rows."""
+    """Trust in the measurement servers. "trusted": one server reads labels and scores. "encrypted-rows": one server
+    reads labels, and scores are encrypted. "two-servers": two servers hold shares of the labels and read the scores.
+    "shared-rows": two servers hold shares of labels and scores, and a key node deals masks."""
     frac_bits: FracBits | Literal["auto"] = "auto"
     """Fraction bits of the grid for scores and noise, whose noise must be 2^16 steps wide. "auto" takes 16, or what the
     noise needs."""

@@ -17,7 +17,7 @@ from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import has_model
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import SESSION
@@ -55,7 +55,7 @@ class Answers:
         return answer if has_model(self._party, answer.session) else None
 
     def keep(self, answer: Answer) -> None:
-        self._party.write_to(self._path, encoded_json(asdict(answer)), answer.session)
+        self._party.write_to(self._path, encode_json(asdict(answer)), answer.session)
 
 
 def tell_checkpoints(answer: Answer | None, epochs_kept: str) -> str:

@@ -19,24 +19,22 @@ from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.data.source import Source
 from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, tell_checkpoints
-from blindfit.parties.falcon.dealt import Dealt
 from blindfit.parties.falcon.draws import Draws
-from blindfit.parties.falcon.kept import drop_when_somebody_deviates, from_state, to_state
+from blindfit.parties.falcon.kept import Dealt, drop_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.shared_weights import AnyPart, read_model, shared_part, with_score_bits, write_shared
-from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
+from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
+from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_bits
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
 from blindfit.parties.training.budget import population_of
-from blindfit.parties.training.randomness import named
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
-from blindfit.parties.vertical.class_weights import class_weights
-from blindfit.parties.vertical.prepared import Preparation, Prepared
+from blindfit.parties.vertical.prepared import Preparation, Prepared, class_weights
 from blindfit.parties.vertical.report import FitFigures
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.training import (
@@ -44,11 +42,10 @@ from blindfit.parties.vertical.training import (
     Computed,
     DataParty,
     Guard,
+    Method,
     Read,
     Trained,
-    Work,
     is_done,
-    make_part,
     pass_guards,
 )
 from blindfit.parties.vertical.writing import write_part, write_test_rows
@@ -83,13 +80,7 @@ FalconAgreed: TypeAlias = Agreed[Begun, FalconParameters]
 FalconComputed: TypeAlias = Computed[Begun, FalconParameters]
 
 
-class Falcon:
-    """The method of a data party in a falcon job."""
-
-    def __init__(self, work: Work[FalconJob]) -> None:
-        self._work, self._session, self._seats = work, work.session, work.seats
-        self._party, self._job = work.party, work.session.job
-
+class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     @staticmethod
     def check(party: Party, job: FalconJob, me: Member, source: Source) -> None:
         """Refuse too few epochs, and rows that differential privacy does not fit."""
@@ -110,8 +101,8 @@ class Falcon:
     def guards(self) -> Sequence[Guard[Any]]:
         return (
             Guard(Agreed, "each row, by epsilon: all budgets pay before anything is put in", self.charge),
-            Guard(Agreed, "labels, from where all trainings on a snapshot end", self.count_end),
-            Guard(Computed, "labels, from the weights of all trainings on a snapshot", self.count_weights),
+            Guard(Agreed, "labels, from where all trainings on the same people end", self.count_end),
+            Guard(Computed, "labels, from the weights of all trainings on the same people", self.count_weights),
             Guard(Computed, "each row, by epsilon: a charge pays for one opening of its noise", self.use_up_charge),
         )
 
@@ -122,12 +113,12 @@ class Falcon:
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
             epochs = 0 if is_done(agreed) else agreed.parameters.epochs - agreed.resumed
-            count_end(self._session, self._party.store, agreed.parameters, epochs)
+            count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
         parameters = computed.agreed.parameters
         if self._counts_labels and not parameters.weights_stay_shared:
-            count_weights(self._session, self._party.store, parameters)
+            count_weights(self._session, self._party.settings, self._party.store, parameters)
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
@@ -151,7 +142,7 @@ class Falcon:
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows)
         checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
-        return Begun(dealt, Answers(self._party, session, named(read.randomness)).find()), alignment
+        return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:
         return tell_checkpoints(begun.answer, epochs)
@@ -213,10 +204,10 @@ class Falcon:
     def _part(self, agreed: FalconAgreed, trained: falcon.Trained) -> AnyPart:
         part: AnyPart
         if agreed.parameters.weights_stay_shared:
-            part = shared_part(self._session, self._seats, agreed.prepared, agreed.parameters, trained)
+            part = make_shared_part(self._session, self._seats, agreed.prepared, agreed.parameters, trained)
         else:
             bound = row_bound_steps(self._job, len(trained.weights)) if self._job.privacy else None
-            part = make_part(self._work, preparation_of(self._job), agreed.prepared, trained.weights, bound)
+            part = self.make_part(agreed.prepared, trained.weights, bound)
         if self._work.is_active:
             return part
         content = self._session.published.content(self._work.source.feature_names)
@@ -240,7 +231,7 @@ class Falcon:
         if isinstance(trained.part, SharedModelPart):
             write_shared(party, session, trained.part, report)
         else:
-            write_part(party, session, agreed.prepared, trained.part, None, report)
+            write_part(party, session, trained.part, report)
         if self._work.is_active and len(agreed.prepared.plan.test):
             write_test_rows(party, session, agreed.prepared)
         answer = Answer(trained.session, trained.epochs, trained.evaluation)
@@ -273,8 +264,11 @@ def make_held(prepared: Prepared, parameters: FalconParameters, row_bound: int |
 def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
         return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
-    bits = None if parameters.kept_bits is None else falcon.opened_bits(parameters.kept_bits)
-    return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
+    bits = None if parameters.kept_bits is None else falcon.bits_of_opened_weight(parameters.kept_bits)
+    return WeightFigures(
+        opened_bits=bits,
+        label_bits=weights_bits(parameters) / parameters.train_rows if parameters.noise is None else None,
+    )
 
 
 def evaluation_of(

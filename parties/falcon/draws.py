@@ -29,7 +29,7 @@ from blindfit.parties.store import charging
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.database import Reads, Writes
 from blindfit.parties.store.receipts import SignedReceipt, hold_receipt
-from blindfit.parties.training.budget import Charged, budget_of, charge_of, charged_of, population_of
+from blindfit.parties.training.budget import Charged, budget_of, charge_of, describe_charge, population_of
 from blindfit.parties.vertical.seats import Seats
 
 OPENED = b"opened"
@@ -84,7 +84,7 @@ class Draws:
 
     def describe(self) -> Charged:
         """The promise, and the budget as it now is."""
-        return charged_of(self._make_charge(0), self._party.settings, self._party.store)
+        return describe_charge(self._make_charge(0), self._party.settings, self._party.store)
 
     def _check(self) -> None:
         reader = self._party.store.reader()

@@ -1,7 +1,7 @@
-"""What a data party keeps of a training in shares that may have to go on: its shares after an epoch.
+"""What a data party keeps of a training in shares that may have to go on: what was dealt, and its shares of each epoch.
 
-They are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party that
-resumes drops what it kept of later epochs before it computes anything.
+The shares are of one run of the training: another run's shares of the same epoch are others, and do not fit. So a party
+that resumes drops what it kept of later epochs before it computes anything.
 
 Where somebody deviated from the protocol nothing of the training is kept, at anybody: the MAC key was tried out, and is
 not used again.
@@ -11,16 +11,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage, PeerAborted, UnexpectedStep
+from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.threshold import KeyShare
+from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import EncryptedState, Model, ModelState
 from blindfit.algorithms.sharing.descent import State
+from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.parties.vertical.checkpoints import Checkpoints, damaged
+from blindfit.parties.falcon.settings import FalconSettings
+from blindfit.parties.vertical.checkpoints import Checkpoints, make_damage_error
+from blindfit.parties.vertical.seats import Seats
+
+
+@dataclass(frozen=True, repr=False)
+class Dealt:
+    """
+    Attributes:
+        key_share: where weights are encrypted.
+    """
+
+    seed: Seed
+    key_share: KeyShare | None
+
+    @classmethod
+    async def receive(cls, settings: FalconSettings, seats: Seats, channel: Channel) -> Dealt:
+        seed = await falcon.receive_seed(seats.key_node, channel)
+        if not settings.is_encrypted:
+            return cls(seed, None)
+        share = await falcon.receive_key_share(seats.me, seats.chain, seats.key_node, settings.key_bits, channel)
+        return cls(seed, share)
+
+    @property
+    def public_key(self) -> PublicKey | None:
+        return None if self.key_share is None else self.key_share.public_key
+
+    def to_base(self) -> dict[str, Any]:
+        """For a party's checkpoints, which its vault locks."""
+        base = {"seed": self.seed.octets.hex()}
+        if self.key_share is not None:
+            base |= {"public_key": self.key_share.public_key.to_bytes().hex(), "key": self.key_share.to_bytes().hex()}
+        return base
+
+    @classmethod
+    def of_base(cls, base: Mapping[str, Any]) -> Dealt:
+        seed = Seed(bytes.fromhex(base["seed"]))
+        if "key" not in base:
+            return cls(seed, None)
+        public_key = PublicKey.from_bytes(bytes.fromhex(base["public_key"]))
+        return cls(seed, KeyShare.from_bytes(bytes.fromhex(base["key"]), public_key))
+
 
 DEVIATIONS = frozenset({"MAC_CHECK_FAILED", "MALFORMED_MESSAGE", "UNEXPECTED_STEP"})  # as a peer says them
 
@@ -53,7 +99,7 @@ def from_state(state: Mapping[str, Any], epochs: int, resume_option: str, public
             weights = EncryptedState.from_json(state["encrypted"], public_key)
         return Model(weights, shares["best"], shares["since"], epochs)
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise damaged(resume_option) from None
+        raise make_damage_error(resume_option) from None
 
 
 def _share(values: list[int], macs: list[int] | None) -> Share:

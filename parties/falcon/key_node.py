@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,53 +11,49 @@ from blindfit.algorithms.messages import Channel, ParameterValue
 from blindfit.algorithms.paillier.keys import generate_private_key
 from blindfit.algorithms.protocols import falcon, ready
 from blindfit.algorithms.protocols.falcon import Progress, Trained
-from blindfit.algorithms.protocols.ready import Ready, Stored
+from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.parties.falcon.answered import epochs_answered
 from blindfit.parties.falcon.kept import drop_when_somebody_deviates
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
-from blindfit.parties.vertical.running import Running
-from blindfit.parties.vertical.seats import Seats, refuse_dataset
+from blindfit.parties.vertical.key_node import KeyNodeSeat
+from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.own_thread import in_own_thread
 
 
-class Dealer:
-    def __init__(self, party: Party) -> None:
-        self._party, self._running = party, Running(party.settings.name, FalconJob.resume_option)
+class Dealer(KeyNodeSeat[FalconJob]):
+    resume_option = FalconJob.resume_option
 
-    def check(self, job: FalconJob, me: Member) -> None:
-        """A key node holds no rows."""
-        refuse_dataset(me)
-        self._running.refuse_another(job.resumes)
-        refuse_unknown(self._party.data_dir, job, me.name)
-
-    async def run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
-        with self._running.alone(session.job.resumes or session.id):
-            return await self._run(session)
-
-    async def _run(self, session: Session[FalconJob]) -> dict[str, ParameterValue]:
-        seats, job = Seats.of(session), session.job
-        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
-        self._party.noted(checkpoints.directory, session.id)
+    async def _train(
+        self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints
+    ) -> dict[str, ParameterValue]:
         seeds, rows = await self._begin(session, seats, checkpoints)
-        told = await ready.run_key_node(
-            lambda _drawn: Ready(0, ",".join(map(str, checkpoints.epochs()))),
-            seats.me,
-            seats.chain,
-            session.channel,
-        )
-        if epochs := epochs_answered(told[name] for name in seats.chain):
-            return await self._finish(session, seats, checkpoints, epochs, rows)
+        mine = Ready(0, checkpoints.name_epochs())
+        told = await ready.run_key_node(lambda _drawn: mine, seats.me, seats.chain, session.channel)
+        epochs = epochs_answered(told[name] for name in seats.chain)
+        if not epochs:
+            epochs = (await self._deal(session, seats, checkpoints, told, seeds, rows)).epochs
+        await self._finish(session, seats, checkpoints, epochs)
+        return {"fit.epochs": epochs, "rows.common": rows}
+
+    async def _deal(
+        self,
+        session: Session[FalconJob],
+        seats: Seats,
+        checkpoints: Checkpoints,
+        told: Mapping[str, Ready],
+        seeds: list[Seed],
+        rows: int,
+    ) -> Trained:
+        job = session.job
         if job.privacy is not None:
             await keep_proof(self._party, session, seats.chain[0])
-        resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
+        resumed = common_epoch(told)
         checkpoints.drop_after(resumed)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
         parameters = parameters_of(job, seats, told, plan)
@@ -72,16 +69,7 @@ class Dealer:
                     parameters, seeds, session.id, channel, progress=progress, epochs=resumed, is_done=is_done
                 )
 
-        trained = await in_own_thread(session.channel, deal)
-        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
-        return await self._finish(session, seats, checkpoints, trained.epochs, rows)
-
-    async def _finish(
-        self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints, epochs: int, rows: int
-    ) -> dict[str, ParameterValue]:
-        await ready.run_stored(epochs, seats.chain, session.channel)
-        checkpoints.remove()
-        return {"fit.epochs": epochs, "rows.common": rows}
+        return await in_own_thread(session.channel, deal)
 
     async def _begin(
         self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from blindfit.algorithms.errors import PolicyRefused, RangeError
 from blindfit.algorithms.protocols.falcon import FalconParameters, check_parameters
 from blindfit.algorithms.protocols.ready import Ready
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.falcon.privacy import noise_of
 from blindfit.parties.falcon.settings import FalconJob
@@ -56,7 +56,7 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         patience=settings.patience if settings.validation_fraction else 0,
         tolerance=settings.tolerance,
         macs=settings.macs,
-        kept_bits=None if as_they_are else kept_bits_for(len(plan.train), settings.model),
+        kept_bits=None if as_they_are else choose_kept_bits(len(plan.train), settings.model),
         threshold=settings.threshold,
         waves_name=settings.waves,
         model=settings.model,

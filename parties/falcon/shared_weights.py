@@ -10,19 +10,18 @@ from blindfit.algorithms.protocols.falcon import FalconParameters, Trained
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.seats import Seats
-from blindfit.parties.vertical.shared_models import SharedModels
 
 AnyPart = VerticalModelPart | SharedModelPart
 
 
-def shared_part(
+def make_shared_part(
     session: Session[FalconJob], seats: Seats, prepared: Prepared, parameters: FalconParameters, trained: Trained
 ) -> SharedModelPart:
     """Without what the party asks of its scores (`with_score_bits`)."""
@@ -63,7 +62,7 @@ def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
 
 def write_shared(party: Party, session: str, part: SharedModelPart, report: dict[str, Any]) -> None:
     """The shares go where predictions take them from, and to no directory of reports."""
-    party.write(session, "report.json", encoded_json(report))
+    party.write(session, "report.json", encode_json(report))
     models = SharedModels(party.data_dir, party.vault)
     party.noted(models.path(session), session)
     models.keep(part, session)

@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,6 +29,7 @@ from blindfit.parties.files.private_files import (
     make_private,
     private_pem,
     read_file,
+    read_passphrase,
     read_private_key,
     replace_file,
     write_new,
@@ -139,12 +141,35 @@ def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
             )
         make_private(data_dir)
         try:
-            write_new(path, _locked_key(os.urandom(KEY_BYTES), passphrase), mode=0o600)
+            write_new(path, _lock_key(os.urandom(KEY_BYTES), passphrase), mode=0o600)
         except ConfigError:
             # Another process may have made it since we looked; then both use the same key.
             if not path.exists():
                 raise
-    return Vault(_opened_key(path, passphrase))
+    return Vault(_open_key(path, passphrase))
+
+
+class KeepsSecrets(Protocol):
+    """A party's settings, as far as its vault is concerned."""
+
+    @property
+    def data_dir(self) -> Path: ...
+
+    @property
+    def passphrase_file(self) -> Path | None: ...
+
+
+def vault_of(party: KeepsSecrets, base_dir: Path) -> Vault:
+    """Open the vault of a party.
+
+    Args:
+        base_dir: the folder of the party's file.
+
+    Raises:
+        ConfigError: the passphrase is wrong or missing.
+    """
+    file = party.passphrase_file
+    return open_vault(base_dir / party.data_dir, read_passphrase(base_dir / file) if file else None)
 
 
 def _secrets(data_dir: Path, *, locked: bool) -> list[Path]:
@@ -161,17 +186,17 @@ def _is_locked(path: Path) -> bool:
 def change_passphrase(data_dir: Path, old: bytes, new: bytes) -> None:
     """The key stays, and so does what it locks. Raises ConfigError as `open_vault`."""
     path = data_dir / FILE
-    replace_file(path, _locked_key(_opened_key(path, old), new), mode=0o600)
+    replace_file(path, _lock_key(_open_key(path, old), new), mode=0o600)
 
 
-def _locked_key(key: bytes, passphrase: bytes) -> bytes:
+def _lock_key(key: bytes, passphrase: bytes) -> bytes:
     check_passphrase(passphrase)
     salt, nonce = os.urandom(16), os.urandom(NONCE_BYTES)
-    box = nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, key, FORMAT.encode())
+    box = nonce + AESGCM(_stretch(passphrase, salt)).encrypt(nonce, key, FORMAT.encode())
     return json.dumps({"format": FORMAT, "salt": salt.hex(), "key": box.hex()}, indent=1).encode() + b"\n"
 
 
-def _opened_key(path: Path, passphrase: bytes) -> bytes:
+def _open_key(path: Path, passphrase: bytes) -> bytes:
     try:
         content = json.loads(read_file(path))
         if content["format"] != FORMAT:
@@ -182,7 +207,7 @@ def _opened_key(path: Path, passphrase: bytes) -> bytes:
             f"{path} is not a {FORMAT}", hint="restore it from a backup: it locks this party's keys"
         ) from None
     try:
-        return AESGCM(_stretched(passphrase, salt)).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], FORMAT.encode())
+        return AESGCM(_stretch(passphrase, salt)).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], FORMAT.encode())
     except (InvalidTag, ValueError):
         raise ConfigError(
             f"{path} does not open with this passphrase",
@@ -191,7 +216,7 @@ def _opened_key(path: Path, passphrase: bytes) -> bytes:
         ) from None
 
 
-def _stretched(passphrase: bytes, salt: bytes) -> bytes:
+def _stretch(passphrase: bytes, salt: bytes) -> bytes:
     return Scrypt(salt, KEY_BYTES, **STRETCH).derive(passphrase)
 
 

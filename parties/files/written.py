@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +18,24 @@ from blindfit.parties.files.signing import SigningKey, verify
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_file(path, encoded_json(content))
+    write_file(path, encode_json(content))
 
 
-def encoded_json(content: Mapping[str, Any]) -> bytes:
+def encode_json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=2, allow_nan=False).encode() + b"\n"
 
 
-def write_signed_json(path: Path, content: Mapping[str, Any], key: SigningKey) -> None:
-    write_file(path, encoded_signed_json(content, key))
-
-
-def encoded_signed_json(content: Mapping[str, Any], key: SigningKey) -> bytes:
-    return encoded_json(signed(content, key))
-
-
-def signed(content: Mapping[str, Any], key: SigningKey) -> dict[str, Any]:
-    """With the party's signature of the rest, in its canonical form, under `signature`."""
+def encode_signed_json(content: Mapping[str, Any], key: SigningKey) -> bytes:
+    """Return the content with the party's signature of its canonical form, under `signature`."""
     signature = {"public_key": key.public_bytes.hex(), "ed25519": key.sign(canonical_json(content)).hex()}
-    return {**content, "signature": signature}
+    return encode_json({**content, "signature": signature})
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    """As CSV."""
-    write_file(path, encoded_table(columns))
+    write_file(path, encode_table(columns))
 
 
-def encoded_table(columns: Mapping[str, Any]) -> bytes:
+def encode_table(columns: Mapping[str, Any]) -> bytes:
     return csv_of(pa.table(dict(columns)))
 
 
@@ -68,29 +59,25 @@ def write_file(path: Path, content: bytes) -> None:
         raise ConfigError(f"{path} cannot be written: {error.strerror}", hint=WRITABLE) from None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> Any:
     """Raises DataError: names the file and what is wrong with it."""
     try:
         if other := other_kind(path):
             raise DataError(f"{path} cannot be read: this is {other}")
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(read(path).decode())
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise DataError(f"{path} is not JSON") from None
 
 
-def read_signed_json(path: Path, key: SigningKey) -> dict[str, Any]:
-    """What `write_signed_json` wrote with this key, without the signature.
+def read_signed_json(path: Path, key: SigningKey, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Any]:
+    """Return what a file of `encode_signed_json` holds, without the signature.
 
     Raises:
         DataError: it was changed since, or another key signed it.
     """
-    return checked_signature(read_json(path), path, key)
-
-
-def checked_signature(content: Any, path: Path, key: SigningKey) -> dict[str, Any]:
-    """What `signed` was given; raises as `read_signed_json`."""
+    content = read_json(path, read)
     signature = content.pop("signature", None) if isinstance(content, dict) else None
     if not _is_signed(content, signature, key):
         raise DataError(

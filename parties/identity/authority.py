@@ -51,8 +51,6 @@ CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose c
 
 @dataclass(frozen=True)
 class PartyFiles:
-    """Where the files of one identity are."""
-
     certificate: Path
     key: Path
     authority: Path
@@ -71,9 +69,9 @@ def create_authority(directory: Path, name: str, days: int = 3650, passphrase: b
     if not (name.isprintable() and 1 <= len(name) <= 64):
         raise ConfigError(f"the authority's name {name!r} must have 1 to 64 printable characters")
     key = ec.generate_private_key(ec.SECP256R1())
-    root, key_pem = _root_certificate(key, name, _checked_days(days)), private_pem(key, passphrase)
+    root, key_pem = _root_certificate(key, name, _check_days(days)), private_pem(key, passphrase)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(directory):
+    with _lock(directory):
         for path in (directory / "authority.pem", directory / "authority.key"):
             if path.exists():
                 raise ConfigError(
@@ -105,9 +103,9 @@ def issue(
         key_passphrase: locks the party's key.
         starts: the certificate's first moment; now, unless given.
     """
-    names = _alternative_names(checked_party(party), hosts)
+    names = _alternative_names(check_party(party), hosts)
     folder = directory / party
-    with _locked(directory):
+    with _lock(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
         set_aside = _set_aside_as(folder, index) if folder.exists() else None
@@ -126,8 +124,8 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
     Only certificate.pem changes, so the party can swap it in while it runs, and its key does not travel
     again. The older certificate stays valid until its own last day; a lost key needs `revoke` and `issue`.
     """
-    files = PartyFiles.in_folder(directory / checked_party(party))
-    with _locked(directory):
+    files = PartyFiles.in_folder(directory / check_party(party))
+    with _lock(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
         old = read_certificate(files.certificate)
@@ -148,12 +146,12 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
 
 def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days: int = CRL_DAYS) -> Path:
     """Revokes every certificate that the party ever had; returns the new revocation list."""
-    _checked_days(days)  # before the index says what no list does
-    with _locked(directory):
+    _check_days(days)  # before the index says what no list does
+    with _lock(directory):
         signer = _open(directory, passphrase)
         index = _load_index(directory)
         known = sorted({entry.party for entry in index.issued})
-        if checked_party(party) not in known:
+        if check_party(party) not in known:
             raise ConfigError(
                 f"{directory} never issued a certificate to {party!r}",
                 hint=f"it knows {', '.join(known) or 'nobody'}",
@@ -164,11 +162,11 @@ def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days
 
 def renew_crl(directory: Path, days: int = CRL_DAYS, *, passphrase: bytes | None = None) -> Path:
     """Signs the same revocations again, for `days` from now."""
-    with _locked(directory):
+    with _lock(directory):
         return _write_crl(_open(directory, passphrase), days)
 
 
-def checked_party(party: str) -> str:
+def check_party(party: str) -> str:
     if not PARTY_NAME.fullmatch(party):
         raise ConfigError(
             f"{party!r} is not a party's name",
@@ -243,7 +241,7 @@ def _sign(
 ) -> x509.Certificate:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)])
     now = datetime.now(UTC)
-    ends = min((starts or now) + timedelta(days=_checked_days(days)), signer.root.not_valid_after_utc)
+    ends = min((starts or now) + timedelta(days=_check_days(days)), signer.root.not_valid_after_utc)
     authority_key_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
     both_sides = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     return (
@@ -301,7 +299,7 @@ def _host(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _checked_days(days: int) -> int:
+def _check_days(days: int) -> int:
     if not 1 <= days <= 36500:
         raise ConfigError(f"{days} days is no lifetime: choose 1 to 36500")
     return days
@@ -356,7 +354,7 @@ def _save_index(directory: Path, index: _Index) -> None:
 def _write_crl(signer: _Signer, days: int) -> Path:
     index = _load_index(signer.directory)
     index = replace(index, crl_number=index.crl_number + 1)
-    pem = _signed_crl(signer, index, _checked_days(days)).public_bytes(serialization.Encoding.PEM)
+    pem = _sign_crl(signer, index, _check_days(days)).public_bytes(serialization.Encoding.PEM)
     _save_index(signer.directory, index)
     path = signer.directory / REVOKED
     replace_file(path, pem)
@@ -366,7 +364,7 @@ def _write_crl(signer: _Signer, days: int) -> Path:
     return path
 
 
-def _signed_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRevocationList:
+def _sign_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRevocationList:
     now = datetime.now(UTC)
     authority_key_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
     builder = (
@@ -420,7 +418,7 @@ def _write_folder(
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def _lock(directory: Path) -> Iterator[None]:
     """One command at a time in an authority's folder, so that no serial is lost from the index."""
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

@@ -76,7 +76,7 @@ def caller(context: Context, identity: Identity) -> str:
         PeerUnauthenticated: no certificate, expired, revoked, or naming no party.
         ConfigError: our revocation list cannot be used, so nobody can be let in.
     """
-    shown = _shown(context)
+    shown = _find_shown(context)
     if shown is None:
         raise PeerUnauthenticated(peer="a caller", reason="it showed no certificate")
     certificate, name = _read_shown(shown)
@@ -96,7 +96,7 @@ def check_not_revoked(context: Context, identity: Identity) -> None:
     Raises:
         PeerUnauthenticated: the caller's certificate was revoked since.
     """
-    shown = _shown(context)
+    shown = _find_shown(context)
     if shown is not None:
         certificate, name = _read_shown(shown)
         with contextlib.suppress(ConfigError):
@@ -104,7 +104,7 @@ def check_not_revoked(context: Context, identity: Identity) -> None:
                 raise PeerUnauthenticated(peer=name or "a caller", reason=REVOKED_REASON)
 
 
-def _shown(context: Context) -> bytes | None:
+def _find_shown(context: Context) -> bytes | None:
     facts = context if isinstance(context, Mapping) else context.auth_context()
     return next(iter(facts.get("x509_pem_cert", ())), None)
 

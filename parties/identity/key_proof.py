@@ -47,14 +47,14 @@ def prove(identity: Identity, signs: str, key: bytes) -> KeyProof:
         signature = private.sign(message, padding.PKCS1v15(), hashes.SHA256())
     else:
         raise ConfigError(f"{identity.files.key} is neither an elliptic curve's key nor an RSA key")
-    return KeyProof(encoded(x509.load_pem_x509_certificate(identity.certificate_pem)), signature)
+    return KeyProof(encode(x509.load_pem_x509_certificate(identity.certificate_pem)), signature)
 
 
 def authority_of(identity: Identity) -> x509.Certificate:
     return x509.load_pem_x509_certificate(identity.authority_pem)
 
 
-def encoded(certificate: x509.Certificate) -> bytes:
+def encode(certificate: x509.Certificate) -> bytes:
     """DER."""
     return certificate.public_bytes(serialization.Encoding.DER)
 

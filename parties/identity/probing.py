@@ -45,7 +45,7 @@ def probe(identity: Identity, peer: str, address: str, timeout_s: float) -> byte
     refusals = 0
     for wait_s in LOOK_AGAIN_S:
         try:
-            with socket.create_connection((host, port), _left(deadline)) as connection:
+            with socket.create_connection((host, port), _find_time_left(deadline)) as connection:
                 leaf = _shake_hands(identity, peer, address, connection, deadline)
         except PeerUnreachable:
             if not wait_s:
@@ -74,7 +74,7 @@ def _shake_hands(
     identity: Identity, peer: str, address: str, connection: socket.socket, deadline: float
 ) -> bytes | None:
     """The peer's certificate, once it has accepted ours; None if it hung up instead of accepting."""
-    connection.settimeout(_left(deadline))
+    connection.settimeout(_find_time_left(deadline))
     try:
         tls = _client_context(identity).wrap_socket(connection, server_hostname=peer)
     except ssl.SSLError as error:
@@ -86,7 +86,7 @@ def _shake_hands(
         _check_peer(identity, peer, leaf)
         if tls.selected_alpn_protocol() != "h2":
             raise unreachable(peer, address, "what answers there is not a gRPC server")
-        tls.settimeout(_left(deadline))
+        tls.settimeout(_find_time_left(deadline))
         accepted = _speaks_first(peer, tls)
     return pem_of(leaf) if accepted else None
 
@@ -164,7 +164,7 @@ def unreachable(peer: str, address: str, reason: str) -> PeerUnreachable:
     return PeerUnreachable(peer=peer, address=address, step="connect", reason=reason)
 
 
-def _left(deadline: float) -> float:
+def _find_time_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -169,7 +169,6 @@ class TrainingParameters(PrivateParameters):
 
     @property
     def test_fraction(self) -> float:
-        """Rows to evaluate on."""
         return self.split.test_fraction
 
 
@@ -196,7 +195,7 @@ def in_digest(parameters: Mapping[str, ParameterValue]) -> dict[str, ParameterVa
     return JOB_DIGEST.fields(parameters)
 
 
-def nested(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:
+def nest(parameters: Mapping[str, ParameterValue]) -> dict[str, Any]:
     """{"walr.l2": 1.0} -> {"walr": {"l2": 1.0}}
 
     Raises:

@@ -10,7 +10,7 @@ from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import MAX_ROWS
-from blindfit.parties.tables import Settings, as_value_errors
+from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
 
@@ -52,9 +52,9 @@ class PrivacySettings(Settings):
 class SplitSettings(Settings):
     """Which rows are for the test."""
 
-    test_fraction: float = Field(0.2, ge=0, lt=1)
-    """Fraction of rows that are held out: they are not sent and not trained on. 0 trains on all rows and evaluates
-    nothing."""
+    test_fraction: HeldOutFraction = 0.2
+    """Fraction of rows that are held out: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3 or 0.5. They are not sent and not trained
+    on. 0 trains on all rows and evaluates nothing."""
 
 
 def _field(text: str) -> LinkageField:

@@ -24,9 +24,9 @@ from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.written import encoded_json, encoded_table
+from blindfit.parties.files.written import encode_json, encode_table
 from blindfit.parties.label_dp.fit import Fitted, Rows
-from blindfit.parties.label_dp.report import LabelDPReport, Outcome, report_of
+from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
 from blindfit.parties.measurement import asking
 from blindfit.parties.measurement.client import MeasurementClient, ReleasedLabels, check_description
@@ -67,19 +67,18 @@ class LabelRegression:
         client = asking.client_of(self._party, session, server.name)
         description = await client.describe(server.dataset)
         check_description(description, server=server.name)
-        released = await self._released(client, rows, description, session)
+        released = await self._release(client, rows, description, session)
         clock.lap("release_s")
         fitted = await asyncio.to_thread(fit_rows, rows, released, job, randomness, session.report)
         study = await asyncio.to_thread(self._on_true_labels, fitted.fit.model, rows, session)
         clock.lap("fit_s")
         budget = await client.budget(server.dataset)
         true = {} if study is None else evaluate_values(study.labels, study.predictions)
-        outcome = Outcome(session, rows, released, fitted, true, description, budget, clock.laps)
-        report = report_of(outcome)
+        report = report_of(session, rows, released, fitted, true, description, budget, clock.laps)
         await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
         return report.shown_to_coordinator()
 
-    async def _released(
+    async def _release(
         self,
         client: MeasurementClient,
         rows: Rows,
@@ -152,21 +151,21 @@ class LabelRegression:
         """Write the model, the report, and of each row what the report's figures are made of."""
         party, me = self._party, session.id
         model = {**fitted.fit.model.to_dict(), "privacy": report.privacy.to_dict()}
-        party.write(me, "model.json", encoded_json(model))
+        party.write(me, "model.json", encode_json(model))
         server = session.with_role("measurement").name
-        party.write(me, "report.json", encoded_json(report.content(session, server=server)))
+        party.write(me, "report.json", encode_json(report.content(session, server=server)))
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}
         if session.job.label_dp.debias:
             labels["label_debiased"] = fitted.labels[kept]
-        party.write(me, "released_labels.csv", encoded_table(labels))
+        party.write(me, "released_labels.csv", encode_table(labels))
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
-            party.write(me, "held_out_predictions.csv", encoded_table(predictions))
+            party.write(me, "held_out_predictions.csv", encode_table(predictions))
         if study is not None:
             true = {"id": study.ids, "label": study.labels, "prediction": study.predictions}
-            party.write(me, "true_label_predictions.csv", encoded_table(true))
+            party.write(me, "true_label_predictions.csv", encode_table(true))
 
 
 def cost_of(job: LabelDPJob, n_rows: int, n_columns: int) -> FitCost:

@@ -91,41 +91,35 @@ class LabelDPReport(Report):
     timing: TimingFigures
 
 
-@dataclass(frozen=True, repr=False)
-class Outcome:
+def report_of(
+    session: Session[LabelDPJob],
+    rows: Rows,
+    released: ReleasedLabels,
+    fitted: Fitted,
+    true: Mapping[str, Any],
+    description: measurement_pb2.DatasetDescription,
+    budget: measurement_pb2.BudgetDescription,
+    laps: Mapping[str, float],
+) -> LabelDPReport:
     """Args:
     true: the evaluation on true labels; empty where there are none.
     """
-
-    session: Session[LabelDPJob]
-    rows: Rows
-    released: ReleasedLabels
-    fitted: Fitted
-    true: dict[str, Any]
-    description: measurement_pb2.DatasetDescription
-    budget: measurement_pb2.BudgetDescription
-    laps: dict[str, float]
-
-
-def report_of(outcome: Outcome) -> LabelDPReport:
-    released, fit = outcome.released, outcome.fitted.fit
+    chosen, model = session.job.label_dp, fitted.fit.model
     return LabelDPReport(
-        rows=_rows(outcome),
-        privacy=_privacy(outcome),
-        fit=FitFigures(
-            fit.model.regressor, fit.model.debiased, fit.converged, bool(outcome.session.job.label_dp.evaluate_on)
-        ),
-        evaluation={"released": outcome.fitted.evaluation, "true": outcome.true},
+        rows=_rows(rows, released, fitted),
+        privacy=_privacy(session.job, released, fitted, description, budget),
+        fit=FitFigures(model.regressor, model.debiased, fitted.fit.converged, bool(chosen.evaluate_on)),
+        evaluation={"released": fitted.evaluation, "true": true},
         mechanism=released.mechanism.parameters(),
-        plots={"held_out": _points(outcome), "laws": _laws(released)},
+        plots={"held_out": _points(rows, fitted), "laws": _laws(released)},
         bytes_sent=released.bytes_sent,
-        timing=TimingFigures(**outcome.laps),
+        timing=TimingFigures(**laps),
     )
 
 
-def _rows(outcome: Outcome) -> RowFigures:
-    kept, n = outcome.released.kept, outcome.rows.n_trained
-    standardiser = outcome.fitted.fit.model.standardiser
+def _rows(rows: Rows, released: ReleasedLabels, fitted: Fitted) -> RowFigures:
+    kept, n = released.kept, rows.n_trained
+    standardiser = fitted.fit.model.standardiser
     return RowFigures(
         sent=len(kept),
         trained=int(kept[:n].sum()),
@@ -136,17 +130,22 @@ def _rows(outcome: Outcome) -> RowFigures:
     )
 
 
-def _privacy(outcome: Outcome) -> PrivacyFigures:
-    released, budget, fitted = outcome.released, outcome.budget, outcome.fitted
-    mechanism, settings = released.mechanism, outcome.session.job.label_dp
-    most = outcome.session.job.required_privacy.max_rows_per_person or outcome.description.max_rows_per_person
+def _privacy(
+    job: LabelDPJob,
+    released: ReleasedLabels,
+    fitted: Fitted,
+    description: measurement_pb2.DatasetDescription,
+    budget: measurement_pb2.BudgetDescription,
+) -> PrivacyFigures:
+    mechanism = released.mechanism
+    most = job.required_privacy.max_rows_per_person or description.max_rows_per_person
     return PrivacyFigures(
         unit=released.unit,
         neighbours=released.neighbours,
         max_rows_per_person=int(most),
         epsilon=released.epsilon,
         delta=released.delta,
-        mechanism=settings.mechanism,
+        mechanism=job.label_dp.mechanism,
         epsilon_of_row=mechanism.epsilon + released.epsilon_prior,
         epsilon_prior=released.epsilon_prior,
         prior_mechanism=released.prior_mechanism,
@@ -161,17 +160,17 @@ def _privacy(outcome: Outcome) -> PrivacyFigures:
         budget_delta=budget.delta,
         spent_epsilon=budget.spent_epsilon,
         releases=int(budget.releases),
-        snapshot=outcome.description.snapshot,
+        snapshot=description.snapshot,
         receipt=released.receipt[0].decode("ascii", "replace"),
     )
 
 
-def _points(outcome: Outcome) -> dict[str, list[float]]:
+def _points(rows: Rows, fitted: Fitted) -> dict[str, list[float]]:
     """Of held-out rows, evenly through them: what was fitted, and the noisy label."""
-    labels = outcome.fitted.labels[outcome.rows.n_trained :]
+    labels = fitted.labels[rows.n_trained :]
     kept = np.flatnonzero(~np.isnan(labels))
     chosen = kept[np.unique(np.linspace(0, len(kept) - 1, min(len(kept), MOST_DRAWN_ROWS)).astype(int))]
-    return {"fitted": outcome.fitted.test_predictions[chosen].tolist(), "noisy": labels[chosen].tolist()}
+    return {"fitted": fitted.test_predictions[chosen].tolist(), "noisy": labels[chosen].tolist()}
 
 
 def _laws(released: ReleasedLabels) -> list[dict[str, Any]]:

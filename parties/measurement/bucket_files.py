@@ -90,9 +90,8 @@ class Buckets:
             self._flush()
 
     def left(self) -> Bucketed:
-        """All that was added."""
         if self._may_hold and not self._bounds:
-            return Bucketed(self._dtype, self._taken()[0], self._path, np.zeros((0, 1), np.int64))
+            return Bucketed(self._dtype, self._take()[0], self._path, np.zeros((0, 1), np.int64))
         self._flush()
         bounds = np.array(self._bounds, np.int64).reshape(-1, N_BUCKETS + 1)
         return Bucketed(self._dtype, None, self._path, bounds)
@@ -103,7 +102,7 @@ class Buckets:
     def __exit__(self, *error: Any) -> None:
         self._closing.__exit__(*error)
 
-    def _taken(self) -> tuple[Records, NDArray[np.uint8]]:
+    def _take(self) -> tuple[Records, NDArray[np.uint8]]:
         """All that is held, which is held no longer, and the bucket of each."""
         held = [(np.empty(0, self._dtype), np.empty(0, np.uint8)), *self._held]
         self._held, self._n_held = [], 0
@@ -111,9 +110,9 @@ class Buckets:
         return records, bucket
 
     def _flush(self) -> None:
-        records, bucket = self._taken()
+        records, bucket = self._take()
         if len(records):
-            self._file = self._file or self._closing.enter_context(written_whole(self._path))
+            self._file = self._file or self._closing.enter_context(write_whole(self._path))
             records[np.argsort(bucket, kind="stable")].tofile(self._file)
             ends = np.cumsum(np.bincount(bucket, minlength=N_BUCKETS))
             self._bounds.append(self._n_written + np.concatenate([[0], ends]))
@@ -121,7 +120,7 @@ class Buckets:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
+def write_whole(path: Path) -> Iterator[IO[bytes]]:
     """A private file that is at its path once it is whole, in the place of one that another run of the task left."""
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:

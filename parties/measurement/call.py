@@ -88,7 +88,7 @@ class Call(Background):
         self._kept.seek(0)
         return iter(functools.partial(self._kept.read, walr.KEPT_PIECE_BYTES), b"")
 
-    def kept_pieces(self) -> Iterator[bytes]:
+    def pieces_to_keep(self) -> Iterator[bytes]:
         """Return the bits of the stored answer, in pieces."""
         reader = self.service.store.reader()
         numbered = (reader.kept_piece(self.consumer, self.request.request_id, n) for n in itertools.count())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
+from blindfit.algorithms.protocols.label_dp.messages import LabelsOpen
+from blindfit.algorithms.protocols.walr import AggregateOpen
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.files.signing import SigningKey
@@ -32,6 +34,7 @@ KEPT_BYTES = 4096  # of an answer and its charge, apart from what grows with row
 KEPT_BYTES_OF_A_COLUMN = 64  # a sum of up to 16 bytes, and two fitted numbers as JSON
 KEPT_BYTES_OF_A_LABEL = 24  # its noisy value, and 16 bytes of the hash of its id
 KEPT_BYTES_OF_LABELS = 2**15  # of a release of labels, apart from its rows: a directory and four files, in blocks
+Asked = AggregateOpen | LabelsOpen
 
 
 @dataclass(frozen=True)
@@ -78,27 +81,6 @@ class ApprovedJob:
     epsilon: float
     delta: float
     unsafe: tuple[str, ...] = ()
-
-
-class Asked(Protocol):
-    """What the opening messages of all releases have."""
-
-    @property
-    def request_id(self) -> str: ...
-    @property
-    def snapshot(self) -> str: ...
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def max_rows_per_person(self) -> int: ...
-    @property
-    def content_sha256(self) -> bytes: ...
-    @property
-    def receipt(self) -> bytes: ...
-    @property
-    def receipt_signature(self) -> bytes: ...
-    @property
-    def session(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,6 @@ class ReleasedLabels:
 
     @property
     def kept(self) -> Bits:
-        """Which rows have a label."""
         return ~np.isnan(self.labels)
 
 
@@ -199,7 +198,7 @@ class MeasurementClient:
         async def ask(channel: measurement_codec.ClientSide) -> ReleasedLabels:
             on_rows(-1)  # from the start again
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
-            return _released(received, channel.bytes_sent)
+            return _make_released(received, channel.bytes_sent)
 
         return await self._converse("ReleaseLabels", measurement_labels_codec.MESSAGES, ask)
 
@@ -227,14 +226,6 @@ class MeasurementClient:
                 channel.close()
 
         return await self._with_stub(method, call)
-
-    def _open(
-        self, call: Any, messages: measurement_codec.Messages = measurement_codec.AGGREGATE
-    ) -> measurement_codec.ClientSide:
-        max_bytes = self._limits.max_message_bytes
-        return measurement_codec.ClientSide(
-            self._server, self._address, call, self._step_timeout_s, max_bytes, messages, self._waits
-        )
 
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
         """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
@@ -282,7 +273,7 @@ class MeasurementClient:
             wait_s = min(2 * wait_s, 2.0)
 
 
-def _released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
+def _make_released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
     release, outside = received.release, received.release.share_outside
     labels = received.mechanism.grid.reals(received.steps)
     labels[received.withheld] = np.nan

@@ -15,7 +15,7 @@ import numpy as np
 from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError, UnexpectedStep
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.protocols import walr
-from blindfit.algorithms.protocols.table import Gate, Table, listed
+from blindfit.algorithms.protocols.table import Gate, Table, list_arrows
 from blindfit.algorithms.protocols.walr import (
     AggregateOpen,
     NoisySum,
@@ -142,7 +142,7 @@ class Messages:
     tables: tuple[Table, ...]
 
     def gate(self, role: str, roles: Mapping[str, str]) -> Gate:
-        return Gate(role, roles, listed(self.tables))
+        return Gate(role, roles, list_arrows(self.tables))
 
     def from_pb(self, envelope: Any, kind: type[M], *, culprit: str) -> M:
         """Raises:

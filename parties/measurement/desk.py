@@ -48,7 +48,6 @@ class AggregateDesk(Call):
         return answer
 
     def _warn_of_unknown_rows(self, unknown: int) -> None:
-        """Tell the operator."""
         if unknown:
             log.warning(
                 f"{unknown:,} of {self.request.n_rows:,} rows of {self.consumer} counted as label 0, because "
@@ -56,5 +55,5 @@ class AggregateDesk(Call):
                 dataset=self.dataset.name,
             )
 
-    def told(self, answer: NoisySum) -> NoisySum:
-        return several_parties.told(answer, self.request)
+    def redact(self, answer: NoisySum) -> NoisySum:
+        return several_parties.redact(answer, self.request)

@@ -48,7 +48,7 @@ class LimitedMaker:
             process.start()
             theirs.close()
             try:
-                made = self._received(ours, process)
+                made = self._receive(ours, process)
             finally:
                 process.kill()
                 process.join()
@@ -57,19 +57,19 @@ class LimitedMaker:
             raise made
         return made
 
-    def _received(self, ours: Connection, process: ForkServerProcess) -> LabelMechanism | BlindfitError:
+    def _receive(self, ours: Connection, process: ForkServerProcess) -> LabelMechanism | BlindfitError:
         if not ours.poll(self._limits.time_limit_s):
-            raise self._failed(f"it took longer than fit.time_limit_s = {self._limits.time_limit_s:g}")
+            raise self._make_error(f"it took longer than fit.time_limit_s = {self._limits.time_limit_s:g}")
         try:
             made: LabelMechanism | BlindfitError | None = ours.recv()
         except EOFError:
             process.join()
-            raise self._failed(f"its process ended with {process.exitcode}") from None
+            raise self._make_error(f"its process ended with {process.exitcode}") from None
         if made is None:
-            raise self._failed(f"it needed more than fit.memory_limit_mib = {self._limits.memory_limit_mib}")
+            raise self._make_error(f"it needed more than fit.memory_limit_mib = {self._limits.memory_limit_mib}")
         return made
 
-    def _failed(self, reason: str) -> ComputeFailed:
+    def _make_error(self, reason: str) -> ComputeFailed:
         return ComputeFailed(backend="fit of a label mechanism", reason=reason)
 
 

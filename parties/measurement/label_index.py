@@ -254,7 +254,7 @@ class JoinState:
 
     def _parts(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The sorted batch in parts: as hashes are uniform, each touches about RESIDENT_BYTES."""
-        mapped = self._mapped()
+        mapped = self._map()
         n_parts = 1 + sum(file.size_bytes for file in mapped) // RESIDENT_BYTES
         size = max(LEAST_PART, len(order) // n_parts + 1)
         for start in range(0, len(order), size):
@@ -266,7 +266,7 @@ class JoinState:
         for file in mapped:
             file.release()
 
-    def _mapped(self) -> list[MappedArray]:
+    def _map(self) -> list[MappedArray]:
         counts = [] if self._counts is None else [self._counts]
         return [*self._index._files.values(), self._used, *counts]
 
@@ -394,7 +394,13 @@ def write_index(
         remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
-    return Written(table.n_rows, content_sha256, remarks=tuple(remarks))
+    return Written(table.n_rows, content_sha256, remarks=tuple(remarks), ids=lambda: _people_of(source))
+
+
+def _people_of(source: Source) -> Iterator[Any]:
+    """Yield the names of persons, or of rows where the dataset names no persons, as `pyarrow.StringArray`s."""
+    for batch in source.batches(labels=False, features=False):
+        yield batch.ids if batch.persons is None else batch.persons
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:

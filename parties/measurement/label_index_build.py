@@ -47,7 +47,7 @@ from blindfit.parties.measurement.bucket_files import (
     Buckets,
     Records,
     records_of,
-    written_whole,
+    write_whole,
 )
 
 HELD_RECORDS = 1 << 17  # in a task's memory before they go to its file; a table of fewer needs no cluster
@@ -74,7 +74,6 @@ class Built:
     split_id: str = ""  # of shares
 
     def dtypes(self) -> dict[str, str]:
-        """Of the files that the index has."""
         has = {name: dtype for name, dtype in FILES.items() if name != "person" or self.n_persons is not None}
         return has | {"label": self.label}
 
@@ -189,7 +188,7 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
     longest_run, again = 0, []
     with ExitStack() as closing:
         owners = closing.enter_context(task.leaving("owners", OWNER))
-        outputs = {name: closing.enter_context(written_whole(task.path(name))) for name in SORTED}
+        outputs = {name: closing.enter_context(write_whole(task.path(name))) for name in SORTED}
         for bucket in _joined(rows):
             ordered = _in_order(bucket)
             again += _first_again(ordered)
@@ -223,7 +222,6 @@ def _in_order(records: Records) -> Records:
 
 
 def _first_again(ordered: Records) -> list[tuple[int, int]]:
-    """One, or none."""
     high, low, row = ordered["high"], ordered["low"], ordered["row"]
     twins = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
     if not twins.size:
@@ -255,7 +253,7 @@ def place_range(task: IndexTask, numbered: Sequence[Bucketed], first_numbers: Se
     Args:
         first_numbers: of the persons of each range of pass 3.
     """
-    with written_whole(task.path("person")) as output:
+    with write_whole(task.path("person")) as output:
         for pieces in zip(*(each.buckets() for each in numbered), strict=True):
             for piece, first in zip(pieces, first_numbers, strict=True):
                 piece["number"] += first
@@ -401,7 +399,6 @@ class _Build:
         return max(each.longest_run for each in found), owners if self.has_persons else None
 
     def numbered(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
-        """The number of persons."""
         found = workers.map(number_range, [(*each, n_rows) for each in self._ranges(owners, workers)])
         first_numbers = np.cumsum([0, *(count for count, _ in found)]).tolist()
         places = self._ranges([left for _, left in found], workers)
@@ -410,7 +407,6 @@ class _Build:
         return int(first_numbers[-1])
 
     def _ranges(self, left: Sequence[Bucketed], workers: Workers) -> list[tuple[IndexTask, list[Bucketed]]]:
-        """Tasks, and what each has to read."""
         alone, n_rows = workers is THIS_PROCESS, sum(map(len, left))
         ranges = even_slices(N_BUCKETS, 1 if alone else _n_tasks(n_rows, workers.count))
         tasks = self._tasks(len(ranges), alone=alone)

@@ -87,9 +87,9 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
         options["half_width"] = "auto" if choice == "half_width_auto" else message.half_width
     for name, value in options.items():
         if name in _TEXT_CHOICES and value not in _TEXT_CHOICES[name]:
-            raise _malformed(culprit, name, "is unknown")
+            raise _make_error(culprit, name, "is unknown")
         if isinstance(value, float) and not math.isfinite(value):
-            raise _malformed(culprit, name, "is not finite")
+            raise _make_error(culprit, name, "is not finite")
     require_finite(message, ("lo", "hi", "epsilon", "delta"), "LabelsOpen", culprit)
     prior = message.prior
     try:
@@ -102,15 +102,15 @@ def _settings_from_pb(message: pb.LabelMechanismSettings, culprit: str) -> Mecha
             **options,
         )
     except BlindfitError as error:  # about the consumer's own settings, and so for it to read
-        raise _malformed(culprit, "mechanism", error.message) from None
+        raise _make_error(culprit, "mechanism", error.message) from None
     if (enough := settings.grid.cells) != message.cells:  # a default count, which our own client makes finer
-        raise _malformed(
+        raise _make_error(
             culprit, "cells", f"the noise would be smaller than 2^16 grid steps: take {enough} cells or more"
         )
     return settings
 
 
-def _malformed(culprit: str, field: str, reason: str) -> MalformedMessage:
+def _make_error(culprit: str, field: str, reason: str) -> MalformedMessage:
     return MalformedMessage(culprit=culprit, field=field, reason=reason, step="LabelsOpen")
 
 

@@ -16,7 +16,6 @@ class LabelDPPolicy(SystemPolicy):
 
     @property
     def allowed(self) -> list[str]:
-        """The names of the mechanisms that this policy allows."""
         return sorted(NAMES if self.mechanisms is None else self.mechanisms)
 
     def in_vain_at(self, party: PartySettings) -> str:

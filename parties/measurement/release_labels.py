@@ -93,8 +93,6 @@ class Charged:
 
 
 class LabelReleases:
-    """Of all datasets of one server."""
-
     def __init__(self, charging: ChargingService) -> None:
         self._charging, self._store = charging, charging.store
         self._directory = charging.store.path.parent / "label_releases"
@@ -120,7 +118,7 @@ class LabelReleases:
                 self._check_policy(request, dataset)
                 self._charging.check_policy(request, dataset, cost)
                 self._check_allowed(view, request, dataset, consumer, cost)
-        return self._remembered(request) if is_charged else None
+        return self._recall(request) if is_charged else None
 
     def _is_answered(self, reader: Reads, request: LabelsOpen, consumer: str) -> bool:
         stored = reader.answer(consumer, request.request_id)
@@ -149,14 +147,14 @@ class LabelReleases:
 
     # --- what is remembered
 
-    def _remembered(self, request: LabelsOpen) -> Remembered:
+    def _recall(self, request: LabelsOpen) -> Remembered:
         """Of a release that was charged, once nobody makes it any more.
 
         Raises:
             PolicyRefused: it was never made, and never will be.
             LedgerUnavailable: its files are not those that were remembered.
         """
-        stored = self._ended(_digest(request))
+        stored = self._wait_for_end(_digest(request))
         if stored.is_under_way:
             self._charging.refuse("release", LOST)
         if not stored.directory:
@@ -170,16 +168,16 @@ class LabelReleases:
                 self._open.pop(oldest, None)
         return found
 
-    def _ended(self, digest: str) -> StoredLabels:
+    def _wait_for_end(self, digest: str) -> StoredLabels:
         """Who makes a release, in whatever process, has its directory locked, until he is done or dead."""
-        stored = self._stored(digest)
+        stored = self._read_stored(digest)
         if stored.is_under_way:
-            with contextlib.suppress(FileNotFoundError), _locked(self._directory / stored.directory, fcntl.LOCK_SH):
+            with contextlib.suppress(FileNotFoundError), _lock(self._directory / stored.directory, fcntl.LOCK_SH):
                 pass
-            stored = self._stored(digest)
+            stored = self._read_stored(digest)
         return stored
 
-    def _stored(self, digest: str) -> StoredLabels:
+    def _read_stored(self, digest: str) -> StoredLabels:
         stored = self._store.reader().label_release(digest)
         if stored is None:
             raise LocalProtocolError("a release is not in the store that was charged there a moment ago")
@@ -197,7 +195,7 @@ class LabelReleases:
             if not is_charged:
                 self._make(request, dataset, consumer)
         self._making.pop(_digest(request), None)
-        return self._remembered(request)
+        return self._recall(request)
 
     def _make(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> None:
         """The charge is on the disk before anything depends on a label, be it a refusal or how long this takes."""
@@ -264,27 +262,27 @@ class LabelReleases:
     @contextlib.contextmanager
     def _new_directory(self) -> Iterator[Path]:
         """Locked; removed again unless the database says that labels lie there."""
-        with _locked(self._directory, fcntl.LOCK_SH):
+        with _lock(self._directory, fcntl.LOCK_SH):
             directory = Path(tempfile.mkdtemp(prefix="release-", dir=self._directory))  # mode 0700
             try:
-                with _locked(directory, fcntl.LOCK_EX):
+                with _lock(directory, fcntl.LOCK_EX):
                     yield directory
             finally:
-                if directory.name not in self._made():
+                if directory.name not in self._list_made():
                     shutil.rmtree(directory, ignore_errors=True)
 
     def _remove_leftovers(self) -> None:
         """What a process that was killed had drawn and told nobody."""
         try:
-            with _locked(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                made = self._made()
+            with _lock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                made = self._list_made()
                 for path in self._directory.glob("release-*"):
                     if path.name not in made:
                         shutil.rmtree(path)
         except BlockingIOError:  # another process is making one: the next start will do
             return
 
-    def _made(self) -> set[str]:
+    def _list_made(self) -> set[str]:
         stored = self._store.reader().label_releases()
         return {labels.directory for labels in stored if not labels.is_under_way}
 
@@ -302,7 +300,7 @@ def _labels_of(request: LabelsOpen, dataset: LabelDataset) -> Iterator[tuple[NDA
 
 
 @contextlib.contextmanager
-def _locked(directory: Path, how: int) -> Iterator[None]:
+def _lock(directory: Path, how: int) -> Iterator[None]:
     """However the process ends, the lock ends with it."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

@@ -58,7 +58,7 @@ def open_service(party: Party) -> MeasurementService:
         party.settings.policy,
         party.store,
         key,
-        partial(_approved_job, party),
+        partial(_find_approved_job, party),
         described=party.settings.datasets,
         newest=newest,
         fit=party.settings.fit,
@@ -68,7 +68,7 @@ def open_service(party: Party) -> MeasurementService:
     )
 
 
-def _approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
+def _find_approved_job(party: Party, session_id: str, consumer: str) -> ApprovedJob | None:
     session = _find_session(party, session_id, consumer)
     if session is None or session.state not in (State.RUNNING, State.DONE):
         return None

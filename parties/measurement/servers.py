@@ -45,7 +45,6 @@ class Server:
 
 
 def proof_of(description: measurement_pb2.DatasetDescription) -> KeyProof:
-    """That the receipt key is the server's."""
     return KeyProof(description.certificate, description.receipt_key_signature)
 
 
@@ -89,7 +88,6 @@ class Released:
         return min(self.budgets, key=lambda budget: budget.epsilon - budget.spent_epsilon)
 
     def privacy(self) -> dict[str, Any]:
-        """For a report."""
         request, answer, budget = self.request, self.aggregate.answer, self.budget
         scale = 2.0**-request.frac_bits
         return {

@@ -33,7 +33,7 @@ class MeasurementService(ChargingService):
         with self.store.view() as view:  # the same request may be answered at this moment
             stored = view.answer(consumer, request.request_id)
             if stored is not None:
-                return _stored_answer(stored, request)
+                return _read_stored_answer(stored, request)
             cost = _cost(request, dataset)
             self.check_policy(request, dataset, cost)
             self.check_chargeable(view, request, dataset, consumer, cost)
@@ -49,15 +49,15 @@ class MeasurementService(ChargingService):
         with self.store.transaction() as transaction:
             stored = transaction.answer(consumer, request.request_id)
             if stored is not None:
-                return _stored_answer(stored, request)
+                return _read_stored_answer(stored, request)
             self.check_kept(tally.rows_kept)
             self.check_chargeable(transaction, request, dataset, consumer, cost)
             draft = walr.step_5_draft(tally, self.uniform, neighbours=dataset.neighbours)
             answer = walr.answer_of(draft, unit=dataset.unit, terms=self._terms(dataset))
             about = Between(self.name, consumer, dataset.population)
-            sha256 = statement.digest(request, several_parties.told(answer, request), about)
+            sha256 = statement.digest(request, several_parties.redact(answer, request), about)
             entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
-            answer = statement.proved(answer, entry, receipt)
+            answer = statement.attach_proof(answer, entry, receipt)
             encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
             stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session, cost.kept_bytes)
             transaction.add_answer(consumer, request.request_id, stored)
@@ -109,6 +109,6 @@ def _cost(request: AggregateOpen, dataset: LabelDataset) -> Cost:
     return Cost(event, request.epsilon, request.delta, kept_bytes)
 
 
-def _stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
+def _read_stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:
     check_same(stored, walr.request_digest(request))
     return measurement_codec.answer_from_pb(pb.NoisySum.FromString(stored.answer), "the store")

@@ -15,7 +15,7 @@ from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, WEIGHT_BOUND
 from blindfit.algorithms.protocols.shared_scores import HeldRows, ModelTold, ScoringParameters
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
-from blindfit.algorithms.protocols.shared_scores.parameters import dropped_bits, part_bits
+from blindfit.algorithms.protocols.shared_scores.parameters import bits_to_drop, part_bits
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, SCORE_BITS, VerticalModelPart
 from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.session import Session
@@ -103,4 +103,4 @@ def bits_of_a_part(part: SharedModelPart) -> float:
     scale = FEATURE_BITS + part.kept_bits
     if not part.score_bits:
         return float(scale + np.log2(2 * part.columns[part.place] * FEATURE_BOUND * WEIGHT_BOUND))
-    return part_bits(part.score_limit, scale, dropped_bits(part.score_bits, part.score_limit, scale))
+    return part_bits(part.score_limit, scale, bits_to_drop(part.score_bits, part.score_limit, scale))

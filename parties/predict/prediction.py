@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, rea
 from blindfit.parties.data.sink import Sink
 from blindfit.parties.data.sinks import FileSink, open_sink
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.report import ModelFigures, PredictReport, RowFigures, ScoreFigures
 from blindfit.parties.predict.settings import PredictJob
@@ -35,10 +35,9 @@ from blindfit.parties.store.sessions import Prediction
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
 from blindfit.parties.vertical.alignment import align_by_id
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from blindfit.parties.vertical.scored_rows import ScoreQuota, give_scores
 from blindfit.parties.vertical.seats import Seats
-from blindfit.parties.vertical.shared_models import SharedModels
 from blindfit.parties.work.clock import Clock
 
 PREDICTED = "scores.csv"  # where the party's file says nothing else
@@ -129,7 +128,7 @@ class JointPrediction:
             scores=found,
             timing=TimingFigures(**clock.laps),
         )
-        self._party.write(session.id, "report.json", encoded_json(report.content(session)), "predictions")
+        self._party.write(session.id, "report.json", encode_json(report.content(session)), "predictions")
         return report.shown_to_coordinator()
 
     async def _scores(

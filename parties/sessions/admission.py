@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from blindfit.algorithms.errors import ConfigError, LimitExceeded, MalformedMessage, PolicyRefused
 from blindfit.algorithms.protocols import handshake
-from blindfit.algorithms.protocols.table import listed
+from blindfit.algorithms.protocols.table import list_arrows
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.proposal import Member, ReadJob, read_proposal
 from blindfit.parties.sessions.session import Part, Session
@@ -113,7 +113,7 @@ class Admission:
         timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
         roles = {m.name: m.role for m in members.values()}
         part = self.parts.get(job.protocol)  # none: policy is about to refuse the job
-        arrows = listed([handshake.TABLE, *(part.tables if part else ())])
+        arrows = list_arrows([handshake.TABLE, *(part.tables if part else ())])
         channel = ExchangeChannel(
             proposal.session,
             me.name,

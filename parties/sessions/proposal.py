@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from blindfit.algorithms.messages import ParameterValue, canonical_bytes
-from blindfit.algorithms.protocols.handshake import agreed_digest
+from blindfit.algorithms.protocols.handshake import digest_of_agreement
 from blindfit.parties.job.parameters import JobParameters, in_digest
 from blindfit.parties.wire import codec
 from blindfit.protos import control_pb2 as pb
@@ -66,5 +66,5 @@ def digest_of(
 ) -> str:
     """Return the digest of all that an operator approves; two sessions never have the same."""
     head = canonical_bytes({"session": session, "protocol": in_digest({"protocol": protocol})["protocol"]})
-    agreed = agreed_digest(members, in_digest(parameters))
+    agreed = digest_of_agreement(members, in_digest(parameters))
     return hashlib.sha256(hashlib.sha256(head).digest() + agreed).hexdigest()[:DIGEST_CHARS]

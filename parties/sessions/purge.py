@@ -38,20 +38,18 @@ FIRST, LAST = "base.json", "report.json"  # nobody resumes a training without th
 
 @dataclass(frozen=True)
 class Kept:
-    """A file that a purge removes, and what it is of."""
-
     of: str
     path: Path
     size_bytes: int
 
 
-def ended_sessions(store: Store, before: date | None = None) -> list[str]:
+def find_ended_sessions(store: Store, before: date | None = None) -> list[str]:
     """Those that ended before a day (UTC), the oldest first."""
     rows = [row for row in store.reader().sessions() if row.state in ENDS]
     return [row.session for row in rows if before is None or row.changed < before.isoformat()]
 
 
-def kept_of(store: Store, data_dir: Path, session: str) -> list[Kept]:
+def find_kept(store: Store, data_dir: Path, session: str) -> list[Kept]:
     """What is there of a session, in the order in which it is to be removed.
 
     Raises:

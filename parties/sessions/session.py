@@ -67,7 +67,6 @@ class Session(Generic[J_co]):
 
     @property
     def published(self) -> Snapshot:
-        """What this party reads in this session."""
         if self.snapshot is None:
             raise LocalProtocolError("a party without a dataset reads none", session=self.id)
         return self.snapshot

@@ -32,7 +32,7 @@ from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import waits
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.work.counted_threads import WORK
-from blindfit.parties.work.ending import described
+from blindfit.parties.work.ending import describe_error
 from blindfit.protos import control_pb2 as pb
 
 log = structlog.get_logger(__name__)
@@ -258,7 +258,7 @@ class Sessions:
 
     async def _fail(self, session: Session[JobParameters], error: Exception) -> None:
         blamed = root_party(error) if isinstance(error, BlindfitError) else ""
-        log.error("session failed", session=session.id, blamed=blamed or session.me.name, **described(error))
+        log.error("session failed", session=session.id, blamed=blamed or session.me.name, **describe_error(error))
         session.error = error
         self._end(session, "fail")
         with contextlib.suppress(BlindfitError):  # the peers that can be told are told
@@ -314,7 +314,9 @@ class Sessions:
             self._enter(session, step)
         except LedgerUnavailable as error:
             state = next_state(session.state, step, session.id)
-            log.error("the end of a session could not be written", session=session.id, state=state, **described(error))
+            log.error(
+                "the end of a session could not be written", session=session.id, state=state, **describe_error(error)
+            )
             self._set_state(session, state)
 
     def _set_state(self, session: Session[JobParameters], state: State) -> None:

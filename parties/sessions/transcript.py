@@ -27,7 +27,7 @@ class _Row:
 
     @classmethod
     def of(cls, name: str, tables: Sequence[Table]) -> _Row:
-        found = [(table, _named(table, name)) for table in tables]
+        found = [(table, _find_arrows(table, name)) for table in tables]
         arrows = [arrow for _, some in found for arrow in some]
         if not arrows:
             return cls()
@@ -38,7 +38,7 @@ class _Row:
         )
 
 
-def _named(table: Table, name: str) -> list[Arrow]:
+def _find_arrows(table: Table, name: str) -> list[Arrow]:
     return [arrow for arrow in table.arrows if arrow.message.__name__ == name]
 
 

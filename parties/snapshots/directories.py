@@ -85,7 +85,7 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
 
 
-def unknown_in(directory: Path, rows: Sequence[SnapshotRow]) -> Iterator[str]:
+def find_unknown(directory: Path, rows: Sequence[SnapshotRow]) -> Iterator[str]:
     """What is finished, and not in the database; for the operator, with what to do."""
     known = {row.id for row in rows}
     for path in sorted(directory.glob("*")):

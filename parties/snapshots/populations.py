@@ -5,8 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests, join
+from blindfit.parties.store.database import Reads
 from blindfit.parties.store.snapshots import SnapshotRow
 
 
@@ -44,6 +48,35 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
     """Return whether the operator has said that the dataset's people are those of no other population."""
     return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
+
+
+MOST_SHARED = 20
+MOST_SHARED_FRACTION = 0.01
+
+
+def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) -> None:
+    """Refuse a snapshot whose people another population has: they would have two accounts, and two budgets.
+
+    Raises:
+        ConfigError: 20 people, or one in a hundred of the smaller population, are the same.
+    """
+    if row.other_people or _is_of_other_people(row.dataset, row.population, reader.snapshots()):
+        return
+    people = np.unique(digests)
+    for other in reader.populations_with_people():
+        if other == row.population:
+            continue
+        theirs = join(reader.people(other))
+        shared = len(np.intersect1d(people, theirs))
+        if shared >= min(MOST_SHARED, max(1, MOST_SHARED_FRACTION * min(len(people), len(theirs)))):
+            named = f"the population {other}" if other else "the datasets without a population"
+            same = f'set datasets.{row.dataset}.population = "{other}"' if other else "give these the same population"
+            raise ConfigError(
+                f"datasets.{row.dataset}: {shared} of its {len(people)} ids also occur in {named}: the same people "
+                "would have two budgets and two accounts of what was revealed",
+                hint=f"{same}; or, if these are other people, `blindfit snapshot PARTY.TOML {row.dataset} "
+                "--other-people`",
+            )
 
 
 def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

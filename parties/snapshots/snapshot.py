@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, made
+from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
@@ -19,6 +19,7 @@ from blindfit.parties.data.origin import Origin, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings, PartyDatasetSettings, is_csv, words_besides
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
+from blindfit.parties.snapshots.people import Digests, read_digests
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile
 from blindfit.parties.store.snapshots import SnapshotRow
 
@@ -70,8 +71,15 @@ class Snapshot:
 
     @property
     def size_bytes(self) -> int:
-        """On the disk."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    def people(self) -> Digests:
+        """Return the keyed digest of each row's id, uint64 (rows,).
+
+        Raises:
+            DataError: the file is missing or damaged.
+        """
+        return read_digests(self.directory, self.row.rows)
 
     def content(self, columns: Sequence[str]) -> RowContent:
         """What its rows hold in these features."""
@@ -83,7 +91,7 @@ class Snapshot:
         Raises:
             DataError: some of these columns cannot be read.
         """
-        meaning = DIGEST.restored(json.loads(self.row.meaning))
+        meaning = DIGEST.restore(json.loads(self.row.meaning))
         for name, problem in meaning.get("unusable", {}).items():
             raise _unusable(self.row, name, problem)
         settings = {name: meaning[name] for name in COLUMNS if meaning.get(name) is not None}
@@ -104,11 +112,11 @@ class Snapshot:
         Raises:
             DataError: it lacks a column, has it in another kind, or cannot read it.
         """
-        meaning, there, file = DIGEST.restored(json.loads(self.row.meaning)), record_of(self.row), self._file
+        meaning, there, file = DIGEST.restore(json.loads(self.row.meaning)), record_of(self.row), self._file
         kept = ("url", "id", "missing", *(("label", "label_kind") if labels else ()))
         settings = {name: meaning[name] for name in kept if meaning.get(name) is not None}
         problems = meaning.get("unusable", {})
-        described = {name: _described_kind(name, meaning) for name in problems}
+        described = {name: _find_described_kind(name, meaning) for name in problems}
         check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
         for told in words_that_are_levels(
             record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin
@@ -158,7 +166,7 @@ def words_that_are_levels(
             )
 
 
-def _described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
+def _find_described_kind(column: str, meaning: Mapping[str, Any]) -> Kind:
     """Return the kind that the party's file gives a column that could not be read."""
     if column in (meaning["categories"] or ()):
         return "category"
@@ -210,8 +218,8 @@ def record_of(row: SnapshotRow) -> TableRecord:
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
     """The table's columns that a snapshot's come from, in order."""
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
-    of_made = {made(name, level): name for name in levels for level in levels[name]}
-    of_made |= {made(name, ""): name for name in indicators}
+    of_made = {column_of_level(name, level): name for name in levels for level in levels[name]}
+    of_made |= {column_of_level(name, ""): name for name in indicators}
     return list(dict.fromkeys(of_made.get(name, name) for name in meaning.get("columns", meaning["distinct"])))
 
 

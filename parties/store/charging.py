@@ -111,7 +111,6 @@ class Books:
             return self._up_to_date(reader, population).counter.charges()
 
     def last(self, reader: Reads, population: str) -> LedgerEntry | None:
-        """The newest charge."""
         with self._lock:
             return self._up_to_date(reader, population).last
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.private_files import make_private
+from blindfit.parties.store.account import AccountReads, AccountWrites
 from blindfit.parties.store.answers import AnswerReads, AnswerWrites
-from blindfit.parties.store.counts import CountReads, CountWrites
 from blindfit.parties.store.ledger import LedgerReads, LedgerWrites
 from blindfit.parties.store.losses import LossReads, LossWrites, find_unexplained
 from blindfit.parties.store.migrations import check_known, migrate, newest, version_of
@@ -31,11 +31,11 @@ BUSY_TIMEOUT_S = 30.0
 READER_CACHE_KIB = 256  # of each thread; the system keeps the file's pages anyway
 
 
-class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, CountReads, UploadReads, LossReads):
+class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, AccountReads, UploadReads, LossReads):
     """What is in the database; changes nothing."""
 
 
-class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, CountWrites, UploadWrites, LossWrites, Reads):
+class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, AccountWrites, UploadWrites, LossWrites, Reads):
     """Reads and writes within one transaction."""
 
 

@@ -132,16 +132,16 @@ def acknowledge_losses(store: Store, reason: str) -> int:
             transaction.add_loss(Loss(f"receipt {digest} of entry {receipt.position}", now, reason))
             for charge, count in _missing(receipt, transaction):
                 for _ in range(count):
-                    transaction.add_entry(_recovered_entry(transaction, receipt, charge))
+                    transaction.add_entry(_recover_entry(transaction, receipt, charge))
                     recovered += 1
         transaction.acknowledge_rollbacks(now)
     return recovered
 
 
-def _recovered_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
+def _recover_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge) -> book.LedgerEntry:
     event = ReleaseEvent.from_canonical(charge.event)
     again = Charge(receipt.population, event, content_sha256=receipt.entry_hash)
-    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.recovered_kind(charge))
+    return book.append(transaction.last_entry(), again, time=stamp(), kind=book.kind_of_recovery(charge))
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:

@@ -1,11 +1,15 @@
-"""The engine of a vertical job's ciphertexts at one party: that it is there, and the key as it computes under it."""
+"""The engine of a vertical job's ciphertexts at one party: its check, its key, and its randomisers."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.paillier.ciphertexts import Randomisers
 from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PublicKey
+from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.workers import THIS_PROCESS, Workers
 from blindfit.parties.sessions.session import Session
@@ -39,3 +43,22 @@ def randomisers_of(job: TaylorJob, public_key: PublicKey, rows: int, workers: Wo
     """For batches of so many rows: from other processes where there are enough of them."""
     engine = engine_of(job.paillier.engine)
     return engine.randomisers(public_key, workers=workers if rows >= engine.worker_randomisers else THIS_PROCESS)
+
+
+M = TypeVar("M")
+
+
+class IdleChannel:
+    """A channel that makes randomisers for what comes next while its party waits for a peer."""
+
+    def __init__(self, channel: Channel, randomisers: Randomisers) -> None:
+        self._channel, self._randomisers = channel, randomisers
+
+    async def send(self, to: str, message: object) -> None:
+        await self._channel.send(to, message)
+
+    async def receive(self, sender: str, kind: type[M]) -> M:
+        if not isinstance(self._randomisers, RandomiserPool):
+            return await self._channel.receive(sender, kind)
+        with self._randomisers.filling():
+            return await self._channel.receive(sender, kind)

@@ -17,11 +17,10 @@ from blindfit.algorithms.paillier.engines import engine_of
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
 from blindfit.algorithms.protocols.linkage import LinkageSummary
-from blindfit.algorithms.protocols.ready import Ready, Stored
+from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import KeySeat, Progress
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
-from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.engine import check_engine
@@ -29,11 +28,11 @@ from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import linkage_settings, match_ids
-from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch
+from blindfit.parties.vertical.key_node import KeyNodeSeat
 from blindfit.parties.vertical.linkage_report import linkage_report
-from blindfit.parties.vertical.linkages import asked_of_linkage
-from blindfit.parties.vertical.running import Running
-from blindfit.parties.vertical.seats import Seats, refuse_dataset
+from blindfit.parties.vertical.linkages import digest_linkage
+from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.long_work import while_wanted
 
 log = structlog.get_logger(__name__)
@@ -67,25 +66,17 @@ def name_of(noise_key: bytes) -> str:
     return hashlib.sha256(b"blindfit noise named v1/" + noise_key).hexdigest()
 
 
-class KeyNode:
-    def __init__(self, party: Party) -> None:
-        self._party, self._running = party, Running(party.settings.name, TaylorJob.resume_option)
+class KeyNode(KeyNodeSeat[TaylorJob]):
+    resume_option = TaylorJob.resume_option
 
     def check(self, job: TaylorJob, me: Member) -> None:
-        """A key node holds no rows, and has the job's engine."""
         check_engine(job, me.name)
-        refuse_dataset(me)
-        self._running.refuse_another(job.resumes)
-        refuse_unknown(self._party.data_dir, job, me.name)
+        super().check(job, me)
 
-    async def run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
-        with self._running.alone(session.job.resumes or session.id):
-            return await self._run(session)
-
-    async def _run(self, session: Session[TaylorJob]) -> dict[str, ParameterValue]:
-        seats, job = Seats.of(session), session.job
-        checkpoints = Checkpoints.of(self._party.data_dir, job, session.id, self._party.vault)
-        self._party.noted(checkpoints.directory, session.id)
+    async def _train(
+        self, session: Session[TaylorJob], seats: Seats, checkpoints: Checkpoints
+    ) -> dict[str, ParameterValue]:
+        job = session.job
         begun = await self._begin(session, checkpoints)
         await taylor.share_key(begun.private_key.public_key, seats.chain, session.channel)
         aligned = await self._align(session, seats, begun, checkpoints)
@@ -95,12 +86,12 @@ class KeyNode:
         def mine(drawn: str) -> Ready:
             nonlocal noise_key
             noise_key = self._noise_key(session, aligned.slots, drawn)
-            return Ready(0, ",".join(map(str, checkpoints.epochs())), name_of(noise_key))
+            return Ready(0, checkpoints.name_epochs(), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
         if job.privacy is not None:
             await keep_proof(self._party, session, seats.chain[0])
-        resumed = common_epoch({name: said.checkpoint for name, said in told.items()})
+        resumed = common_epoch(told)
         parameters = parameters_of(job, seats, told)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
         patience = Patience(job.taylor.patience, job.taylor.tolerance, relative=parameters.masked)
@@ -121,9 +112,7 @@ class KeyNode:
             ),
             in_thread=asyncio.to_thread,
         )
-        session.channel.require_all_read(but=Stored)  # while the training could still be resumed
-        await ready.run_stored(epochs, seats.chain, session.channel)
-        checkpoints.remove()
+        await self._finish(session, seats, checkpoints, epochs)
         return {
             "fit.epochs": epochs,
             "fit.losses": tuple(f"{loss:.6f}" for loss in patience.losses),
@@ -162,7 +151,7 @@ class KeyNode:
 
             def draw(uploads: bytes) -> UniformInt:
                 nonlocal slots
-                slots = self._party.secret.derive("slots of a linkage", uploads, asked_of_linkage(session))
+                slots = self._party.secret.derive("slots of a linkage", uploads, digest_linkage(session))
                 return keyed_uniform(slots, "slots")
 
             linked = await link.run_key_node(

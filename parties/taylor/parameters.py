@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
+from blindfit.algorithms.protocols.taylor.steps import steps_of_kept_noise
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.loss import LOSSES
@@ -82,7 +82,7 @@ def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParame
     noise from the same key.
     """
     noise_std = event.noise_multiplier * label_sensitivity(job, sum(parameters.columns))
-    return kept_noise_steps(replace(parameters, kept_noise_std=noise_std)) == kept_noise_steps(parameters)
+    return steps_of_kept_noise(replace(parameters, kept_noise_std=noise_std)) == steps_of_kept_noise(parameters)
 
 
 def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:

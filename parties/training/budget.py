@@ -76,7 +76,7 @@ def charge(
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)
-    return charged_of(asked, settings, store)
+    return describe_charge(asked, settings, store)
 
 
 def charge_of(
@@ -135,7 +135,7 @@ def budget_of(settings: PartySettings, population: str) -> Budget:
     return Budget(limits.epsilon, limits.delta)
 
 
-def charged_of(asked: Charge, settings: PartySettings, store: Store) -> Charged:
+def describe_charge(asked: Charge, settings: PartySettings, store: Store) -> Charged:
     """With the budget as it now is."""
     budget = budget_of(settings, asked.population)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in store.reader().ledger(asked.population)]

@@ -81,11 +81,11 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that it holds, for the party's own report.json."""
-        return {entry.name: _content(value) for entry, value in self._held()}
+        return {entry.name: _content(value) for entry, value in self._list_held()}
 
     def shown_to_coordinator(self) -> dict[str, ParameterValue]:
         """Return what may leave the party, by flat names: {"confusion.true_positives": 80}. Tables come last."""
-        shown = [(entry.name, value) for entry, value in self._held() if not entry.is_own and value is not None]
+        shown = [(entry.name, value) for entry, value in self._list_held() if not entry.is_own and value is not None]
         tables = {
             f"{name}.{inner}": figure
             for name, table in shown
@@ -94,7 +94,7 @@ class Table:
         }
         return {name: value for name, value in shown if not isinstance(value, Table)} | tables
 
-    def _held(self) -> Iterator[tuple[Entry, Any]]:
+    def _list_held(self) -> Iterator[tuple[Entry, Any]]:
         for entry in entries_of(type(self)):
             value = getattr(self, entry.name)
             if entry.default is MISSING or value != entry.default:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import structlog
 from numpy.typing import NDArray
 
-from blindfit.algorithms.columns.levels import added, unseen_levels
+from blindfit.algorithms.columns.levels import find_unseen_levels, merge_unseen
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.parties.data.duplicates import DuplicateSearch
@@ -92,7 +92,9 @@ def tell_of_unseen(source: Source) -> None:
     """
     for column in source.record.columns:
         if column.kind == "category":
-            found = added(filter(None, (unseen_levels(texts, column) for texts in source.texts_of(column.name))))
+            found = merge_unseen(
+                filter(None, (find_unseen_levels(texts, column) for texts in source.texts_of(column.name)))
+            )
             for unseen in found.values():
                 rows, levels, near = unseen.rows.total(), len(unseen.rows), len(unseen.near)
                 spelling = f" ({near} of them differ from a known level only in spelling)" if near else ""

@@ -38,11 +38,11 @@ class RowPart:
         return pa.concat_arrays(self.ids) if self.ids else pa.array([], pa.string())
 
 
-def held_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
-    """Which of these rows are: each by its id alone, whatever other rows there are and in what order they stand."""
+def hold_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
+    """Choose each row by its id alone, whatever other rows there are and in what order they stand."""
     if not job.split.test_fraction:
         return np.zeros(len(ids), np.bool_)  # without a hash of each id
-    return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)
+    return randomness.choose("split", ids.to_pylist(), job.split.test_fraction)
 
 
 def read_split(
@@ -60,7 +60,7 @@ def read_split(
     train, test = RowPart(), RowPart()
     n_read = 0
     for batch in source.batches(persons=False, labels=False):
-        tested = held_out(batch.ids, job, randomness)
+        tested = hold_out(batch.ids, job, randomness)
         train.add(batch, ~tested, hold)
         test.add(batch, tested, hold)
         n_read += len(batch)
@@ -71,5 +71,4 @@ def read_split(
 
 
 def refuse_no_row(source: Source) -> NoReturn:
-    """Raises DataError."""
     raise DataError(f"{source.name}: no row is left to train on", hint="lower split.test_fraction")

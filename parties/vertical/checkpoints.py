@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError, PolicyRefused
+from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.job.parameters import JobParameters
@@ -90,6 +92,10 @@ class Checkpoints:
         names = [path.stem.removeprefix("epoch-") for path in self.directory.glob("epoch-*.json")]
         return tuple(sorted(int(name) for name in names if name.isdigit()))
 
+    def name_epochs(self) -> str:
+        """Return the epochs as `common_epoch` reads them."""
+        return ",".join(map(str, self.epochs()))
+
     def keep_arrays(self, epoch: int, go_on: bool, state: Mapping[str, NDArray[np.float64]]) -> None:
         self.keep(epoch, go_on, {name: array.tolist() for name, array in state.items()})
 
@@ -98,7 +104,7 @@ class Checkpoints:
         try:
             return {name: np.array(numbers, dtype=np.float64) for name, numbers in self.at(epoch).items()}
         except (TypeError, ValueError):
-            raise damaged(self._resume_option) from None
+            raise make_damage_error(self._resume_option) from None
 
     def at(self, epoch: int) -> dict[str, Any]:
         return dict(self._read(f"epoch-{epoch}.json")["state"])
@@ -113,7 +119,7 @@ class Checkpoints:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        written.write_file(self.directory / name, self._vault.sealed(name, written.encoded_json(content)))
+        written.write_file(self.directory / name, self._vault.sealed(name, written.encode_json(content)))
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.directory / name
@@ -141,15 +147,43 @@ def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
         raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
 
 
-def damaged(resume_option: str) -> DataError:
+def make_damage_error(resume_option: str) -> DataError:
     return DataError("a checkpoint of the training is damaged", hint=f"run the job without {resume_option}")
 
 
-def common_epoch(told: Mapping[str, str]) -> int:
-    """The last epoch that every party has kept; 0 where there is none.
+def common_epoch(told: Mapping[str, Ready]) -> int:
+    """Return the last epoch that every party has kept; 0 if there is none."""
+    texts = [party.checkpoint.split(",") for party in told.values()]
+    sets = [{int(text) for text in epochs if re.fullmatch("[0-9]{1,5}", text)} for epochs in texts]
+    return max(set.intersection(*sets), default=0)
+
+
+class Running:
+    """One session at a time for each training: two would write over each other's checkpoints, and in shares one under
+    the same MAC key could use what a failed check of the other told. After a restart no session goes on.
 
     Args:
-        told: each party's epochs, written one after the other with commas.
+        resume_option: of the jobs, for refusals.
     """
-    sets = [{int(text) for text in epochs.split(",") if re.fullmatch("[0-9]{1,5}", text)} for epochs in told.values()]
-    return max(set.intersection(*sets), default=0)
+
+    def __init__(self, party: str, resume_option: str) -> None:
+        self._party, self._resume_option, self._trainings = party, resume_option, set[str]()
+
+    def refuse_another(self, training: str) -> None:
+        """Raises PolicyRefused: a session of the training runs here."""
+        if training in self._trainings:
+            reason = (
+                f"another session of the training {training} is still running: wait for its end, or cancel it "
+                "(`blindfit cancel`)"
+            )
+            raise PolicyRefused(party=self._party, field=self._resume_option, reason=reason)
+
+    @contextmanager
+    def alone(self, training: str) -> Iterator[None]:
+        """Around all that reads or writes what is kept of the training. Raises PolicyRefused as `refuse_another`."""
+        self.refuse_another(training)
+        self._trainings.add(training)
+        try:
+            yield
+        finally:
+            self._trainings.remove(training)

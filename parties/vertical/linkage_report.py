@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from blindfit.algorithms.protocols.linkage import LinkageSummary
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 
 EFFECT = (
     "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
@@ -21,7 +21,7 @@ FAR = 0.05
 
 def linkage_report(summary: LinkageSummary) -> bytes:
     """A data party that reads it learns more than it should."""
-    return encoded_json(content_of(summary))
+    return encode_json(content_of(summary))
 
 
 def content_of(summary: LinkageSummary) -> dict[str, Any]:

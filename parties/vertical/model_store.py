@@ -1,45 +1,76 @@
-"""A party's own parts of models, one for each training session, signed with the party's own key.
+"""What a party keeps of vertical models, one file for each training session, signed with the party's own key.
 
-Joint prediction takes them from here, wherever else a run has put its copies.
+Joint predictions take parts of models and shares of models from here, wherever else a run has put its copies. Shares go
+to no other place than this, and are locked if the party has a passphrase. `blindfit purge` removes both.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from blindfit.algorithms.errors import DataError, RangeError
+from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY, PLAIN, Vault
 from blindfit.parties.settings import SESSION
 
+SHARES = "shares.json"
+P = TypeVar("P", VerticalModelPart, SharedModelPart)
 
-class ModelStore:
+
+class PartStore(Generic[P]):
+    """
+    Attributes:
+        file: the name of each file.
+        kind: the class of what a file holds.
+        is_secret: whether the party's passphrase locks the files.
+    """
+
+    file: str
+    kind: type[P]
+    is_secret = False
+
     def __init__(self, data_dir: Path, vault: Vault = PLAIN) -> None:
         self._directory, self._key_path, self._vault = data_dir / "models", data_dir / MODEL_KEY, vault
+        self._lock = vault if self.is_secret else PLAIN
 
     def path(self, session: str) -> Path:
         if not re.fullmatch(SESSION, session):
             raise DataError("a session's name is no path")
-        return self._directory / session / "model.json"
+        return self._directory / session / self.file
 
     def has(self, session: str) -> bool:
         return self.path(session).exists()
 
-    def keep(self, part: VerticalModelPart, session: str) -> None:
+    def keep(self, part: P, session: str) -> None:
         key = self._vault.signing_key(self._key_path)
-        written.write_signed_json(self.path(session), {**part.to_dict(), "session": session}, key)
+        content = written.encode_signed_json({**part.to_dict(), "session": session}, key)
+        written.write_file(self.path(session), self._lock.sealed(self.file, content))
 
-    def read(self, session: str) -> VerticalModelPart:
+    def read(self, session: str) -> P:
         """Raises DataError: it is not there, not as it was kept, or another session's; names the file."""
         path = self.path(session)
         if not self._key_path.exists():
             raise DataError(f"{self._key_path} does not exist, so {path} cannot be told from another party's")
-        content = written.read_signed_json(path, self._vault.signing_key(self._key_path))
+        content = written.read_signed_json(path, self._vault.signing_key(self._key_path), self._lock.read)
         if content.get("session") != session:
             raise DataError(f"{path} is the model of another session")
         try:
-            return VerticalModelPart.from_dict(content)
+            return self.kind.from_dict(content)
         except (DataError, RangeError) as error:
             raise DataError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+class ModelStore(PartStore[VerticalModelPart]):
+    """A party's own parts of models."""
+
+    file, kind = "model.json", VerticalModelPart
+
+
+class SharedModels(PartStore[SharedModelPart]):
+    """A party's shares of models that nobody holds."""
+
+    file, kind, is_secret = SHARES, SharedModelPart, True

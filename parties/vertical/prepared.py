@@ -15,8 +15,9 @@ from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
 from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balance
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, held_out_rows
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, count_held_out
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -84,7 +85,7 @@ class Preparation:
 
     def held_out(self, n_rows: int) -> tuple[int, int]:
         """How many of so many rows are for the test, and for the validation."""
-        return held_out_rows(n_rows, self.test_fraction, self.validation_fraction)
+        return count_held_out(n_rows, self.test_fraction, self.validation_fraction)
 
     def plan(self, order: Positions) -> RowPlan:
         """Which aligned rows are trained on, in which batches; the same at every party.
@@ -193,3 +194,32 @@ def _numbers(
 def with_rows(rows: PartyRows, positions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Without the slots of linkage in which this party has no row."""
     return positions[rows.there[positions]]
+
+
+log = structlog.get_logger(__name__)
+
+
+# --- class weights, which only the active party knows -----------------------------------------------------------------
+
+
+def class_weights(prepared: Prepared) -> NDArray[np.int64]:
+    """Return the weights of the two classes, `balanced` on the training rows.
+
+    Only the operator learns that a class is rare: a refusal would reveal it to everybody.
+    """
+    positive = _is_positive(prepared)
+    weights, is_clipped = balance(positive[with_rows(prepared.rows, prepared.plan.train)])
+    if is_clipped:
+        log.warning("a class is so rare that its weight is clipped", weight=LARGEST_CLASS_WEIGHT)
+    return weights
+
+
+def class_factors(prepared: Prepared) -> NDArray[np.int64]:
+    """Return the weight of each row's class, shape (n,)."""
+    return class_weights(prepared)[_is_positive(prepared).astype(np.intp)]
+
+
+def _is_positive(prepared: Prepared) -> NDArray[np.bool_]:
+    if prepared.labels.y is None:
+        raise ConfigError("only the active party knows the classes")
+    return prepared.labels.y > 0

@@ -7,7 +7,7 @@
     Agreed    what every party says of itself, and the parameters of the training that follow
     Computed  weights that nobody has seen, where a system opens them at the end
     Trained   its part of the model, and the figures of the test rows
-    Kept      model and report on its disk, and the word of every other party that it has its own
+    (end)     model and report on its disk, and the word of every other party that it has its own
 
 A system fills in a `Method`: how its parties align, train and write. A guard stands at a station, and nothing behind
 the station happens unless the guard lets the training pass. The method lists its guards in order.
@@ -16,6 +16,7 @@ the station happens unless the guard lets the training pass. The method lists it
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -31,13 +32,12 @@ from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import drawn_together, named
+from blindfit.parties.training.randomness import draw_together, name_randomness
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
-from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch, refuse_unknown
+from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import VerticalReport
-from blindfit.parties.vertical.running import Running
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
 
@@ -50,7 +50,6 @@ class Parameters(Protocol):
 
 
 J = TypeVar("J", bound=TrainingParameters)
-J_contra = TypeVar("J_contra", bound=TrainingParameters, contravariant=True)
 B = TypeVar("B")  # what a system's party has once its training has begun, such as keys
 P = TypeVar("P", bound=Parameters)
 T = TypeVar("T", bound="Trained")
@@ -125,11 +124,6 @@ class Trained:
     evaluation: dict[str, Any] | None
 
 
-@dataclass(frozen=True, repr=False)
-class Kept:
-    report: VerticalReport
-
-
 # --- guards and methods -----------------------------------------------------------------------------------------------
 
 
@@ -155,57 +149,87 @@ async def pass_guards(guards: Sequence[Guard[Any]], reached: object) -> None:
             await guard.check(reached)
 
 
-class Method(Protocol[J_contra, B, P, T]):
+class Method(ABC, Generic[J, B, P, T]):
     """What a system's data party does in one session, beyond what all systems have in common."""
 
-    def __init__(self, work: Work[J_contra]) -> None: ...
+    def __init__(self, work: Work[J]) -> None:
+        self._work, self._session, self._seats = work, work.session, work.seats
+        self._party, self._job = work.party, work.session.job
 
     @staticmethod
-    def check(party: Party, job: J_contra, me: Member, source: Source) -> None:
+    @abstractmethod
+    def check(party: Party, job: J, me: Member, source: Source) -> None:
         """Refuse what this system can refuse before a session starts."""
-        ...
 
     @staticmethod
-    def choose_preparation(job: J_contra) -> Preparation:
+    @abstractmethod
+    def choose_preparation(job: J) -> Preparation:
         """Return what the job specifies about its parties' rows."""
-        ...
 
     @property
+    @abstractmethod
     def guards(self) -> Sequence[Guard[Any]]: ...
 
+    @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
         """Align the rows and keep their order, or take up the order of the training that is resumed."""
-        ...
 
-    def name_checkpoints(self, begun: B, epochs: str) -> str:
+    def name_checkpoints(self, begun: B, epochs: str) -> str:  # noqa: ARG002 - of the systems that keep answers
         """Return what this party tells the others of its checkpoints.
 
         Args:
             epochs: the epochs after which it can go on.
         """
-        ...
+        return epochs
 
+    @abstractmethod
     def make_parameters(self, told: Mapping[str, Ready], prepared: Prepared) -> P: ...
 
-    def find_answer(self, agreed: Agreed[B, P]) -> T | None:
-        """Return the outcome of an earlier training that answers this job, if every data party still has it."""
-        ...
+    def find_answer(self, agreed: Agreed[B, P]) -> T | None:  # noqa: ARG002
+        """Return the outcome of an earlier training that answers this job, if every data party still has it.
 
+        A system that keeps no answers trains again, with the same noise.
+        """
+        return None
+
+    @abstractmethod
     async def train(self, agreed: Agreed[B, P]) -> T: ...
 
+    @abstractmethod
     def make_report(self, agreed: Agreed[B, P], trained: T) -> VerticalReport:
         """Return this party's report, with what its own budget was charged."""
-        ...
 
+    @abstractmethod
     def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
         """Write this party's part of the model and its report."""
-        ...
+
+    def make_part(self, prepared: Prepared, weights: Floats, row_bound: int | None) -> VerticalModelPart:
+        """Return this party's part of a model whose weights it has.
+
+        Args:
+            weights: (columns,), at the active party with the intercept last.
+            row_bound: largest norm of a row under differential privacy, in steps of the features' grid.
+        """
+        chosen, standardiser = self.choose_preparation(self._job), prepared.standardiser
+        has_intercept = self._work.is_active and chosen.intercept
+        return VerticalModelPart(
+            party=self._seats.me,
+            role=self._session.me.role,
+            model=chosen.model,
+            data_parties=self._seats.chain,
+            standardiser=standardiser,
+            weights=(weights[:-1] if has_intercept else weights)[list(standardiser.kept)],
+            intercept=float(weights[-1]) if has_intercept else None,
+            row_bound=row_bound,
+            label_mean=prepared.labels.mean,
+            label_scale=prepared.labels.scale,
+        )
 
 
 # --- from station to station ------------------------------------------------------------------------------------------
 
 
-async def run_training(method: Method[J, B, P, T], work: Work[J]) -> Kept:
+async def run_training(method: Method[J, B, P, T], work: Work[J]) -> VerticalReport:
     await pass_guards(method.guards, work)
     read = await read_own_rows(work)
     aligned = await align(method, work, read)
@@ -221,7 +245,7 @@ async def run_training(method: Method[J, B, P, T], work: Work[J]) -> Kept:
 async def read_own_rows(work: Work[J]) -> Read:
     session = work.session
     rows = await asyncio.to_thread(read_rows, work.source, labels=work.is_active, report=session.report)
-    randomness = await drawn_together(work.party, session, work.seats.chain)
+    randomness = await draw_together(work.party, session, work.seats.chain)
     work.party.noted(work.checkpoints.directory, session.id)
     work.clock.lap("read_s")
     return Read(rows, randomness)
@@ -231,7 +255,7 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
     begun, alignment = await method.begin(read)
     work.clock.lap("align_s")
     common, chosen = read.rows.take(alignment.positions), method.choose_preparation(work.session.job)
-    order = order_of(common, alignment, read.randomness, chosen.held_out(len(alignment.positions)))
+    order = order_of(common, alignment, read.randomness, (chosen.test_fraction, chosen.validation_fraction))
     dataset = work.session.me.dataset
     prepared = await asyncio.to_thread(
         prepare,
@@ -244,22 +268,22 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
         table=work.source.record if chosen.feature_bounds is None else work.source.record.public(),
     )
     tell_of_clipping(dataset, prepared)
-    return Aligned(begun, alignment, prepared, named(read.randomness))
+    return Aligned(begun, alignment, prepared, name_randomness(read.randomness))
 
 
 async def agree(method: Method[J, B, P, T], work: Work[J], aligned: Aligned[B]) -> Agreed[B, P]:
     prepared, checkpoints = aligned.prepared, work.checkpoints
-    kept = method.name_checkpoints(aligned.begun, ",".join(map(str, checkpoints.epochs())))
+    kept = method.name_checkpoints(aligned.begun, checkpoints.name_epochs())
     mine = Ready(prepared.columns.shape[1], kept, aligned.drawn)
     told = await ready.run_party(mine, work.seats.me, work.seats.others, work.session.channel)
     parameters = method.make_parameters(told, prepared)
-    resumed = common_epoch({name: party.checkpoint for name, party in told.items()})
+    resumed = common_epoch(told)
     first_epoch = checkpoints.first_epoch(resumed, parameters.epochs)
     work.clock.lap("prepare_s")
     return Agreed(**vars(aligned), told=told, parameters=parameters, resumed=resumed, first_epoch=first_epoch)
 
 
-async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], trained: T) -> Kept:
+async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], trained: T) -> VerticalReport:
     """Write what is kept, and forget what the training could be resumed from once every party has its own."""
     work.session.channel.require_all_read(but=Stored)  # while the training could still be resumed
     work.clock.lap("evaluate_s")
@@ -267,36 +291,12 @@ async def keep(method: Method[J, B, P, T], work: Work[J], agreed: Agreed[B, P], 
     method.write(agreed, trained, report.content(work.session))
     await ready.run_stored(trained.epochs, work.seats.others, work.session.channel)
     work.checkpoints.remove()
-    return Kept(report)
+    return report
 
 
 def is_done(agreed: Agreed[Any, Any]) -> bool:
     """Return whether the training had stopped before it was resumed: only what follows the last epoch is left."""
     return bool(agreed.resumed) and agreed.first_epoch == agreed.parameters.epochs
-
-
-def make_part(
-    work: Work[J], chosen: Preparation, prepared: Prepared, weights: Floats, row_bound: int | None
-) -> VerticalModelPart:
-    """Return this party's part of a model whose weights it has.
-
-    Args:
-        weights: (columns,), at the active party with the intercept last.
-        row_bound: largest norm of a row under differential privacy, in steps of the features' grid.
-    """
-    has_intercept = work.is_active and chosen.intercept
-    return VerticalModelPart(
-        party=work.seats.me,
-        role=work.session.me.role,
-        model=chosen.model,
-        data_parties=work.seats.chain,
-        standardiser=prepared.standardiser,
-        weights=(weights[:-1] if has_intercept else weights)[list(prepared.standardiser.kept)],
-        intercept=float(weights[-1]) if has_intercept else None,
-        row_bound=row_bound,
-        label_mean=prepared.labels.mean,
-        label_scale=prepared.labels.scale,
-    )
 
 
 # --- the seat ---------------------------------------------------------------------------------------------------------
@@ -309,7 +309,11 @@ class DataParty(Generic[J, B, P, T]):
         self._party, self._method, self._running = party, method, Running(party.settings.name, resume_option)
 
     def check(self, job: J, me: Member) -> None:
-        """Refuse what can be refused before a session starts. The dataset must open, with features and due labels."""
+        """Refuse what can be refused before a session starts. The dataset must open, with features and due labels.
+
+        The system's own checks come last because they look at rows. A job that is wrong in public then reveals nothing
+        about them.
+        """
         source = check_features(self._party.snapshots.source(me.dataset), "a data party")
         chosen = self._method.choose_preparation(job)
         if me.role == "active" and source.settings.label is None:
@@ -317,11 +321,11 @@ class DataParty(Generic[J, B, P, T]):
         if me.role == "active" and (source.settings.label_kind == "binary") != (chosen.model == "logistic"):
             model = f'{chosen.table}.model = "{chosen.model}"'
             raise ConfigError(f"datasets.{me.dataset}.label_kind does not go with {model}")
-        self._method.check(self._party, job, me, source)
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
+        self._method.check(self._party, job, me, source)
 
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             work = Work.of(self._party, session)
-            return (await run_training(self._method(work), work)).report.shown_to_coordinator()
+            return (await run_training(self._method(work), work)).shown_to_coordinator()

@@ -12,7 +12,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr.defaults import Bounds
-from blindfit.parties.files.written import encoded_json, encoded_table
+from blindfit.parties.files.written import encode_json, encode_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -54,7 +54,7 @@ class Consumer:
         init = read_start(job, self._party.base_dir, source)
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report, self._workers)
         clock.lap("prepare_s")
-        released, bounds = await self._released(session, prepared)
+        released, bounds = await self._release(session, prepared)
         clock.lap("aggregate_s")
         fit = await self._fit(session, prepared, released, randomness, init, bounds)
         clock.lap("fit_s")
@@ -67,7 +67,7 @@ class Consumer:
         write_rows(self._party, session, released, prepared.train.ids)
         return report.shown_to_coordinator()
 
-    async def _released(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
+    async def _release(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
         """The noisy sum; and while the server works, what the fit needs of the rows alone."""
         beside = asyncio.create_task(asyncio.to_thread(bounds_of, prepared))
         try:
@@ -99,8 +99,8 @@ class Consumer:
     ) -> None:
         party, me = self._party, session.id
         model = {**fit.model.to_dict(), "privacy": report.privacy.to_dict(), "session": me}
-        party.write(me, "model.json", encoded_json(model))
-        party.write(me, "report.json", encoded_json(report.content(session)))
+        party.write(me, "model.json", encode_json(model))
+        party.write(me, "report.json", encode_json(report.content(session)))
         if len(tested):
             columns = {"id": prepared.test_ids, "probability": tested}
-            party.write(me, HELD_OUT_SCORES, encoded_table(columns))
+            party.write(me, HELD_OUT_SCORES, encode_table(columns))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, Bits, NoisySum
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, Rows
+from blindfit.algorithms.statistics.linear.logistic import Floats, QuantisedRows, Rows, RowsElsewhere, Sums
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, pieces
 from blindfit.algorithms.statistics.walr.defaults import Bounds, column_bounds, default_l2
@@ -24,10 +25,7 @@ from blindfit.parties.walr.partitions import IntegerParts
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.rows import PreparedRows, SentColumns
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
-from blindfit.parties.walr.watched import watched
 from blindfit.parties.work.long_work import StillWanted
-
-Floats = NDArray[np.float64]
 
 
 def bounds_of(prepared: PreparedRows) -> Bounds | None:
@@ -61,9 +59,7 @@ def fit_walr(
     """
     settings, aggregate, request = job.walr, released.aggregate, released.request
     trained_on = SentColumns(prepared.standardiser, settings.intercept).trained_on
-    rows = watched(
-        rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True), still_wanted
-    )
+    rows = watch(rows_to_fit(prepared.train.weights, aggregate.kept, trained_on, request, in_place=True), still_wanted)
     start = init_weights(init, prepared.standardiser, settings)
     generator = randomness.generator(BATCHES)
     known = bounds if aggregate.kept.all() and len(trained_on) == prepared.train.weights.shape[1] else None
@@ -75,7 +71,6 @@ def fit_walr(
 
 
 def l2_of(settings: WalrSettings, answer: NoisySum, request: AggregateOpen, n_features: int) -> float:
-    """Of a fit to so many columns."""
     if settings.l2 != "auto":
         return settings.l2
     (_, noise_std), norm_bound = walr.step_6_mean(answer, request), request.norm_bound * 2.0**-request.frac_bits
@@ -102,13 +97,13 @@ def rows_to_fit(
     if isinstance(rows, IntegerParts):
         return rows.chosen(kept, trained_on)
     if not kept.all():
-        rows = moved_up(rows, kept) if in_place else rows[kept]
+        rows = move_up(rows, kept) if in_place else rows[kept]
     if len(trained_on) < rows.shape[1]:
         rows = rows[:, list(trained_on)]
     return QuantisedRows(rows, request.frac_bits)
 
 
-def moved_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
+def move_up(rows: IntegerRows, kept: Bits) -> IntegerRows:
     """The kept rows in their order, at the front of the same array: no second one of gigabytes is made or held."""
     end = 0
     for piece in pieces(len(rows)):
@@ -156,3 +151,41 @@ def fit_sum(
         on_progress=lambda iteration, _: report("fit", iteration, settings.max_iterations or 0, "iterations"),
     )
     return fit, noise_std
+
+
+# --- rows of a fit that ends with its session -------------------------------------------------------------------------
+
+
+class WatchedRows:
+    """Rows that ask at each read if anybody still waits: a solver may read them often before it reports progress."""
+
+    def __init__(self, rows: Rows, still_wanted: StillWanted) -> None:
+        self._rows, self._still_wanted = rows, still_wanted
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+
+    def blocks(self) -> Iterator[Floats]:
+        for block in self._rows.blocks():
+            self._still_wanted()
+            yield block
+
+    def take(self, which: slice | NDArray[np.intp]) -> Floats:
+        self._still_wanted()
+        return self._rows.take(which)
+
+
+class WatchedElsewhere(WatchedRows, RowsElsewhere):
+    """Rows that are not in this process stay where they are."""
+
+    def __init__(self, rows: Rows, elsewhere: RowsElsewhere, still_wanted: StillWanted) -> None:
+        super().__init__(rows, still_wanted)
+        self._elsewhere = elsewhere
+
+    def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        self._still_wanted()
+        return self._elsewhere.sum_rows(function, *arguments)
+
+
+def watch(rows: Rows, still_wanted: StillWanted) -> Rows:
+    if isinstance(rows, RowsElsewhere):
+        return WatchedElsewhere(rows, rows, still_wanted)
+    return WatchedRows(rows, still_wanted)

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import structlog
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
-from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr import lone_rows, several_parties
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.messages import BlockColumns, BlockContent, BlockFit, BlockGrid, BlockWanted
 from blindfit.algorithms.protocols.walr.several_parties import Block
@@ -22,16 +23,16 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
-from blindfit.parties.files.vault import MODEL_KEY
-from blindfit.parties.files.written import encoded_json, encoded_signed_json
+from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import named
-from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
+
+log = structlog.get_logger(__name__)
 
 LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # for blocks whose bounds are rounded, or made a step long
 GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
@@ -46,7 +47,7 @@ def passives_of(session: Session[WalrJob]) -> tuple[str, ...]:
     return tuple(sorted(m.name for m in session.members.values() if m.role == "passive"))
 
 
-async def heard(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
+async def hear(session: Session[WalrJob], sender: str, kind: type[Any]) -> Any:
     """What another party says once it has read its rows, or has an answer: that may take longer than a step."""
     return await patient(lambda: session.channel.receive(sender, kind), session.job.timeouts.session_s)
 
@@ -63,7 +64,7 @@ async def agree_on_grid(session: Session[WalrJob], read: ReadColumns | ReadParts
     """
     job, told = session.job, dict[str, BlockColumns]()
     for name in passives_of(session):
-        told[name] = await heard(session, name, BlockColumns)
+        told[name] = await hear(session, name, BlockColumns)
         several_parties.step_2_check_columns(told[name], passive=name)
     own = BlockColumns(read.columns.width, read.norm_bound(job.walr))
     own_grid, grids = grids_of(job, told, own)
@@ -102,7 +103,7 @@ def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
 
 
 async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, grid: Grid) -> Block:
-    content: BlockContent = await heard(session, name, BlockContent)
+    content: BlockContent = await hear(session, name, BlockContent)
     if len(content.content_sha256) != 32:
         raise MalformedMessage(culprit=name, field="content_sha256", reason="is not 32 bytes", step="BlockContent")
     return Block(name, columns.n_columns, grid.norm_bound, content.content_sha256)
@@ -111,7 +112,7 @@ async def _block(session: Session[WalrJob], name: str, columns: BlockColumns, gr
 # --- a passive party -----------------------------------------------------------------------------------
 
 
-async def rounded_as_told(
+async def round_as_told(
     party: Party, session: Session[WalrJob], read: ReadColumns | ReadParts, salt: bytes, drawn: PublicRandomness
 ) -> tuple[PreparedRows, BlockContent]:
     """Steps 1 to 3 of a passive party.
@@ -124,7 +125,7 @@ async def rounded_as_told(
     if session.job.walr.norm_bound == "auto":
         count_bound(party, session, len(read.norms), drawn)
     await channel.send(active, BlockColumns(read.columns.width, bound))
-    grid: BlockGrid = await heard(session, active, BlockGrid)
+    grid: BlockGrid = await hear(session, active, BlockGrid)
     if not fixed_point.MIN_FRAC_BITS <= grid.frac_bits <= fixed_point.MAX_FRAC_BITS:
         raise MalformedMessage(culprit=active, field="frac_bits", reason="is out of range", step="BlockGrid")
     if not 1 <= grid.norm_bound <= fixed_point.MAX_NORM_BOUND:
@@ -144,25 +145,33 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         PolicyRefused: it was told under too many settings.
     """
 
-    def refuse(_: int) -> BlindfitError:
+    def refuse() -> BlindfitError:
         reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
     fields = session.job.digest_fields()
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
-    request_id = parameters_digest({**asked, **snapshots, "drawn": named(drawn)}).hex()
-    bits = {session.published.id: several_parties.BOUND_BITS + several_parties.EXPONENT_BITS}
+    request_id = parameters_digest({**asked, **snapshots, "drawn": name_randomness(drawn)}).hex()
     with party.store.transaction() as transaction:
-        asker, most = session.with_role("active").name, several_parties.max_bits(n_rows)
-        transaction.count_told_bits(asker, request_id, bits, most, refuse)
+        Account.of(party.settings, session.me.dataset).enter_column_bits(
+            transaction,
+            about=session.me.name,
+            learner=session.with_role("active").name,
+            event="norm bound",
+            question=request_id,
+            bits=several_parties.BOUND_BITS + several_parties.EXPONENT_BITS,
+            limit=several_parties.max_bits(n_rows),
+            snapshot=session.published.id,
+            session=session.id,
+            refuse=refuse,
+        )
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
-    """Step 6."""
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
-    wanted: BlockWanted = await heard(session, server, BlockWanted)
+    wanted: BlockWanted = await hear(session, server, BlockWanted)
     if wanted.send_rows:
         rows, bound = prepared.train, prepared.grid.norm_bound
         session.report("send rows", 0, len(rows.ids), "rows")
@@ -180,7 +189,7 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     """
     server = session.with_role("measurement").name
     session.report("wait for the fit", waiting_for=server)
-    fit: BlockFit = await heard(session, server, BlockFit)
+    fit: BlockFit = await hear(session, server, BlockFit)
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:
@@ -191,7 +200,28 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     require(1 <= fit.rows_kept <= fixed_point.MAX_ROWS, "rows_kept", "is out of range")
     require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
     require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")
+    left_out = fit.left_out.tolist()
+    require(left_out == sorted(set(left_out) & set(range(width))), "left_out", "are no columns")
+    require(not fit.weights[left_out].any(), "weights", "of a column that was left out is not 0")
     return fit
+
+
+def find_left_out(prepared: PreparedRows, fit: BlockFit) -> tuple[str, ...]:
+    """Return the names of the party's own columns that the server left out, and log them for its operator."""
+    names = (*prepared.standardiser.columns, "the constant")
+    left_out = tuple(names[place] for place in fit.left_out if place not in _without_values(prepared.standardiser))
+    if left_out:
+        log.warning(
+            f"columns are not in the model: fewer than {lone_rows.LEAST_EFFECTIVE_ROWS} common rows stand out in each, "
+            "or each follows from the others",
+            columns=left_out,
+        )
+    return left_out
+
+
+def _without_values(standardiser: Standardiser) -> set[int]:
+    """Return the places of columns that are constant in the party's own rows."""
+    return set(range(len(standardiser.columns))) - set(standardiser.kept)
 
 
 def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *, intercept: bool) -> VerticalModelPart:
@@ -227,11 +257,3 @@ def walr_part(
         intercept=intercept,
         row_bound=max(1, int(np.ldexp(grid.real_bound, FEATURE_BITS))),
     )
-
-
-def write_part(party: Party, session: str, part: VerticalModelPart, report: dict[str, Any]) -> None:
-    """Beside each other for the party's operator; the part once more where joint predictions take it from."""
-    key = party.vault.signing_key(party.data_dir / MODEL_KEY)
-    party.write(session, "model.json", encoded_signed_json({**part.to_dict(), "session": session}, key))
-    party.write(session, "report.json", encoded_json(report))
-    ModelStore(party.data_dir, party.vault).keep(part, session)

@@ -8,14 +8,15 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.files.written import encoded_table
+from blindfit.parties.files.written import encode_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
-from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit, write_part
+from blindfit.parties.vertical.writing import write_part
+from blindfit.parties.walr.holders import agree_on_grid, chain_of, find_left_out, part_of, passives_of, receive_fit
 from blindfit.parties.walr.reading import read_where
 from blindfit.parties.walr.release_file import servers_fit, write_release, write_rows
 from blindfit.parties.walr.report import FitFigures, PrivacyFigures, RowFigures, WalrReport
@@ -28,7 +29,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     job, clock, intercept = session.job, Clock(), session.job.walr.intercept
     source = session.published.source()
     session.report("read rows", unit="rows")
-    randomness = await drawn_together(party, session, chain_of(session))
+    randomness = await draw_together(party, session, chain_of(session))
     read = await asyncio.to_thread(read_where, source, job, randomness, session.report, workers, intercept=intercept)
     grid, blocks = await agree_on_grid(session, read)
     prepared = await asyncio.to_thread(read.rounded, grid)
@@ -43,7 +44,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     write_release(party, session, released, part, servers_fit(job, fit), grid.norm_bound)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
-        party.write(session.id, HELD_OUT_ROWS, encoded_table({"id": prepared.test_ids}))
+        party.write(session.id, HELD_OUT_ROWS, encode_table({"id": prepared.test_ids}))
     return report.shown_to_coordinator()
 
 
@@ -61,6 +62,7 @@ def report_of(
             not_counted=int(request.n_rows - answer.rows_kept),
             features=int(request.n_columns - session.job.walr.intercept),
             dropped_columns=prepared.standardiser.dropped,
+            left_out=find_left_out(prepared, fit) or None,
         ),
         privacy=PrivacyFigures(
             **released.privacy(), noise_std_of_mean=answer.noise_std * scale, holders=passives_of(session)

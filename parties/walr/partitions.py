@@ -27,12 +27,12 @@ from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, RowsElsewhere, Sums
-from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merged
+from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merge_moments
 from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.data.source import RowBatch, Source
 from blindfit.parties.training.rows import Report
-from blindfit.parties.training.split import held_out, refuse_no_row
+from blindfit.parties.training.split import hold_out, refuse_no_row
 from blindfit.parties.walr.rows import PreparedRows, SentColumns, norm_bound_of
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 
@@ -57,7 +57,7 @@ class Part:
     def batches(self) -> Iterator[tuple[RowBatch, NDArray[np.bool_]]]:
         """Each with which of its rows are held out."""
         for batch in self.source.batches(persons=False, labels=False):
-            yield batch, held_out(batch.ids, self.job, self.randomness)
+            yield batch, hold_out(batch.ids, self.job, self.randomness)
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +114,7 @@ def probabilities_of(part: Part, model: WALRModel) -> Floats:
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def summed_over(
+def sum_over(
     part: Part,
     columns: SentColumns,
     grid: Grid,
@@ -189,7 +189,7 @@ def read_parts(
     facts = workers.map(facts_of, [(part,) for part in parts])
     if not any(each.ids for each in facts):
         refuse_no_row(source)
-    moments = merged(of_batch for each in facts for of_batch in each.moments)
+    moments = merge_moments(of_batch for each in facts for of_batch in each.moments)
     standardiser = Standardiser.of(moments, source.feature_names, table=source.record, at_least_one=True)
     columns = SentColumns(standardiser, intercept)
     report("prepare rows", 0, moments.n_rows, "rows")
@@ -237,7 +237,6 @@ class IntegerParts:
         return self._here[which]
 
     def chosen(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
-        """To fit to."""
         self._here = {}
         all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
         pieces = [kept[low:high] for low, high in pairwise(self._begins)]
@@ -248,8 +247,6 @@ class IntegerParts:
 
 @dataclass(frozen=True, repr=False)
 class PartitionedRows(RowsElsewhere):
-    """Those that counted."""
-
     tasks: Sequence[tuple[Part, SentColumns, Grid, Chosen]]
     workers: Workers
     sizes: Sequence[int]
@@ -260,15 +257,15 @@ class PartitionedRows(RowsElsewhere):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_rows", sum(self.sizes))
 
-    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
-        found = self.workers.map(summed_over, [(*task, function, arguments) for task in self.tasks])
+    def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        found = self.workers.map(sum_over, [(*task, function, arguments) for task in self.tasks])
         totals = [sums for sums in found if sums is not None]
         return tuple(sum(each[1:], start=each[0]) for each in zip(*totals, strict=True))
 
     def blocks(self) -> Iterator[Floats]:
         """One part after the other; what needs more than sums of all rows is slow here."""
         for task in self.tasks:
-            (rows,) = self.workers.map(chosen_of, [task])
+            (rows,) = self.workers.map(choose_rows, [task])
             if len(rows):
                 yield from QuantisedRows(rows, self.frac_bits).blocks()
 
@@ -278,18 +275,18 @@ class PartitionedRows(RowsElsewhere):
         part = np.searchsorted(begins, places, side="right") - 1
         taken = np.empty((len(places), self.n_features))
         asked = [i for i in range(len(self.tasks)) if (part == i).any()]
-        found = self.workers.map(taken_of, [(*self.tasks[i], places[part == i] - begins[i]) for i in asked])
+        found = self.workers.map(take_rows, [(*self.tasks[i], places[part == i] - begins[i]) for i in asked])
         for i, rows in zip(asked, found, strict=True):
             taken[part == i] = rows * 2.0**-self.frac_bits
         return taken
 
 
-def chosen_of(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen) -> IntegerRows:
+def choose_rows(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen) -> IntegerRows:
     return chosen.of(integers_of(part, columns, grid))
 
 
-def taken_of(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen, places: NDArray[np.int64]) -> IntegerRows:
-    return chosen_of(part, columns, grid, chosen)[places]
+def take_rows(part: Part, columns: SentColumns, grid: Grid, chosen: Chosen, places: NDArray[np.int64]) -> IntegerRows:
+    return choose_rows(part, columns, grid, chosen)[places]
 
 
 @dataclass(frozen=True, repr=False)

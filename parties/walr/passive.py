@@ -6,15 +6,17 @@ import asyncio
 from dataclasses import replace
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.training.randomness import drawn_together
+from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.vertical.scored_rows import ScoreQuota
-from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, rounded_as_told, send_if_wanted, write_part
+from blindfit.parties.vertical.writing import write_part
+from blindfit.parties.walr.holders import chain_of, find_left_out, part_of, receive_fit, round_as_told, send_if_wanted
 from blindfit.parties.walr.reading import cluster_of, read_where
 from blindfit.parties.walr.report import HolderReport, HolderRows
 from blindfit.parties.walr.settings import WalrJob
@@ -33,17 +35,20 @@ class ColumnHolder:
         party, clock = self._party, Clock()
         source, salt = session.published.source(), self._salt(session)
         session.report("read rows", unit="rows")
-        randomness = await drawn_together(party, session, chain_of(session))
+        randomness = await draw_together(party, session, chain_of(session))
         read = await asyncio.to_thread(
             read_where, source, session.job, randomness, session.report, self._workers, intercept=False
         )
-        prepared, content = await rounded_as_told(party, session, read, salt, randomness)
+        prepared, content = await round_as_told(party, session, read, salt, randomness)
         clock.lap("prepare_s")
+        quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
+        bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
+        await asyncio.to_thread(quota.count_fit, session, bits)
         await send_if_wanted(session, prepared, content, salt)
         clock.lap("send_s")
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")
-        part = self._rounded(session, part_of(session, prepared, fit, intercept=False))
+        part = self._round_scores(session, part_of(session, prepared, fit, intercept=False))
         report = HolderReport(
             members=members_of(session),
             rows=HolderRows(
@@ -52,6 +57,7 @@ class ColumnHolder:
                 trained=int(fit.rows_kept),
                 features=len(source.feature_names),
                 clipped=prepared.rows_clipped,
+                left_out=find_left_out(prepared, fit) or None,
             ),
             bytes_sent=session.channel.bytes_sent,
             timing=TimingFigures(**clock.laps),
@@ -63,7 +69,7 @@ class ColumnHolder:
         """Whoever does not know it cannot try rows out on their hash."""
         return self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id))
 
-    def _rounded(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:
+    def _round_scores(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:
         """Its scores, to as few bits as the party's rows need; where any score would tell them, predictions say so."""
         content = session.published.content(part.standardiser.kept_columns)
         return replace(part, score_rounding=ScoreQuota(self._party, session.me.dataset, content).rounding(part))

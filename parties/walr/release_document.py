@@ -188,14 +188,14 @@ class Document:
     def check_seal(self) -> None:
         """Raises DataError: the party did not sign these parts."""
         key, signature = self.parts.party.public_key, bytes.fromhex(self.seal)
-        if not signing.verify(key, _sealed(self.digests), signature):
+        if not signing.verify(key, _encode_sealed(self.digests), signature):
             raise DataError(f"the seal is not the signature of {self.parts.party.name} over these parts")
 
 
 def encode(parts: Parts, key: SigningKey) -> bytes:
     content = parts.model_dump()
     digests = _digests(content)
-    document = {"format": FORMAT, "parts": content, "sha256": digests, "seal": key.sign(_sealed(digests)).hex()}
+    document = {"format": FORMAT, "parts": content, "sha256": digests, "seal": key.sign(_encode_sealed(digests)).hex()}
     return canonical_json(document) + b"\n"
 
 
@@ -252,5 +252,5 @@ def _first_other(stated: object, digests: Mapping[str, str]) -> str:
     return next((name for name, digest in digests.items() if known.get(name) != digest), "a part that is not there")
 
 
-def _sealed(digests: Mapping[str, str]) -> bytes:
+def _encode_sealed(digests: Mapping[str, str]) -> bytes:
     return canonical_json({"format": FORMAT, "sha256": dict(digests)})

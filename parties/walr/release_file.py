@@ -75,10 +75,10 @@ def write_release(
     each = list(zip(released.servers, released.requests, released.answers, strict=True))
     messages = [transcript_of(request, one.signed, _between(session, server)) for server, request, one in each]
     parts = Parts(
-        servers=[_answered(party, session, *of_server) for of_server in each],
+        servers=[_make_answered(party, session, *of_server) for of_server in each],
         sum=_sum(session.job, released, own_norm_bound),
         party=Signer.of(session.me.name, key.public_bytes, proof),
-        authority=key_proof.encoded(key_proof.authority_of(identity)).hex(),
+        authority=key_proof.encode(key_proof.authority_of(identity)).hex(),
         fit=fit,
         model=model.to_dict(),
         transcript=[message for of_server in messages for message in of_server],
@@ -91,7 +91,7 @@ def _between(session: Session[WalrJob], server: Server) -> Between:
     return Between(server.member.name, session.me.name, server.description.population)
 
 
-def _answered(
+def _make_answered(
     party: Party, session: Session[WalrJob], server: Server, request: AggregateOpen, aggregate: Aggregate
 ) -> Answered:
     about, description, answer = _between(session, server), server.description, aggregate.signed

@@ -29,8 +29,6 @@ Floats = NDArray[np.float64]
 
 
 class HeldOutElsewhere(Protocol):
-    """Held-out rows that are not in this process."""
-
     def probabilities(self, model: WALRModel) -> Floats: ...
 
 
@@ -70,7 +68,7 @@ class ReadColumns:
 
     def rounded(self, grid: Grid) -> PreparedRows:
         """Once: the rows as they were read are let go."""
-        weights = _quantised(self.train.features, self.columns, grid)
+        weights = _quantise(self.train.features, self.columns, grid)
         test = self.test
         return PreparedRows(
             train=ConsumerRows(ArrowIds(self.train.all_ids()), weights),
@@ -93,7 +91,7 @@ def read_columns(
         intercept: whether a constant stands after the columns.
     """
     source = source.filled()
-    train, test = read_split(source, job, randomness, report, hold=_narrowed)
+    train, test = read_split(source, job, randomness, report, hold=_narrow)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock
         standardiser = Standardiser.fit(
@@ -165,7 +163,7 @@ class SentColumns:
         return [*self.standardiser.kept, *([self.width - 1] if self.intercept else [])]
 
 
-def _narrowed(features: Floats) -> Floats | NDArray[np.float32]:
+def _narrow(features: Floats) -> Floats | NDArray[np.float32]:
     """In half the memory, where not a digit is lost by it."""
     with np.errstate(over="ignore"):
         narrow = on_own_pages(features, np.float32)
@@ -181,7 +179,7 @@ def norm_bound_of(settings: WalrSettings, norms: Floats) -> float:
     return defaults.default_norm_bound(norms, settings.norm_quantile)
 
 
-def _quantised(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> IntegerRows:
+def _quantise(blocks: list[NDArray[Any]], columns: SentColumns, grid: Grid) -> IntegerRows:
     """Each raw batch is let go as soon as its integers are made."""
     rows = np.empty((sum(map(len, blocks)), columns.width), fixed_point.integer_type(grid.norm_bound))
     starts = np.cumsum([0, *map(len, blocks)])

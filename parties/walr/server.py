@@ -21,10 +21,9 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.system import Summary
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report
-from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit
+from blindfit.parties.walr.fit import fit_sum, l2_of, rows_to_fit, watch
 from blindfit.parties.walr.release_file import BATCHES
 from blindfit.parties.walr.settings import WalrSettings
-from blindfit.parties.walr.watched import watched
 from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 
@@ -90,14 +89,14 @@ def fit_blocks(
     tally = to_fit.rows
     trained_on = np.flatnonzero(tally.joined.any(axis=0)).tolist()
     generator = randomness.generator(BATCHES)
-    rows = watched(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
+    rows = watch(rows_to_fit(tally.joined, np.ones(len(tally.joined), np.bool_), trained_on, request), still_wanted)
     # Not of the columns that are trained on: how many of others' are constant is nobody's to know.
     l2 = l2_of(settings, answer, request, request.n_columns)
     settings = settings.model_copy(update={"l2": l2})
     fit, _ = fit_sum(rows, trained_on, answer, request, settings, None, generator, report)
     weights = np.zeros(request.n_columns)
     weights[trained_on] = several_parties.step_8_rounded(fit.result.weights, int(answer.rows_kept))
-    columns = [*(b.n_columns for b in tally.blocks), several_parties.own_columns(request, tally.blocks)]
+    columns = tally.n_columns
     feasible = fit.feasibility.feasible
     return [
         BlockFit(
@@ -109,13 +108,19 @@ def fit_blocks(
             gradient_norm=several_parties.step_8_rounded_norm(fit.result.gradient_norm),
             l2=fit.l2,
             feasible=-1 if feasible is None else int(feasible),
+            left_out=np.flatnonzero(left_out),
         )
-        for part in several_parties.step_8_blocks(weights, columns)
+        for part, left_out in zip(
+            several_parties.step_8_blocks(weights, columns),
+            several_parties.step_8_blocks(tally.left_out, columns),
+            strict=True,
+        )
     ]
 
 
 def _to_json(fits: Sequence[BlockFit]) -> bytes:
-    return json.dumps([{**asdict(fit), "weights": fit.weights.tolist()} for fit in fits], allow_nan=False).encode()
+    listed = [{**asdict(fit), "weights": fit.weights.tolist(), "left_out": fit.left_out.tolist()} for fit in fits]
+    return json.dumps(listed, allow_nan=False).encode()
 
 
 def _from_json(content: bytes) -> list[BlockFit]:
@@ -123,4 +128,13 @@ def _from_json(content: bytes) -> list[BlockFit]:
     fits = json.loads(content)
     if isinstance(fits, dict):
         raise RangeError(fits["reason"], hint=fits["hint"])
-    return [BlockFit(**{**fit, "weights": np.array(fit["weights"])}) for fit in fits]
+    return [
+        BlockFit(
+            **{
+                **fit,
+                "weights": np.array(fit["weights"]),
+                "left_out": np.array(fit.get("left_out", []), np.int64),  # earlier versions left out no column
+            }
+        )
+        for fit in fits
+    ]

@@ -35,8 +35,9 @@ class WalrSettings(Settings):
     """The noisy sum, and the fit to it."""
 
     trust: Trust = "trusted"
-    """Trust in the measurement servers: one server with labels and rows, one with labels and encrypted rows, or two
-    with shares of the labels and either rows or shares of rows."""
+    """Trust in the measurement servers. "trusted": one server reads labels and rows. "encrypted-rows": one server reads
+    labels, and rows are encrypted. "two-servers": two servers hold shares of the labels and read the rows.
+    "shared-rows": two servers hold shares of labels and rows, and a key node deals masks."""
     intercept: bool = True
     """Constant column that is appended to the rows."""
     norm_bound: float | Literal["auto"] = "auto"

@@ -39,7 +39,7 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
     """
     content = read_json(path)
     try:
-        model = _released(content) if _is_released(content) else Pretrained.from_dict(content)
+        model = _read_released(content) if _is_released(content) else Pretrained.from_dict(content)
         model.check_columns(source.feature_names, source.record)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
@@ -50,7 +50,7 @@ def _is_released(content: object) -> bool:
     return isinstance(content, Mapping) and content.get("format") == FORMAT
 
 
-def _released(content: Mapping[str, Any]) -> Pretrained:
+def _read_released(content: Mapping[str, Any]) -> Pretrained:
     model = WALRModel.from_dict(content)
     weights = tuple(map(float, model.weights))
     if not model.intercept:

@@ -39,7 +39,7 @@ def is_host(host: str) -> bool:
     return True
 
 
-def _checked(address: str) -> str:
+def _check(address: str) -> str:
     try:
         split_address(address)
     except ConfigError as error:
@@ -47,4 +47,4 @@ def _checked(address: str) -> str:
     return address
 
 
-Address = Annotated[str, AfterValidator(_checked)]  # of a file's option
+Address = Annotated[str, AfterValidator(_check)]  # of a file's option

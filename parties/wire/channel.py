@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
-from blindfit.algorithms.protocols.table import Gate, Table, listed
+from blindfit.algorithms.protocols.table import Gate, Table, list_arrows
 from blindfit.parties.wire import codec, error_codes
 
 M = TypeVar("M")
 Wire = Callable[[str, str, str, bytes], bytes]  # (sender, receiver, step, data) -> what arrives
 
 
-def aborted_by(peer: str, code: int, step: str, session: str = "", lost: str = "") -> PeerAborted:
+def make_aborted(peer: str, code: int, step: str, session: str = "", lost: str = "") -> PeerAborted:
     return PeerAborted(culprit=peer, code=error_codes.name_of(code), session=session, step=step, lost=lost)
 
 
@@ -34,7 +34,7 @@ class LocalNetwork:
         timeout_s: float = 10.0,
         wire: Wire = lambda _s, _r, _step, data: data,
     ) -> None:
-        self.roles, self.listed = roles, listed(tables)
+        self.roles, self.listed = roles, list_arrows(tables)
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
         self.timeout_s, self.wire = timeout_s, wire
         self.sent: list[tuple[str, str, str]] = []  # sender, receiver, message class: the protocol's table

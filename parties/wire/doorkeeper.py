@@ -45,7 +45,6 @@ class Doorkeeper:
         self._idle: dict[Name, None] = {}  # at the last look, in the order in which they came
 
     async def watch(self) -> None:
-        """For ever."""
         while True:
             await asyncio.sleep(LOOK_S)
             try:
@@ -66,7 +65,6 @@ class Doorkeeper:
             self._tell(list(held), sum(self._close(name, held[name]) for name in unused))
 
     def _connections(self) -> Iterator[tuple[Name, int]]:
-        """Name and file of each."""
         for number in map(int, os.listdir(OPEN_FILES)):
             with self._connection(number) as (name, _):
                 if name:

@@ -49,7 +49,7 @@ def _field_of(name: str, text: str) -> Details:
     return violation
 
 
-def _used_up(subject: str, text: str) -> Details:
+def _describe_quota(subject: str, text: str) -> Details:
     def violation(f: Fields) -> Any:
         said = details_pb.QuotaFailure.Violation(subject=subject.format(**f), description=text.format(**f))
         return details_pb.QuotaFailure(violations=[said])
@@ -81,7 +81,7 @@ class _Row:
     details: tuple[Details, ...] = ()
 
 
-def _malformed(peer: str, f: Fields) -> e.BlindfitError:
+def _rebuild_malformed(peer: str, f: Fields) -> e.BlindfitError:
     # The peer says that *we* sent something malformed: our own mistake, or a peer of another make.
     return e.PeerAborted(culprit=peer, code=f"it could not accept {f['field']}: {f['reason']}", step=f["step"])
 
@@ -103,7 +103,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.MALFORMED_MESSAGE,
         Code.INVALID_ARGUMENT,
         ("field", "reason", "step"),
-        _malformed,
+        _rebuild_malformed,
         ("The message is malformed: {field}: {reason}.", "Correct this field and send the message again."),
         (_field_of("{field}", "{reason}"),),
     ),
@@ -146,7 +146,11 @@ _TABLE: dict[type[BaseException], _Row] = {
             "spent, and the release asks for epsilon {requested}.",
             "Ask for a smaller epsilon.",
         ),
-        (_used_up("population {population}", "epsilon {spent} of {budget} is spent, {requested} was asked for"),),
+        (
+            _describe_quota(
+                "population {population}", "epsilon {spent} of {budget} is spent, {requested} was asked for"
+            ),
+        ),
     ),
     e.UnsupportedEvent: _Row(
         pb.UNSUPPORTED_EVENT,
@@ -270,7 +274,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         ("step", "limit"),
         lambda peer, f: e.LimitExceeded(peer=peer, step=f["step"], limit=f["limit"]),
         ("The call exceeds a limit: {limit}.", "Send less, or fewer calls at once."),
-        (_used_up("{step}", "{limit}"),),
+        (_describe_quota("{step}", "{limit}"),),
     ),
     DuplicateId: _Row(
         pb.DUPLICATE_ID,
@@ -301,7 +305,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.MAC_CHECK_FAILED,
         Code.DATA_LOSS,
         (),
-        lambda peer, _: _aborted(peer, "MAC_CHECK_FAILED", "MAC check"),
+        lambda peer, _: _rebuild_aborted(peer, "MAC_CHECK_FAILED", "MAC check"),
         ("The opened values do not fit their MACs, so nothing is kept.", "Compare what runs at each party."),
     ),
     e.ScoresOutOfRange: _Row(
@@ -322,14 +326,14 @@ _TABLE: dict[type[BaseException], _Row] = {
         pb.SESSION_UNKNOWN,
         Code.NOT_FOUND,
         (),
-        lambda peer, _: _aborted(peer, "SESSION_UNKNOWN"),
+        lambda peer, _: _rebuild_aborted(peer, "SESSION_UNKNOWN"),
         ("There is no such session, or the caller has no part in it.", "Check the name of the session."),
     ),
     e.ProtocolError: _Row(
         pb.PROTOCOL,
         Code.FAILED_PRECONDITION,
         ("step",),
-        lambda peer, f: _aborted(peer, "PROTOCOL", f["step"]),
+        lambda peer, f: _rebuild_aborted(peer, "PROTOCOL", f["step"]),
         ("The protocol cannot go on.", "The log of this party has the reason."),
     ),
 }
@@ -342,7 +346,7 @@ _WITHOUT_A_ROW = {
 }
 
 
-def _aborted(peer: str, code: str, step: str = "") -> e.BlindfitError:
+def _rebuild_aborted(peer: str, code: str, step: str = "") -> e.BlindfitError:
     return e.PeerAborted(culprit=peer, code=code, step=step)
 
 
@@ -401,15 +405,15 @@ def error_of(status: Status, *, peer: str) -> e.BlindfitError:
     """The typed error that a peer reported; a report that does not fit the table is just its code."""
     info = _info_of(status)
     if info is None:
-        return _aborted(peer, "UNKNOWN")
+        return _rebuild_aborted(peer, "UNKNOWN")
     row = _BY_NAME.get(info.reason)
     if row is None:
-        return _aborted(peer, info.reason if info.reason in pb.ErrorCode.keys() else "UNKNOWN")  # noqa: SIM118 - no dict
+        return _rebuild_aborted(peer, info.reason if info.reason in pb.ErrorCode.keys() else "UNKNOWN")  # noqa: SIM118 - no dict
     fields = {name: _text(value) for name, value in info.metadata.items() if name in row.fields}
     try:
         return row.rebuild(peer, fields)
     except (KeyError, ValueError, OverflowError):  # a field is missing, or is no number
-        return _aborted(peer, info.reason)
+        return _rebuild_aborted(peer, info.reason)
 
 
 def _info_of(status: Status) -> details_pb.ErrorInfo | None:
@@ -433,7 +437,7 @@ def _grpc_limit(details: str) -> str:
     return next((ours for theirs, ours in _GRPC_LIMITS.items() if theirs in details.lower()), "one of gRPC's own")
 
 
-def said_by_peer(call_error: grpc.aio.AioRpcError) -> Status | None:
+def read_peer_status(call_error: grpc.aio.AioRpcError) -> Status | None:
     """Return what a Blindfit server reports about a failed call; None: nothing, or nothing readable."""
     try:
         status = rpc_status.from_call(call_error)
@@ -444,7 +448,7 @@ def said_by_peer(call_error: grpc.aio.AioRpcError) -> Status | None:
 
 def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
     """The typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
-    if (said := said_by_peer(call_error)) is not None:
+    if (said := read_peer_status(call_error)) is not None:
         return error_of(said, peer=peer)
     code = call_error.code()
     if code is Code.DEADLINE_EXCEEDED:

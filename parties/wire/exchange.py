@@ -29,7 +29,7 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.protocols.table import Gate, Listed
 from blindfit.parties.wire import codec, error_codes
 from blindfit.parties.wire.arrivals import Arrivals
-from blindfit.parties.wire.channel import aborted_by
+from blindfit.parties.wire.channel import make_aborted
 from blindfit.parties.wire.frames import Account, Arrived, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.parties.wire.link import Link, OpenPeer, Timeouts
@@ -184,11 +184,11 @@ class ExchangeChannel:
         abort: Arrived | None = arrivals.inbox.abort
         if abort is not None and abort.abort_code is not None:
             lost = abort.abort_lost if abort.abort_lost in (*self.peers, self.name) else ""
-            said = aborted_by(peer, abort.abort_code, abort.abort_step, self.session, lost)
-            arrivals.fail(self._lost_behind(said) or said)
+            said = make_aborted(peer, abort.abort_code, abort.abort_step, self.session, lost)
+            arrivals.fail(self._find_lost_behind(said) or said)
         return arrivals.failure or LocalProtocolError("the session is closed", session=self.session)
 
-    def _lost_behind(self, said: PeerAborted) -> BlindfitError | None:
+    def _find_lost_behind(self, said: PeerAborted) -> BlindfitError | None:
         """Of a peer that ended the session because it lost another one: the stream of that one, where it is cut here
         too."""
         if said.code in LOST_ANOTHER:
@@ -281,11 +281,11 @@ class ExchangeChannel:
                 forget_frames(arrivals.failure)
 
     def _abort(self, error: BaseException) -> None:
-        step, lost = getattr(error, "step", "")[:64], self._lost_by(error)
+        step, lost = getattr(error, "step", "")[:64], self._find_lost(error)
         for peer in self.peers:
             self._open_link(peer).abort(_abort_code(error), step, lost)
 
-    def _lost_by(self, error: BaseException) -> str:
+    def _find_lost(self, error: BaseException) -> str:
         """Whom of the session's parties this one blames for its own end."""
         if isinstance(error, PeerAborted) and error.code == "CANCELLED":
             return ""  # nobody is lost: who has cancelled it tells everybody

@@ -56,7 +56,6 @@ class Outbox:
             self._append(self._frame(step, chunk=chunk))
 
     def end(self) -> None:
-        """The last frame."""
         if not self._has_ended:
             self._has_ended = True
             self._append(self._frame("", end=pb.End()))

@@ -118,8 +118,8 @@ class Guard(grpc.aio.ServerInterceptor):
 
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
-                with self._admitted(method, context):
-                    result = behaviour(await self._parsed(raw, handler, method, context), context)
+                with self._admit(method, context):
+                    result = behaviour(await self._parse_request(raw, handler, method, context), context)
                     return await result if inspect.isawaitable(result) else result
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
@@ -131,8 +131,8 @@ class Guard(grpc.aio.ServerInterceptor):
 
         async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
-                with self._admitted(method, context):
-                    responses = behaviour(await self._parsed(raw, handler, method, context), context)
+                with self._admit(method, context):
+                    responses = behaviour(await self._parse_request(raw, handler, method, context), context)
                     if inspect.isawaitable(responses):  # it writes them itself
                         await responses
                         return
@@ -146,7 +146,7 @@ class Guard(grpc.aio.ServerInterceptor):
         return guarded
 
     @contextlib.contextmanager
-    def _admitted(self, method: str, context: Any) -> Iterator[None]:
+    def _admit(self, method: str, context: Any) -> Iterator[None]:
         """Raises PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
         caller = self._caller_of(context)
         _caller.set(caller)
@@ -154,10 +154,10 @@ class Guard(grpc.aio.ServerInterceptor):
             raise CallNotAllowed(peer=self._party, method=method)
         if self._calls[caller] >= self._most:
             raise LimitExceeded(peer=self._party, step=method, limit=f"{self._most} calls at once of {caller}")
-        with _counted(self._calls, caller), _counted(self._connections, context.peer()):
+        with _count(self._calls, caller), _count(self._connections, context.peer()):
             yield
 
-    async def _parsed(self, raw: AsyncIterator[bytes], handler: Any, method: str, context: Any) -> Any:
+    async def _parse_request(self, raw: AsyncIterator[bytes], handler: Any, method: str, context: Any) -> Any:
         """A request, or the requests of a stream, from bytes.
 
         Raises:
@@ -207,7 +207,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
 
 @contextlib.contextmanager
-def _counted(counter: Counter[str], key: str) -> Iterator[None]:
+def _count(counter: Counter[str], key: str) -> Iterator[None]:
     counter[key] += 1
     try:
         yield

@@ -26,7 +26,7 @@ def check_free(listen: str) -> None:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise cannot_bind(listen, "there is no such host", OWN) from None
-    errors = [error for family, _, _, _, address in found if (error := _refused(family, address))]
+    errors = [error for family, _, _, _, address in found if (error := _try_to_bind(family, address))]
     if found and len(errors) == len(found):
         error = errors[0]
         taken = error.errno == errno.EADDRINUSE
@@ -38,7 +38,7 @@ def cannot_bind(listen: str, reason: str = "", hint: str = TAKEN) -> ConfigError
     return ConfigError(f"listen = {listen}: the address cannot be bound{because}", hint=hint)
 
 
-def _refused(family: int, address: object) -> OSError | None:
+def _try_to_bind(family: int, address: object) -> OSError | None:
     """Why it cannot be bound."""
     with socket.socket(family, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does

@@ -177,7 +177,7 @@ async def ask_stub(stub: control_pb2_grpc.ControlStub, session: str, members: Se
     try:
         answer = await stub.Waiting(pb.SessionRequest(session=session), timeout=MOST_S)
     except grpc.aio.AioRpcError as error:
-        return SILENT if error_codes.said_by_peer(error) is None else Report(has_ended=True)
+        return SILENT if error_codes.read_peer_status(error) is None else Report(has_ended=True)
     return report_from_pb(answer, members)
 
 
@@ -229,7 +229,6 @@ class Waits:
             self._failed = {n: failed for n, failed in self._failed.items() if failed[1:] != (peer, step)}
 
     def report(self) -> tuple[Wait, ...]:
-        """Return the waits, the oldest first."""
         if not (self._failed or self._now):
             return ()
         now = asyncio.get_running_loop().time()

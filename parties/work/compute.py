@@ -72,7 +72,7 @@ def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[
         ComputeFailed: the cluster cannot be reached, has no workers, or they run another version.
     """
     if compute.backend == "dask":
-        with _connected(compute, base_dir) as client:
+        with _connect(compute, base_dir) as client:
             yield _dask_workers(compute, client)
     else:
         count = 1 if compute.backend == "serial" else compute.workers or cores()
@@ -80,7 +80,6 @@ def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[
 
 
 def cores() -> int:
-    """That this process may use."""
     import joblib
 
     return int(joblib.cpu_count())
@@ -125,7 +124,7 @@ class JoblibWorkers:
                 raise self._too_slow(len(results), len(calls)) from error
             else:
                 return [results[index] for index in range(len(calls))]
-        raise self._died(cause, len(results), len(calls)) from cause
+        raise self._describe_death(cause, len(results), len(calls)) from cause
 
     def _collect(self, calls: list[Task], results: dict[int, Any]) -> None:
         """Adds each result when it comes, so that what was done before a worker died is kept."""
@@ -145,7 +144,7 @@ class JoblibWorkers:
             hint="look for a worker that is stuck or missing; if a task takes so long, raise compute.task_timeout_s",
         )
 
-    def _died(self, cause: BaseException | None, done: int, tasks: int) -> ComputeFailed:
+    def _describe_death(self, cause: BaseException | None, done: int, tasks: int) -> ComputeFailed:
         reason, hint = next(words for kind, words in self._lost.items() if isinstance(cause, kind))
         return ComputeFailed(backend=self.name, failed=tasks - done, tasks=tasks, reason=reason, hint=hint)
 
@@ -177,7 +176,7 @@ def _dask_workers(compute: ComputeSettings, client: Any) -> JoblibWorkers:
     from distributed import KilledWorker
 
     name = _name(compute)
-    count = _checked_workers(name, client, compute.task_timeout_s)
+    count = _check_workers(name, client, compute.task_timeout_s)
     lost: Losses = {
         KilledWorker: ("one of them kills every worker that takes it", OUT_OF_MEMORY),
         CancelledError: (
@@ -219,7 +218,7 @@ def _dask_backend(client: Any, count: int) -> Any:
 
 
 @contextmanager
-def _connected(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
+def _connect(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
@@ -272,13 +271,13 @@ def _security(compute: ComputeSettings, base_dir: Path) -> Any:
     )
 
 
-def _checked_workers(name: str, client: Any, timeout_s: float) -> int:
+def _check_workers(name: str, client: Any, timeout_s: float) -> int:
     """How many threads the workers have, after each has said that it runs this version."""
     try:
         client.wait_for_workers(1, timeout=FIRST_WORKER_TIMEOUT_S)
         threads: dict[str, int] = client.ncores()
         asked = {address: _ask_version(client, address) for address in threads}
-        said = {address: _said_version(answer, timeout_s) for address, answer in asked.items()}
+        said = {address: _read_version(answer, timeout_s) for address, answer in asked.items()}
     except TimeoutError as error:
         raise ComputeFailed(
             backend=name, reason="it has no workers, or they do not answer", hint="start or restart its workers"
@@ -298,7 +297,7 @@ def _ask_version(client: Any, address: str) -> Any:
     return client.submit(version, "blindfit", key=f"blindfit-version-{uuid.uuid4()}", workers=[address], pure=False)
 
 
-def _said_version(answer: Any, timeout_s: float) -> str:
+def _read_version(answer: Any, timeout_s: float) -> str:
     error = answer.exception(timeout=timeout_s)
     return f"Blindfit {answer.result()}" if error is None else f"no Blindfit that runs ({type(error).__name__})"
 

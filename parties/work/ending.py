@@ -28,21 +28,21 @@ STANDARD_INPUT = 0
 
 
 @contextlib.contextmanager
-def said(party: str) -> Iterator[None]:
+def log_ending(party: str) -> Iterator[None]:
     """Around all that a party's process does: says how it ended, and lets nothing of it go by in silence.
 
     A crash of compiled code (a segmentation fault, an illegal instruction) leaves every thread's place in the log.
     """
     faulthandler.enable(sys.stderr)
-    threading.excepthook = _thread_failed
-    for number in _heard():
+    threading.excepthook = _log_thread_failure
+    for number in _list_heard():
         signal.signal(number, _stop_at_once)
     try:
         yield
     except BlindfitError:  # who started the process prints it
         raise
     except BaseException as error:
-        log.error("party ended", party=party, **described(error))
+        log.error("party ended", party=party, **describe_error(error))
         raise
     else:
         log.info("party ended", party=party)
@@ -65,7 +65,7 @@ def leave() -> NoReturn:
     os._exit(0)
 
 
-async def told_to_stop() -> str:
+async def wait_for_stop() -> str:
     """Waits for a signal, and returns its name."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_task_failed)
@@ -75,7 +75,7 @@ async def told_to_stop() -> str:
         if not came.done():
             came.set_result(number.name)
 
-    for number in _heard():
+    for number in _list_heard():
         loop.add_signal_handler(number, stop, number)
     return await came
 
@@ -100,7 +100,7 @@ def end_with_launcher(folder: Path) -> None:
     threading.Thread(target=watch, name="launcher", daemon=True).start()
 
 
-def _heard() -> list[signal.Signals]:
+def _list_heard() -> list[signal.Signals]:
     """One that was ignored from the start, as by nohup, stays so."""
     return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -111,7 +111,7 @@ def _stop_at_once(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-def described(error: BaseException) -> dict[str, str]:
+def describe_error(error: BaseException) -> dict[str, str]:
     """What a log may have of an error: where, but not what, as the text of a foreign one may hold data."""
     if isinstance(error, BlindfitError):
         said = {"error": type(error).__name__, "reason": error.message}
@@ -121,14 +121,14 @@ def described(error: BaseException) -> dict[str, str]:
     return {"error": type(error).__name__, "where": where(error)}
 
 
-def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+def _log_thread_failure(failed: threading.ExceptHookArgs) -> None:
     if failed.exc_value is not None:
         name = failed.thread.name if failed.thread is not None else ""
-        log.error("thread failed", thread=name, **described(failed.exc_value))
+        log.error("thread failed", thread=name, **describe_error(failed.exc_value))
 
 
 def _task_failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """A task's error that nobody waited for: the process goes on."""
     error = context.get("exception")
-    about = described(error) if isinstance(error, BaseException) else {}
+    about = describe_error(error) if isinstance(error, BaseException) else {}
     log.error("task failed", what=str(context.get("message", ""))[:200], **about)

@@ -30,22 +30,22 @@ class OuterChannel:
     async def send(self, to: str, message: object) -> None:
         encoded = self._channel.encoded(to, message)
         async with self._turns[to]:
-            await self._left(to)
+            await self._wait_until_left(to)
             self._leaving[to] = self._there(self._channel.bring(to, encoded))
 
     async def receive(self, sender: str, kind: type[M]) -> M:
-        return await asyncio.wrap_future(self._there(self._received(list(self._leaving.values()), sender, kind)))
+        return await asyncio.wrap_future(self._there(self._receive(list(self._leaving.values()), sender, kind)))
 
     async def flush(self) -> None:
         """Until all is on its way. Raises as `send`."""
         for to in list(self._leaving):
-            await self._left(to)
+            await self._wait_until_left(to)
 
-    async def _left(self, to: str) -> None:
+    async def _wait_until_left(self, to: str) -> None:
         if to in self._leaving:
             await _over(self._leaving[to])
 
-    async def _received(self, leaving: Sequence[concurrent.futures.Future[None]], sender: str, kind: type[M]) -> M:
+    async def _receive(self, leaving: Sequence[concurrent.futures.Future[None]], sender: str, kind: type[M]) -> M:
         """In the session's loop. Nobody is waited for, or blamed, while this party's own message has not left."""
         for sent in leaving:
             await _over(sent)

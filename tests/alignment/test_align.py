@@ -394,9 +394,25 @@ def test_too_few_common_rows_end_the_session_for_all() -> None:
     for name in (*NAMES[:3], KEY_NODE):
         error = session.ended[name]
         assert isinstance(error, DataError)
-        assert "fewer than 7 rows, the least that bank asks for" in str(error)
+        assert error.message.startswith(
+            "the parties have fewer than 7 rows in common, and bank goes on with no fewer (ids"
+        )
+        assert "written the same way" in error.hint
     assert "CommonRows" not in {step for _, _, step in session.network.sent}
     assert len(Session(id_sets).run(min_common=[1, 6, 2]).aligned_ids[0]) == 6
+
+
+def test_a_party_with_too_few_ids_is_named_with_the_option() -> None:
+    session = Session([["anna", "ben"], ["anna", "carl", "dora"], ["anna", "ben", "emil", "fred"]]).run(
+        min_common=[4] * 3
+    )
+    for name in (*NAMES[:3], KEY_NODE):
+        error = session.ended[name]
+        assert isinstance(error, DataError)
+        assert error.hint == (
+            f"{NAMES[0]}, {NAMES[1]} must bring more ids; or set a lower align.min_common, which may not be below any "
+            "party's policy.min_common"
+        )
 
 
 def test_how_few_rows_are_common_is_not_told() -> None:

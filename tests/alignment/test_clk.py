@@ -21,7 +21,7 @@ from blindfit.algorithms.alignment.clk import (
     count_unreadable,
     date_tokens,
     encode,
-    normalised,
+    normalise,
 )
 from blindfit.algorithms.errors import ConfigError, DataError
 from examples.linkage.dirty_records import registers
@@ -54,12 +54,12 @@ def dice(first: Filters, second: Filters) -> float:
     ],
 )
 def test_letters_and_digits_remain(text: str, normal: str) -> None:
-    assert normalised(text) == normal
+    assert normalise(text) == normal
 
 
 @given(st.text(alphabet=st.characters(codec="latin-1"), max_size=12), st.sampled_from(["upper", "lower", "title"]))
 def test_case_and_spaces_make_no_difference(text: str, way: str) -> None:
-    assert normalised(f" {getattr(text, way)()}. ") == normalised(text)
+    assert normalise(f" {getattr(text, way)()}. ") == normalise(text)
 
 
 def test_both_ends_of_a_text_count() -> None:

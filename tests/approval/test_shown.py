@@ -13,7 +13,7 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
 from blindfit.coordinator.operator import deciding as operator
-from blindfit.coordinator.operator.held import not_default, written
+from blindfit.coordinator.operator.held import not_default, to_toml
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.dp_lr.settings import DPLRJob
@@ -215,7 +215,7 @@ def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
 def test_a_table_is_shown_as_in_a_job_file(tmp_path: Path) -> None:
     job = LabelDPJob(privacy={"epsilon": 0.5}, label_dp={"options": {"alpha": 2.0}})
     assert "label_dp.options = { alpha = 2.0 }" in held(tmp_path, "meter", TWO, job)
-    assert written({"a b": "\x7f", "c": [1]}) == '{ "a b" = "\\u007f", c = [1] }'
+    assert to_toml({"a b": "\x7f", "c": [1]}) == '{ "a b" = "\\u007f", c = [1] }'
 
 
 def changed(value: Any) -> Any:

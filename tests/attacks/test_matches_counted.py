@@ -4,7 +4,6 @@ one record whether that record does. Neither is for a data party, nor for the co
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError,
 from blindfit.algorithms.protocols import link
 from blindfit.coordinator.cli.main import app
 from blindfit.parties.store.counts import Linkage
-from blindfit.parties.store.database import Store
 from blindfit.parties.vertical import alignment, linkages
 from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.checkpoints import Checkpoints
@@ -45,15 +43,9 @@ def project(tmp_path: Path) -> Iterator[World]:
     names = [name if int(name[1:]) < MATCHES else f"nobody else {name}" for name in table["name"].to_pylist()]
     write_rows(project, "shop-a", table.set_column(table.column_names.index("name"), "name", pa.array(names)))
     for name in DATA_PARTIES:
-        change(project, name, LINKED.format(30), f"min_common = 1\n{LINKED.format(1)}")
+        project.edit(f"{name}.toml", LINKED.format(30), f"min_common = 1\n{LINKED.format(1)}")
     with quick_keys():
         yield project
-
-
-def change(project: World, name: str, before: str, after: str) -> None:
-    path = project.root / f"{name}.toml"
-    assert before in path.read_text()
-    path.write_text(path.read_text().replace(before, after))
 
 
 def rows_of(project: World, name: str) -> pa.Table:
@@ -83,7 +75,7 @@ def bisected(project: World) -> int:
 
 
 def linked(project: World, name: str) -> list[Linkage]:
-    with contextlib.closing(Store(project.root / f"state/{name}/party.sqlite")) as store:
+    with project.store(name) as store:
         return [linkage for row in store.reader().snapshots() for linkage in store.reader().linkages(row.id)]
 
 
@@ -237,7 +229,7 @@ def invented(project: World, person: str) -> None:
 
 
 def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(project, "shop-b", LINKED.format(30), "min_common = 1")
+    project.edit("shop-b.toml", LINKED.format(30), "min_common = 1")
     align, common = alignment.align_by_id, list[int]()
 
     async def told(*asked: Any) -> Alignment:
@@ -258,9 +250,9 @@ def test_where_one_common_row_is_enough_ids_are_asked_about(project: World, monk
 def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> None:
     """One party that is careful is enough."""
     if careful in DATA_PARTIES:
-        change(project, careful, f"min_common = 1\n{LINKED.format(1)}\n", "")
+        project.edit(f"{careful}.toml", f"min_common = 1\n{LINKED.format(1)}\n", "")
     if careful != "shop-b":
-        change(project, "shop-b", LINKED.format(30), "min_common = 1")
+        project.edit("shop-b.toml", LINKED.format(30), "min_common = 1")
     for person in ("p3", "p300"):
         invented(project, person)
         with pytest.raises(PolicyRefused) as refused:
@@ -273,7 +265,7 @@ def test_by_default_no_job_asks_about_so_few(project: World, careful: str) -> No
 
 @pytest.mark.parametrize("careful", DATA_PARTIES)
 def test_by_default_no_linkage_asks_about_so_few(project: World, careful: str) -> None:
-    change(project, careful, f"min_common = 1\n{LINKED.format(1)}\n", "")
+    project.edit(f"{careful}.toml", f"min_common = 1\n{LINKED.format(1)}\n", "")
     with pytest.raises(PolicyRefused, match=f"{careful} refuses the job: align.min_common: 99 is less than its polic"):
         enough(project, 99)
     assert enough(project, 100)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from tests.attacks.opened_weights import candidates
-from tests.falcon.project import REPEATABLE, table, weights
+from tests.falcon.project import REPEATABLE, table
 from tests.world import World
-from tests.world.vertical import ROLES, bank_and_shops_in_shares
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares, weights
 
 ROWS, RATE = 14, 0.5
 SMALL = (
@@ -29,12 +29,8 @@ SMALL = (
 def project(tmp_path: Path) -> World:
     """Whose parties let a training of so few rows end after one epoch."""
     project = bank_and_shops_in_shares(tmp_path, rows=ROWS)
-    for name in ROLES:
-        if name != "notary":
-            path = tmp_path / f"{name}.toml"
-            path.write_text(
-                path.read_text().replace("[policy]\n", "[policy]\nfalcon.min_epochs = 1\nmin_common = 10\n")
-            )
+    project.set("policy.falcon.min_epochs", 1, *DATA_PARTIES)
+    project.set("policy.min_common", 10, *DATA_PARTIES)
     return project
 
 
@@ -48,7 +44,7 @@ def own_columns(project: World) -> tuple[np.ndarray, np.ndarray]:
 def test_without_the_rule_one_epoch_gives_every_label_away(project: World) -> None:
     session = project.run(*SMALL, *REPEATABLE)
     columns, y = own_columns(project)
-    found = candidates(columns, weights(project.root, session.id)["shop-b"], RATE, step=2e-4)
+    found = candidates(columns, weights(project, session.id)["shop-b"], RATE, step=2e-4)
     assert len(found) == 1
     assert np.array_equal(found[0], y)
 
@@ -62,7 +58,7 @@ def test_with_the_rule_the_job_is_refused(project: World) -> None:
 def test_rounded_weights_leave_many_label_vectors(project: World) -> None:
     """What the rounding alone is worth, where the rule would let pass so few rows: k b bits of them at most."""
     columns, y = own_columns(project)
-    step = 2.0 ** -kept_bits_for(ROWS)
+    step = 2.0 ** -choose_kept_bits(ROWS)
     exact = RATE / ROWS * (y - 0.5) @ columns
     opened = np.floor(exact / step) * step
     left = candidates(columns, opened, RATE, step)
@@ -80,7 +76,7 @@ def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(pr
     session = project.run(*SMALL, "privacy.epsilon=1", 'falcon.feature_bounds=["*:-4:4"]')
     x, y = table(project.root)
     every = np.array(list(itertools.product((0, 1), repeat=ROWS)))
-    opened = weights(project.root, session.id)
+    opened = weights(project, session.id)
     nearest = []
     for name, own in (("shop-a", slice(3, 6)), ("shop-b", slice(6, 9))):
         expected = RATE / ROWS * (every - 0.5) @ x[:, own] / 4

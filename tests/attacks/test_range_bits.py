@@ -15,10 +15,9 @@ from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused, 
 from blindfit.algorithms.protocols.falcon import Held
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.falcon import data_party
-from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.world import World
-from tests.world.vertical import bank_and_shops_in_shares
+from tests.world.vertical import bank_and_shops_in_shares, label_bits
 
 ROWS = 112
 LARGE = 400  # times itself over the rows, times half the rate, is far past what the waves reach
@@ -84,11 +83,6 @@ def columns_of(project: World, name: str) -> set[float]:
     return {float(line.split(",")[place]) for line in lines[1:]}
 
 
-def told_bits(project: World) -> float:
-    with Store(project.root / "state/bank/party.sqlite").view() as view:
-        return sum(share for row in view.snapshots("rows") for share in view.label_layouts(row.id).values())
-
-
 def test_without_the_rule_every_pair_of_labels_is_read(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = Attack(monkeypatch)
     said = [attack.equal(project, place, UNSAFE, f"falcon.l2={place / 1000}") for place in range(1, READ + 1)]
@@ -109,4 +103,4 @@ def test_with_the_rule_every_answer_is_counted_until_there_is_none(
     with pytest.raises(PolicyRefused, match="with trainings before") as refused:
         ask()
     assert refused.value.party == "bank"
-    assert 0 < len(answers) <= told_bits(project) * ROWS <= 0.25 * ROWS
+    assert 0 < len(answers) <= sum(label_bits(project)) * ROWS <= 0.25 * ROWS

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from blindfit.algorithms.estimators.dp_logistic_regression import DPLogisticRegression
-from blindfit.algorithms.estimators.initial_model import unscaled
+from blindfit.algorithms.estimators.initial_model import keep_scale
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.linear.logistic import sigmoid
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
@@ -48,12 +48,12 @@ def overfitted(trained: Rows) -> Pretrained:
 
 def with_random_weights(seed: int) -> Pretrained:
     weights = np.random.default_rng(seed).standard_normal(len(COLUMNS))
-    return Pretrained(unscaled(COLUMNS), tuple(weights.tolist()), 0.0)
+    return Pretrained(keep_scale(COLUMNS), tuple(weights.tolist()), 0.0)
 
 
 def private(trained: Rows, epsilon: float) -> Pretrained:
     fitted = DPLogisticRegression(epsilon, feature_bounds=(-3.0, 3.0)).fit(trained.features, trained.labels)
-    return Pretrained(unscaled(COLUMNS), tuple(fitted.coef_[0].tolist()), float(fitted.intercept_[0]))
+    return Pretrained(keep_scale(COLUMNS), tuple(fitted.coef_[0].tolist()), float(fitted.intercept_[0]))
 
 
 def as_walr(model: Pretrained) -> str:

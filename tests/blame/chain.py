@@ -5,40 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
-import sys
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import pytest
-import tomli_w
 
 from blindfit.algorithms.errors import BlindfitError
-from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running import session as coordinator
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
-from blindfit.parties.identity import authority
 from blindfit.parties.systems import SYSTEMS
 from tests.blame import relay
-from tests.command import Forked
+from tests.world import World
+from tests.world.world import COORDINATOR
 
 Fault = Literal["frozen", "thawed", "killed", "silent wires", "cut wires", "cut wires but for the coordinator's"]
 FAULTS: tuple[Fault, ...] = Fault.__args__  # type: ignore[attr-defined]
-ROOT = Path(__file__).parents[2]
-COORDINATOR = "coordinator"
 STEP_S, RECONNECT_S = 8.0, 6.0  # on a busy machine a party that is well takes seconds for a handshake
 
 
 class Wire:
     """A TCP proxy to one party, for one other."""
 
-    def __init__(self) -> None:
-        self.port = self.to = 0
+    def __init__(self, to: str) -> None:
+        self._to = to.rpartition(":")
         self._open: set[asyncio.StreamWriter] = set()
         self._passes = asyncio.Event()
         self._passes.set()
@@ -46,7 +39,7 @@ class Wire:
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def cut(self, *, silently: bool) -> None:
         self._passes.clear()
@@ -70,7 +63,7 @@ class Wire:
             if self._refuses:
                 return
             with contextlib.suppress(OSError):
-                there, back = await asyncio.open_connection("127.0.0.1", self.to)
+                there, back = await asyncio.open_connection(self._to[0], int(self._to[2]))
                 self._open.add(back)
                 try:
                     async with asyncio.TaskGroup() as group:
@@ -94,66 +87,24 @@ class Wire:
 
 
 @dataclass
-class Chain:
-    root: Path
-    size: int
-    processes: dict[str, Forked] = field(default_factory=dict)
+class Chain(World):
     wires: dict[tuple[str, str], Wire] = field(default_factory=dict)  # by who calls, and whom
 
-    @property
-    def names(self) -> list[str]:
-        return [f"p{place}" for place in range(self.size)]
+    async def begin(self, size: int) -> None:
+        for place in range(size):
+            self.key_node(f"p{place}", policy={"systems": ["relay"]}, log_format="json")
+        self.at_addresses()
+        for caller in (*self.roles, COORDINATOR):
+            for name in self.roles.keys() - {caller}:
+                wire = self.wires[caller, name] = Wire(self.settings(name).listen)
+                await wire.start()
+                if caller != COORDINATOR:
+                    self.set(f"peers.{name}.address", wire.address, caller)
+        self.job("relay", name="chain", timeouts={"step_s": STEP_S, "reconnect_s": RECONNECT_S})
+        self.start_relays(*self.roles)
 
-    async def start(self) -> None:
-        authority.create_authority(self.root / "ca", "test-authority")
-        for name in (*self.names, COORDINATOR):
-            authority.issue(self.root / "ca", name, ["localhost"])
-        for caller in (*self.names, COORDINATOR):
-            for name in self.names:
-                if name != caller:
-                    self.wires[caller, name] = Wire()
-                    await self.wires[caller, name].start()
-        for name in self.names:
-            (self.root / f"{name}.toml").write_text(tomli_w.dumps(self._file(name)))
-        parties = {name: {"role": "key-node"} for name in self.names}
-        timeouts = {"step_s": STEP_S, "reconnect_s": RECONNECT_S}
-        job = {"protocol": "relay", "name": "chain", "parties": parties, "timeouts": timeouts}
-        (self.root / "job.toml").write_text(tomli_w.dumps(job))
-        await self.start_parties(*self.names)
-
-    def _file(self, name: str) -> dict[str, object]:
-        identity = {kind: f"ca/{name}/{kind}.pem" for kind in ("certificate", "key", "authority")}
-        peers = {
-            peer: {"role": "key-node", "address": f"127.0.0.1:{self.wires[name, peer].port}"}
-            for peer in self.names
-            if peer != name
-        }
-        about = {"name": name, "role": "key-node", "data_dir": f"state/{name}", "log_format": "json"}
-        policy = {"systems": ["relay"]}
-        return {**about, "identity": identity, "policy": policy, "peers": {**peers, COORDINATOR: {"role": COORDINATOR}}}
-
-    async def start_parties(self, *names: str) -> None:
-        for name in names:
-            (self.root / f"{name}.port").unlink(missing_ok=True)
-            words = [sys.executable, "-m", "tests.blame.relay", "party", str(self.root / f"{name}.toml")]
-            with (self.root / f"{name}.log").open("ab") as log:
-                self.processes[name] = Forked(
-                    [*words, "--ready-file", str(self.root / f"{name}.port")], cwd=ROOT, stdout=log, stderr=log
-                )
-        for name in names:
-            while not (port := self._port(name)):
-                assert self.processes[name].poll() is None, self.log(name)
-                await asyncio.sleep(0.02)
-            for (_, to), wire in self.wires.items():
-                if to == name:
-                    wire.to = port
-
-    def _port(self, name: str) -> int:
-        path = self.root / f"{name}.port"
-        return int(text) if path.exists() and (text := path.read_text().strip()) else 0
-
-    def log(self, name: str) -> str:
-        return (self.root / f"{name}.log").read_text(errors="replace")
+    def start_relays(self, *names: str) -> None:
+        self.start(*names, module=("tests.blame.relay",))
 
     def ends(self, name: str, session: str) -> list[dict[str, str]]:
         """What a party's log says of the end of a session."""
@@ -164,42 +115,30 @@ class Chain:
             if line.get("session") == session and line["event"] in ("session failed", "session is cancelled")
         ]
 
-    async def stop(self) -> None:
-        for process in self.processes.values():
-            process.kill()
-        for process in self.processes.values():
-            process.wait()
-        for wire in self.wires.values():
-            await wire.stop()
-
     # --- faults
 
     def strike(self, victim: str, fault: Fault) -> None:
         if fault in ("frozen", "thawed"):
-            self._signal(victim, signal.SIGSTOP)
+            self.processes[victim].send_signal(signal.SIGSTOP)
         elif fault == "killed":
             self.processes[victim].kill()
         for pair, wire in self.wires.items():
             if "wires" in fault and victim in pair and not (COORDINATOR in pair and "but" in fault):
                 wire.cut(silently=fault == "silent wires")
 
-    async def mend(self, victim: str, fault: Fault) -> None:
+    def mend(self, victim: str, fault: Fault) -> None:
         if fault == "frozen":
-            self._signal(victim, signal.SIGCONT)
+            self.processes[victim].send_signal(signal.SIGCONT)
         if fault == "killed":
             self.processes[victim].wait()
-            await self.start_parties(victim)
+            self.start_relays(victim)
         for wire in self.wires.values():
             wire.mend()
 
-    def _signal(self, victim: str, number: int) -> None:
-        os.kill(self.processes[victim].pid, number)
-
     async def blamed(self, victim: str, fault: Fault, after_s: float) -> tuple[BlindfitError, str]:
         """What a job ends with in which a party is struck, and the job's session."""
-        job = load_job(self.root / "job.toml")
-        addresses = {name: f"127.0.0.1:{self.wires[COORDINATOR, name].port}" for name in self.names}
-        session = JobSession(job, addresses, identity_of(self.root / "ca", COORDINATOR))
+        addresses = {name: self.wires[COORDINATOR, name].address for name in self.roles}
+        session = JobSession(self.load(), addresses, identity_of(self.root / "ca", COORDINATOR))
         started = asyncio.Event()
         session.on_event = lambda _party, _event: started.set()
         running = asyncio.create_task(session.run())
@@ -208,36 +147,23 @@ class Chain:
         self.strike(victim, fault)
         if fault == "thawed":  # once the others' deadlines have passed, and before anybody has decided
             await asyncio.sleep(STEP_S + 0.1)
-            self._signal(victim, signal.SIGCONT)
+            self.processes[victim].send_signal(signal.SIGCONT)
         with pytest.raises(BlindfitError) as caught:
             await running
-        await self.mend(victim, fault)
+        self.mend(victim, fault)
         return caught.value, session.id
 
 
 @contextlib.asynccontextmanager
 async def chain_of(root: Path, size: int) -> AsyncIterator[Chain]:
-    chain = Chain(root, size)
-    root.mkdir(exist_ok=True)
+    chain = Chain(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SYSTEMS, "relay", relay.system)  # which this process proposes
         patch.setattr(coordinator, "CANCEL_TIMEOUT_S", 0.5)  # which a frozen party makes everybody wait
         try:
-            await chain.start()
+            await chain.begin(size)
             yield chain
         finally:
-            await chain.stop()
-
-
-if __name__ == "__main__":  # python -m tests.blame.chain ROOT SIZE VICTIM FAULT
-
-    async def once() -> None:
-        root, size, victim, fault = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-        async with chain_of(root, size) as chain:
-            began = time.monotonic()
-            error, session = await chain.blamed(victim, fault, 0.5)  # type: ignore[arg-type]
-            print(f"{time.monotonic() - began:.1f} s:", error)
-            for name in chain.names:
-                print(name, chain.ends(name, session))
-
-    asyncio.run(once())
+            chain.stop()
+            for wire in chain.wires.values():
+                await wire.stop()

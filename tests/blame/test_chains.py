@@ -19,7 +19,7 @@ async def check(chain: Chain, victim: str, fault: Fault, after_s: float) -> None
     told = f"{victim} {fault} after {after_s:.2f} s: {error}"
     assert root_party(error) == victim, told
     assert victim in str(error), told
-    for name in chain.names:
+    for name in chain.roles:
         for end in chain.ends(name, session):
             if name != victim or end["event"] == "session failed":
                 assert end.get("blamed") == victim, f"{told}; {name} says {end}"
@@ -29,7 +29,7 @@ async def strike(root: Path, size: int, faults: list[Fault], seed: int) -> None:
     draw = random.Random(f"{size} {seed}")
     async with chain_of(root, size) as chain:
         for fault in faults:
-            await check(chain, draw.choice(chain.names), fault, draw.uniform(0.0, 1.5))
+            await check(chain, draw.choice(list(chain.roles)), fault, draw.uniform(0.0, 1.5))
 
 
 @pytest.mark.parametrize(("size", "faults"), [(5, FAULTS[:3]), (4, FAULTS[3:]), (3, FAULTS[:1])])

@@ -273,7 +273,7 @@ def test_the_pre_flight_reads_what_the_prediction_reads(how: str, new: Make) -> 
     rows = new(AGE, UNNEEDED[how], dataset={"missing": "drop"})
     here = PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml")
     for _ in range(2):
-        source = here.scored(rows.part.standardiser)
+        source = here.read_scaled(rows.part.standardiser)
         assert read_rows(source, labels=False, report=lambda *_: None).features.tolist() == [[30], [40]]
         rows.source()
 
@@ -293,7 +293,7 @@ def test_the_pre_flight_refuses_what_the_prediction_refuses(
     (tmp_path / "rows.csv").write_text("id,age,visits\na,30,1\n")
     rows = NewRows(tmp_path, part, dataset=dataset)
     with closing(rows), pytest.raises(BlindfitError, match=said) as here:
-        PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml").scored(part.standardiser)
+        PartyHere("bank", "new", rows.party.settings, rows.root / "bank.toml").read_scaled(part.standardiser)
     other = NewRows(tmp_path, part, dataset=dataset)
     with closing(other), pytest.raises(type(here.value), match=said):
         other.source()

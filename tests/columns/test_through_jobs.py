@@ -154,13 +154,13 @@ def test_an_evaluation_scores_rows_by_the_record_too(
         store.close()
 
     seen: list[Scored] = []
-    scored = Evaluation._scored
+    scored = Evaluation._score
 
     def watched(self: Evaluation, session: Any) -> Scored:
         seen.append(scored(self, session))
         return seen[-1]
 
-    monkeypatch.setattr(Evaluation, "_scored", watched)
+    monkeypatch.setattr(Evaluation, "_score", watched)
     evaluated = replace(
         SYSTEMS["evaluate"](), data={**case.data, party: rows}, datasets=case.datasets, prepare=keep, source="parquet"
     )
@@ -183,8 +183,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, str]:
     rows = {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in shop.to_pylist()}
     write(project.root, "shop-a", typed(rows))
     options = "".join(f"{name} = {json.dumps(value)}\n" for name, value in TYPED.items())
-    edit(project, 'url = "csv:shop-a.csv"', 'url = "parquet:shop-a.parquet"')
-    edit(project, 'features = "rest"\n', f'features = "rest"\n{options}')
+    project.edit("shop-a.toml", 'url = "csv:shop-a.csv"', 'url = "parquet:shop-a.parquet"')
+    project.edit("shop-a.toml", 'features = "rest"\n', f'features = "rest"\n{options}')
     return project, project.run("split.test_fraction=0.3", "taylor.batch_rows=128").id
 
 
@@ -193,13 +193,6 @@ def write(root: Path, name: str, rows: Rows) -> None:
     table = pa.table({"id": list(rows)} | {c: [row[c] for row in rows.values()] for c in next(iter(rows.values()))})
     pq.write_table(table, root / f"{name}.parquet")
     pyarrow.csv.write_csv(table, root / f"{name}.csv")
-
-
-def edit(project: World, before: str, after: str, party: str = "shop-a") -> None:
-    path = project.root / f"{party}.toml"
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
 
 
 def model_files(project: World, session: str) -> dict[str, Path]:
@@ -217,7 +210,7 @@ def test_joint_local_and_plain_scores_are_the_same_numbers(trained: tuple[World,
         new = {**row, **typed_row(i, draw, whole=False), "note": f"note {i}", "weight": None}
         rows[new.pop("id")] = {**new, "region": "east" if i % 7 == 0 else new["region"]}
     write(project.root, "new", rows)
-    edit(project, "shop-a.parquet", "new.parquet")
+    project.edit("shop-a.toml", "shop-a.parquet", "new.parquet")
     predicted = project.run(f"predict.session={session}", job="predict.toml")
     joint = column(project.root / "state/bank/predictions" / predicted.id / "scores.csv", "score")
     assert len(joint) == 80

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from blindfit import UnseenLevelWarning
-from blindfit.algorithms.columns.levels import added, loosely, unseen_levels
+from blindfit.algorithms.columns.levels import find_unseen_levels, loosely, merge_unseen
 from blindfit.algorithms.columns.record import TableColumn
 from blindfit.parties.files import written
 from tests.columns.scorers import SCORER, model_of, write_csv
@@ -72,8 +72,10 @@ def test_a_warning_can_be_made_a_refusal() -> None:
 
 
 def test_counts_of_batches_are_added() -> None:
-    counts = [unseen_levels(pa.array(levels), REGION) for levels in (["east", "north"], ["east", "SOUTH"], ["north"])]
-    (found,) = added([count for count in counts if count is not None]).values()
+    counts = [
+        find_unseen_levels(pa.array(levels), REGION) for levels in (["east", "north"], ["east", "SOUTH"], ["north"])
+    ]
+    (found,) = merge_unseen([count for count in counts if count is not None]).values()
     assert found.rows == {"east": 2, "SOUTH": 1}
     assert found.near == {"SOUTH": "south"}
 

@@ -242,7 +242,6 @@ class Column:
     expected: dict[str, Any]
 
 
-OUTSIDE = "the date is outside the years 1 to 9999"
 KINDS = {
     use: f"{WRONG} {{}}, not {what}"
     for use, what in (

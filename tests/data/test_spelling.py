@@ -17,9 +17,10 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.training.rows import read_rows
 from tests.data.tables import read, refused, source_of, write, write_text
 from tests.each_case import each_case
-from tests.measurement.house import ONE, House, make_dataset, one_hot, without_noise
+from tests.measurement.house import ONE, House, make_dataset, one_hot
 from tests.measurement.indexes import built
 from tests.vertical.in_process import seated
+from tests.walr_split.released import without_noise
 from tests.world.vertical import ROWS, bank_and_shops
 
 E_ACUTE, COMBINING = "\u00e9", "e\u0301"

@@ -44,12 +44,12 @@ class Watched:
 
 def change(clinic: Clinic, edit: Callable[[list[str], int], list[str]]) -> None:
     """Of a row that is trained on, published."""
-    path = clinic.directory / "patients.csv"
+    path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     ids = [line.split(",")[0].strip('"') for line in lines]
-    trained = ~PublicRandomness.from_seed(3).chosen("split", ids, 0.2)
+    trained = ~PublicRandomness.from_seed(3).choose("split", ids, 0.2)
     path.write_text("\n".join([header, *edit(lines, int(np.flatnonzero(trained)[5]))]) + "\n")
-    clinic.publish()
+    clinic.publish("clinic", "patients")
 
 
 def another(lines: list[str], place: int) -> list[str]:
@@ -71,9 +71,9 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_made_for(
 ) -> None:
     watched = Watched(monkeypatch)
     asked: dict[str, Any] = {"dp_lr": options, "privacy": {"epsilon": EPSILON, "delta": DELTA}}
-    clinic.run("s1", **asked)
+    clinic.train("s1", **asked)
     change(clinic, edit)
-    clinic.run("s2", **asked)
+    clinic.train("s2", **asked)
     one, other = watched.sums
     moved = float(np.linalg.norm(one - other))
     assert 0 < moved <= sensitivity * CLIP_STEPS

@@ -64,7 +64,7 @@ def seen(root: Path, edit: Edit, *overrides: str) -> Seen:
         told = {name: value for name, value in summary.items() if not name.startswith(OF_THE_MACHINE)}
     except BlindfitError as error:
         end = f"{type(error).__name__}: {error}"
-    store = Store(root / "state" / "party.sqlite")
+    store = Store(root / "state/clinic/party.sqlite")
     try:
         return Seen(end, told, len(store.reader().ledger()))
     finally:
@@ -113,7 +113,7 @@ COST = "privacy.epsilon=1e-6"
 
 
 def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Standardiser, "bounded_transform", Standardiser.transform)
+    monkeypatch.setattr(Standardiser, "transform_and_clip", Standardiser.transform)
 
 
 def test_a_number_that_overflows_fails_no_job(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs import check as preflight
-from tests.dp_lr.conftest import N_ROWS, Clinic, job, party
+from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, job
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
     """By level."""
     levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
-    for finding in preflight.check(read_job(job(**changes)), clinic.directory):
+    for finding in preflight.check(read_job(job(**changes)), clinic.root):
         levels[finding.level].append(f"{finding.about}: {finding.text}")
     return levels
 
@@ -72,7 +72,7 @@ def test_each_iteration_is_composed(clinic: Clinic) -> None:
 
 
 def test_a_spent_budget_is_told(clinic: Clinic) -> None:
-    clinic.run(privacy={"epsilon": 4.0})
+    clinic.train(privacy={"epsilon": 4.0})
     levels = found(clinic)
     assert said(levels["note"], "epsilon 4 of 4 is spent")
     assert said(levels["warning"], "only a job that was answered before gets its model again")
@@ -91,13 +91,14 @@ def test_a_spent_budget_is_told(clinic: Clinic) -> None:
 def test_what_would_be_refused(
     clinic: Clinic, settings: dict[str, Any], changes: dict[str, Any], expected: str
 ) -> None:
-    clinic.edit(**settings)
+    for option, value in settings.items():
+        clinic.set(option, value)
     assert said(found(clinic, **changes)["refuses"], expected)
 
 
 def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
-    clinic.edit(policy={"systems": ["taylor"], "min_rows": 200})
+    clinic.set("policy", {"systems": ["taylor"], "min_rows": 200})
     with pytest.raises(ConfigError, match=r"without the protocol dp-lr, policy\.min_rows does nothing"):
-        _ = clinic.settings
-    clinic.edit(policy=party()["policy"])
-    assert clinic.settings.policy.min_rows == 100
+        _ = clinic.settings("clinic")
+    clinic.set("policy", POLICY)
+    assert clinic.settings("clinic").policy.min_rows == 100

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from blindfit import load_model
-from tests.command import Done, Forked, blindfit
+from tests.command import Done, blindfit
 from tests.dp_lr.conftest import N_ROWS
 from tests.processes.reading import error_line
 from tests.readme.terminal import script
@@ -71,17 +70,8 @@ def test_refusals_are_one_line(project: World, overrides: tuple[str, ...], code:
 
 
 def start_victim(project: World, order: Order) -> None:
-    folder, ready = project.path("orders"), project.path("clinic.ready")
-    folder.mkdir()
-    order.give(folder)
-    command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "clinic.toml", "--ready-file", ready]
-    with project.path("clinic.log").open("ab") as log:
-        project.processes["clinic"] = Forked(command, cwd=project.root, stdout=log)
-    give_up = time.monotonic() + 60
-    while not ready.exists():
-        assert project.processes["clinic"].poll() is None, project.log("clinic")
-        assert time.monotonic() < give_up, project.log("clinic")
-        time.sleep(0.02)
+    order.give(project.path("orders"))
+    project.start("clinic", module=("tests.vertical.victim", "orders"))
 
 
 def test_killed_between_charge_and_model(project: World) -> None:
@@ -90,7 +80,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
     assert error_line(lost).startswith("error: cannot reach clinic at localhost:")
     assert (project.path("orders") / OBEYED).exists()
     assert project.processes.pop("clinic").wait(60) == -signal.SIGKILL
-    assert not list(project.path("state").glob("models/*/model.json"))
+    assert not list(project.path("state/clinic").glob("models/*/model.json"))
     before = project.blindfit("ledger", "clinic.toml", "--export", "before.jsonl")
     assert before.returncode == 0, before.stderr
     (charged,) = project.path("before.jsonl").read_text().splitlines()
@@ -101,7 +91,7 @@ def test_killed_between_charge_and_model(project: World) -> None:
     assert done.returncode == 0, done.stderr
     project.blindfit("ledger", "clinic.toml", "--export", "after.jsonl")
     assert project.path("after.jsonl").read_text().splitlines() == [charged]
-    (model,) = project.path("state").glob("models/*/model.json")
+    (model,) = project.path("state/clinic").glob("models/*/model.json")
     assert load_model(model).feature_weights
 
 
@@ -120,7 +110,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     again = project.blindfit("submit", "job.toml", "--out", "out2")
     assert again.returncode == 0
     project.kill("clinic", signal.SIGTERM)
-    weights = weights_in(project, str(next(project.path("state").glob("models/*/model.json"))))
+    weights = weights_in(project, str(next(project.path("state/clinic").glob("models/*/model.json"))))
     told = "".join(file.read_text() for file in project.path("out").glob("report.*"))
     said = done.stdout + done.stderr + again.stdout + again.stderr + project.log("clinic")
     assert str(N_ROWS + 1) in refused.stderr  # its operator is told the row that was wrong

@@ -38,9 +38,9 @@ def _plots() -> Iterator[None]:
 def written(clinic: Clinic, *, here: bool = True, session: str = "s1", curves: bool = False, **changes: Any) -> Written:
     """As after `run`, or as after `submit`. The curves of an evaluation take most of the time, and no option changes
     them: they are drawn where they are asked for."""
-    told = clinic.run(session, **changes)
+    told = clinic.train(session, **changes)
     told |= {name: 0.25 for name in told if name.startswith("timing.")}  # else one might look like a figure
-    out = clinic.directory / "out"
+    out = clinic.root / "out"
     if here:
         (out / "clinic").mkdir(parents=True)
         for name in ("model.json", "report.json"):
@@ -96,17 +96,17 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
 
 def test_a_population_that_paid_for_label_dp_too_says_what_that_protects(clinic: Clinic) -> None:
     label = ReleaseEvent("gaussian", 4.0, UNITS["row"][1])
-    with clinic.store.transaction() as transaction:
+    with clinic.kept.transaction() as transaction:
         charging.enter(transaction, Charge("patients", label))
     both = composed_epsilon([label, ReleaseEvent("gaussian", 4.0, WHOLE_ROWS["replace-one"])], 1e-5)
     told = written(clinic, privacy={"epsilon": composed_epsilon([label], 1e-5)})
     said = statement_of(told)["composition"]
     assert "2 releases, which together spent epsilon" in said
     assert f"together they protect where {UNITS['row'][1]}. What label DP released of features is in no budget" in said
-    spent = json.loads(clinic.output("s1", "report.json").read_text())["privacy"]["spent_epsilon"]
+    spent = clinic.written("clinic", "s1", "report.json")["privacy"]["spent_epsilon"]
     assert spent == pytest.approx(both, rel=1e-6)
     shown = Console(record=True, width=300)
-    ledger_view.describe(clinic.settings, clinic.directory).show(shown)
+    ledger_view.describe(clinic.settings("clinic"), clinic.root).show(shown)
     lines = [line for line in shown.export_text().splitlines() if line.startswith("patients:")]
     assert len(lines) == 2
     assert f"is spent where {UNITS['row'][1]}: all releases together" in lines[0]
@@ -134,14 +134,14 @@ def test_a_population_that_paid_for_label_dp_too_says_what_that_protects(clinic:
     ids=lambda given: ",".join(given),
 )
 def test_each_option_is_told(clinic: Clinic, dp_lr: dict[str, Any], expected: dict[str, str]) -> None:
-    clinic.edit(populations={"patients": {"epsilon": 20.0, "delta": 1e-5}})
+    clinic.set("populations", {"patients": {"epsilon": 20.0, "delta": 1e-5}})
     said = statement_of(written(clinic, dp_lr=dp_lr))
     for topic, words in expected.items():
         assert words in said[topic]
 
 
 def test_an_answer_given_again_says_so(clinic: Clinic) -> None:
-    clinic.run("s0")
+    clinic.train("s0")
     again = written(clinic)
     assert "was released, and charged, before" in statement_of(again)["composition"]
     assert "this job was charged before" in again.html_path.read_text()
@@ -149,12 +149,12 @@ def test_an_answer_given_again_says_so(clinic: Clinic) -> None:
 
 def test_the_page_has_the_model_only_where_it_is(clinic: Clinic) -> None:
     here = written(clinic, curves=True).html_path.read_text()
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    report = clinic.written("clinic", "s1", "report.json")
     accuracy = f"{report['evaluation']['accuracy']:.4f}"
     assert accuracy in here
     assert all(title in here for title in ("Weights", "Loss", "Calibration", "Privacy budget", "Descent"))
     assert "one standard deviation of the public rows" in here
-    (clinic.directory / "out" / "clinic" / "model.json").unlink()
+    (clinic.root / "out" / "clinic" / "model.json").unlink()
     submitted = written(clinic, here=False, session="s2", curves=True)
     page = submitted.html_path.read_text()
     assert "Calibration" not in page
@@ -175,7 +175,7 @@ def test_the_page_has_the_model_only_where_it_is(clinic: Clinic) -> None:
 )
 def test_what_must_be_read_first(clinic: Clinic, changes: dict[str, Any], expected: str) -> None:
     populations = {"patients": {"epsilon": 20.0, "delta": 0.01}}
-    clinic.edit(populations=populations)
+    clinic.set("populations", populations)
     cautions = cautions_of(figures_of(written(clinic, **changes).content))
     assert [caution for caution in cautions if expected in caution], cautions
 
@@ -204,7 +204,7 @@ def test_a_figure_that_is_wrong_makes_no_report(
 
 def test_another_protocols_model_is_none_of_this(clinic: Clinic) -> None:
     written(clinic)
-    path = clinic.directory / "out" / "clinic" / "model.json"
+    path = clinic.root / "out" / "clinic" / "model.json"
     path.write_text(path.read_text().replace("blindfit-dp-logistic-1", "blindfit-walr-model-1"))
     with pytest.raises(DataError, match="format: not blindfit-dp-logistic-1"):
         kind_of("dp-lr").check_model(json.loads(path.read_text()))

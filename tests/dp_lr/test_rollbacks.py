@@ -42,23 +42,23 @@ def held(tmp_path: Path) -> HeldReceipts:
 
 def train(clinic: Clinic, held: HeldReceipts, epsilon: float, **privacy: Any) -> None:
     """As coordinator and party do it: presented with the proposal, kept from the events."""
-    party = clinic.party
+    party = clinic.unconnected
     for receipt in held.of("clinic", party.receipts.public_key):
         party.receipts.take(receipt, by="coordinator")
-    clinic.run(privacy={"epsilon": epsilon, **privacy}, dp_lr=SHORT)
+    clinic.train(privacy={"epsilon": epsilon, **privacy}, dp_lr=SHORT)
     held.keep("clinic", party.receipts.public_key, clinic.last.receipt)
 
 
 def charges(clinic: Clinic) -> Counter[str]:
-    entries = clinic.store.reader().ledger()
+    entries = clinic.kept.reader().ledger()
     verify_chain(entries)
     return Counter(entry.event for entry in entries)
 
 
 def bring_back(clinic: Clinic, copy: Path) -> None:
-    clinic.store.close()
-    restore(copy, clinic.store.path)
-    clinic.store = Store(clinic.store.path)
+    clinic.kept.close()
+    restore(copy, clinic.kept.path)
+    clinic.kept = Store(clinic.kept.path)
 
 
 def random_rollback(clinic: Clinic, held: HeldReceipts, rng: random.Random) -> None:
@@ -67,22 +67,22 @@ def random_rollback(clinic: Clinic, held: HeldReceipts, rng: random.Random) -> N
             train(clinic, held, rng.choice([0.05, 0.1]), release=f"{rng.random()}")
 
     trainings()
-    copy, kept = back_up(clinic.store.path, clinic.directory / "backup.sqlite"), charges(clinic)
+    copy, kept = back_up(clinic.kept.path, clinic.root / "backup.sqlite"), charges(clinic)
     trainings()
     lost = charges(clinic) - kept
     bring_back(clinic, copy)
     with pytest.raises(LedgerBehind):
         train(clinic, held, 0.1)
-    bring_back(clinic, back_up(clinic.store.path, clinic.directory / "behind.sqlite"))  # nothing but the disk knows it
+    bring_back(clinic, back_up(clinic.kept.path, clinic.root / "behind.sqlite"))  # nothing but the disk knows it
     with pytest.raises(LedgerBehind):
-        clinic.run(privacy={"epsilon": 0.1}, dp_lr=SHORT)
+        clinic.train(privacy={"epsilon": 0.1}, dp_lr=SHORT)
     assert charges(clinic) == kept
-    assert acknowledge_losses(clinic.store, "restored") == lost.total()
+    assert acknowledge_losses(clinic.kept, "restored") == lost.total()
     assert charges(clinic) == kept + lost
 
 
 def test_every_rollback_is_noticed_and_charged_again(clinic: Clinic, held: HeldReceipts) -> None:
-    clinic.edit(populations=WIDE)
+    clinic.set("populations", WIDE)
     for seed in range(12):
         random_rollback(clinic, held, random.Random(seed))
 
@@ -90,18 +90,18 @@ def test_every_rollback_is_noticed_and_charged_again(clinic: Clinic, held: HeldR
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_a_hundred_rollbacks(clinic: Clinic, held: HeldReceipts) -> None:
-    clinic.edit(populations=WIDE)
+    clinic.set("populations", WIDE)
     for seed in range(100):
         random_rollback(clinic, held, random.Random(seed))
 
 
 def test_what_was_lost_counts_against_the_budget(clinic: Clinic, held: HeldReceipts) -> None:
-    copy = back_up(clinic.store.path, clinic.directory / "backup.sqlite")
+    copy = back_up(clinic.kept.path, clinic.root / "backup.sqlite")
     train(clinic, held, 3.9)
     bring_back(clinic, copy)
     with pytest.raises(LedgerBehind):
         train(clinic, held, 3.0)
-    acknowledge_losses(clinic.store, "restored")
+    acknowledge_losses(clinic.kept, "restored")
     with pytest.raises(BudgetExhausted):
         train(clinic, held, 3.0)
 
@@ -117,22 +117,22 @@ def test_what_was_answered_before_is_proved_again_and_charged_once(clinic: Clini
 
 
 def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
-    nodes, console = World(clinic.directory), Console(quiet=True)
-    database = clinic.store.path
-    clinic.store.close()
+    nodes, console = World(clinic.root), Console(quiet=True)
+    database = clinic.kept.path
+    clinic.kept.close()
     run = ("dp_lr.iterations=2", "privacy.epsilon=0.5")
     nodes.run(*run)
-    copy = back_up(database, clinic.directory / "backup.sqlite")
+    copy = back_up(database, clinic.root / "backup.sqlite")
     nodes.run(*run, "privacy.epsilon=0.6")
     restore(copy, database)
     for _ in range(2):
         with refused("its operator must run `blindfit ledger PARTY.TOML --acknowledge REASON`, which charges") as told:
             nodes.run(*run, "privacy.epsilon=0.7")
         assert "proves entry 2 of the ledger of patients" in told.text
-    ledger_view.acknowledge(clinic.settings, clinic.directory, "restored").show(console)
+    ledger_view.acknowledge(clinic.settings("clinic"), clinic.root, "restored").show(console)
     nodes.run(*run, "privacy.epsilon=0.7")
-    clinic.store = Store(database)
-    assert [entry.kind for entry in clinic.store.reader().ledger()] == ["release", "recovered", "release"]
+    clinic.kept = Store(database)
+    assert [entry.kind for entry in clinic.kept.reader().ledger()] == ["release", "recovered", "release"]
 
 
 def test_a_job_that_fails_after_its_charge_leaves_its_receipt(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,27 +140,27 @@ def test_a_job_that_fails_after_its_charge_leaves_its_receipt(clinic: Clinic, mo
         raise ConfigError("the disk is full")
 
     monkeypatch.setattr("blindfit.parties.dp_lr.trainer.Trainer._write", full)
-    clinic.store.close()
+    clinic.kept.close()
     with pytest.raises(CannotTakePart):
-        World(clinic.directory).run("dp_lr.iterations=2", "privacy.epsilon=0.5")
-    clinic.store = Store(clinic.store.path)
-    key = clinic.party.receipts.public_key
+        World(clinic.root).run("dp_lr.iterations=2", "privacy.epsilon=0.5")
+    clinic.kept = Store(clinic.kept.path)
+    key = clinic.unconnected.receipts.public_key
     ((statement, _),) = of_this_user().of("clinic", key)
-    assert Receipt.from_statement(statement).entry_hash == clinic.store.reader().ledger()[0].hash
+    assert Receipt.from_statement(statement).entry_hash == clinic.kept.reader().ledger()[0].hash
 
 
 def test_a_proposal_with_a_receipt_that_the_party_did_not_sign(clinic: Clinic, held: HeldReceipts) -> None:
     """Refused in a line, whatever a coordinator's file holds; nothing is noticed."""
     train(clinic, held, 0.1)
-    party = clinic.party
+    party = clinic.unconnected
     ((statement, signature),) = held.of("clinic", party.receipts.public_key)
-    other = SigningKey.load_or_create(clinic.directory / "other.pem")
+    other = SigningKey.load_or_create(clinic.root / "other.pem")
     later = replace(Receipt.from_statement(statement), position=9).statement()
     for wrong in ((later, other.sign(later)), (later, signature), (statement, bytes(64)), (statement, b"")):
         with pytest.raises(PolicyRefused, match="is not signed by this party's receipt key") as refused:
             party.receipts.take(wrong, by="coordinator")
         assert refused.value.field == "receipt"
-    assert clinic.store.reader().rollbacks() == []
+    assert clinic.kept.reader().rollbacks() == []
 
 
 # --- what a coordinator's user keeps -----------------------------------------------------------------------

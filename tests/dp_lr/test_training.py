@@ -35,33 +35,28 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
-from tests.dp_lr.conftest import N_PUBLIC, N_ROWS, NAMES, Clinic, job, party, rows_of
+from tests.dp_lr.conftest import ARCHIVE, N_PUBLIC, N_ROWS, NAMES, Clinic, job, rows_of
 from tests.figures import check_classes, columns_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
 
 
 def entries(clinic: Clinic) -> list[Any]:
-    found = clinic.store.reader().ledger()
+    found = clinic.kept.reader().ledger()
     verify_chain(found)
     return found
 
 
 def held_out_of(share: float) -> np.ndarray:
     """By the job's seed and the rows' ids."""
-    return PublicRandomness.from_seed(3).chosen("split", (f"p{i}" for i in range(N_ROWS)), share)
-
-
-def model_of(clinic: Clinic, session: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(clinic.output(session, "model.json").read_text())
-    return content
+    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 # --- what is fitted ------------------------------------------------------------------------------------
 
 
 def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
-    told = clinic.run()
+    told = clinic.train()
     model = load_model(clinic.output("s1", "model.json"))
     assert isinstance(model, DPLogisticModel)
     features, labels = rows_of(4000, seed=9)
@@ -72,7 +67,7 @@ def test_the_model_learnt_and_loads(clinic: Clinic) -> None:
 
 
 def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic: Clinic) -> None:
-    clinic.run()
+    clinic.train()
     held_out = held_out_of(0.2)
     with clinic.output("s1", "held_out_scores.csv").open() as file:
         scored = list(csv.DictReader(file))
@@ -83,12 +78,12 @@ def test_held_out_rows_are_not_trained_on_and_their_scores_are_the_models(clinic
     assert [int(row["label"]) for row in scored] == labels[held_out].tolist()
     check_classes(
         columns_of(clinic.output("s1", "held_out_scores.csv")),
-        json.loads(clinic.output("s1", "report.json").read_text())["evaluation"],
+        clinic.written("clinic", "s1", "report.json")["evaluation"],
     )
 
 
 def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clinic) -> None:
-    clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
+    clinic.train(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
     features, labels = rows_of(N_PUBLIC, seed=2)
     from blindfit.algorithms.statistics.linear.pretraining import pretrain
 
@@ -97,24 +92,24 @@ def test_without_iterations_to_speak_of_the_model_is_the_public_one(clinic: Clin
     assert model.feature_weights == pytest.approx(  # type: ignore[union-attr]
         dict(zip(NAMES, public.weights, strict=True)), abs=1e-5
     )
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    report = clinic.written("clinic", "s1", "report.json")
     assert len(report["losses"]) == 2  # of public rows, before and after
 
 
 def test_bounds_scale_the_features(clinic: Clinic) -> None:
     bounds = ["age:0:100", "dose:0:20", "*:0:200"]
-    clinic.run(dp_lr={"feature_bounds": bounds, "loss_share": 0.2, "iterations": 7})
-    model = model_of(clinic, "s1")
+    clinic.train(dp_lr={"feature_bounds": bounds, "loss_share": 0.2, "iterations": 7})
+    model = clinic.written("clinic", "s1")
     assert model["scale"]["mean"] == {"age": 50, "dose": 10, "pulse": 100}
     assert model["scale"]["std"] == {"age": 50, "dose": 10, "pulse": 100}
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    report = clinic.written("clinic", "s1", "report.json")
     assert len(report["losses"]) == 7
     assert (report["fit"]["start"], report["fit"]["scale"]) == ("zero", "bounds")
 
 
 def test_shrinkage_holds_the_model_at_its_start(clinic: Clinic) -> None:
-    clinic.run(dp_lr={"feature_bounds": ["*:0:200"], "shrinkage": 1e6})
-    assert model_of(clinic, "s1")["weights"] == pytest.approx(dict.fromkeys(NAMES, 0.0), abs=1e-4)
+    clinic.train(dp_lr={"feature_bounds": ["*:0:200"], "shrinkage": 1e6})
+    assert clinic.written("clinic", "s1")["weights"] == pytest.approx(dict.fromkeys(NAMES, 0.0), abs=1e-4)
 
 
 ADD_OR_REMOVE = {"neighbours": "add-or-remove", "public_rows": 1000}
@@ -125,7 +120,7 @@ def test_the_noise_is_that_of_the_formula(clinic: Clinic, options: dict[str, Any
     """sigma = sensitivity * C / n * sqrt(T) * s(epsilon, delta), and the ledger has s."""
     from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 
-    told = clinic.run(dp_lr={"clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"], **options})
+    told = clinic.train(dp_lr={"clip_norm": 0.5, "iterations": 16, "feature_bounds": ["*:0:200"], **options})
     s = analytic_noise_multiplier(2.0, 1e-5)
     divisor: Any = 800 if options else told["rows.trained"]
     assert told["fit.gradient_noise_std"] == pytest.approx(changes * 0.5 * 4 * s / divisor)
@@ -137,9 +132,9 @@ def test_the_noise_is_that_of_the_formula(clinic: Clinic, options: dict[str, Any
 
 
 def test_the_same_job_again_has_the_same_model_and_no_charge(clinic: Clinic) -> None:
-    first, again = clinic.run("s1"), clinic.run("s2", timeouts={"step_s": 7.0})
+    first, again = clinic.train("s1"), clinic.train("s2", timeouts={"step_s": 7.0})
     assert len(entries(clinic)) == 1
-    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "s2")["weights"]
+    assert clinic.written("clinic", "s1")["weights"] == clinic.written("clinic", "s2")["weights"]
     assert (first["privacy.charged_now"], again["privacy.charged_now"]) == (True, False)
     assert first["privacy.spent_epsilon"] == again["privacy.spent_epsilon"] == pytest.approx(2.0)
 
@@ -154,51 +149,51 @@ def test_the_same_job_again_has_the_same_model_and_no_charge(clinic: Clinic) -> 
     ids=["release", "split", "option"],
 )
 def test_another_draw_is_another_charge(clinic: Clinic, changes: dict[str, Any]) -> None:
-    clinic.run("s1", **HARMLESS)
-    clinic.run("s2", **changes)
+    clinic.train("s1", **HARMLESS)
+    clinic.train("s2", **changes)
     first, second = entries(clinic)
     assert first.request_id != second.request_id
-    assert model_of(clinic, "s1")["weights"] != model_of(clinic, "s2")["weights"]
+    assert clinic.written("clinic", "s1")["weights"] != clinic.written("clinic", "s2")["weights"]
 
 
 def test_a_file_that_changes_is_another_question_once_it_is_published(clinic: Clinic) -> None:
-    clinic.run("s1", **HARMLESS)
-    path = clinic.directory / "patients.csv"
+    clinic.train("s1", **HARMLESS)
+    path = clinic.root / "patients.csv"
     text = path.read_text()
     path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")  # the last row's label
-    clinic.run("s2", **HARMLESS)
+    clinic.train("s2", **HARMLESS)
     assert len(entries(clinic)) == 1
-    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "s2")["weights"]
-    clinic.publish()
-    clinic.run("s3", **HARMLESS)
+    assert clinic.written("clinic", "s1")["weights"] == clinic.written("clinic", "s2")["weights"]
+    clinic.publish("clinic", "patients")
+    clinic.train("s3", **HARMLESS)
     assert len(entries(clinic)) == 2
 
 
 def test_a_snapshot_of_the_same_rows_is_another_question(clinic: Clinic) -> None:
     """To answer the same until something changed would tell that it did."""
-    clinic.run("s1", **HARMLESS)
-    clinic.publish()
-    clinic.run("s2", **HARMLESS)
+    clinic.train("s1", **HARMLESS)
+    clinic.publish("clinic", "patients")
+    clinic.train("s2", **HARMLESS)
     assert len(entries(clinic)) == 2
-    assert model_of(clinic, "s1")["weights"] != model_of(clinic, "s2")["weights"]
+    assert clinic.written("clinic", "s1")["weights"] != clinic.written("clinic", "s2")["weights"]
 
 
 def test_other_public_rows_are_another_question(clinic: Clinic) -> None:
-    clinic.run("s1", **HARMLESS)
-    path = clinic.directory / "archive.csv"
+    clinic.train("s1", **HARMLESS)
+    path = clinic.root / "archive.csv"
     text = path.read_text()
     path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")
-    clinic.run("s2", **HARMLESS)
+    clinic.train("s2", **HARMLESS)
     assert len(entries(clinic)) == 2
 
 
 def test_the_entry_says_what_was_released(clinic: Clinic) -> None:
-    clinic.run()
+    clinic.train()
     (entry,) = entries(clinic)
-    stored = clinic.store.reader().answer("clinic", entry.request_id)
+    stored = clinic.kept.reader().answer("clinic", entry.request_id)
     assert stored is not None
     assert hashlib.sha256(stored.answer).hexdigest() == entry.answer_sha256
-    assert json.loads(stored.answer)["model"]["weights"] == model_of(clinic, "s1")["weights"]
+    assert json.loads(stored.answer)["model"]["weights"] == clinic.written("clinic", "s1")["weights"]
     assert (entry.population, entry.dataset, entry.requester) == ("patients", "patients", "coordinator")
     assert (entry.epsilon, entry.delta) == (2.0, 1e-5)
     assert entry.unit == "each row, features and label, a visit"
@@ -206,14 +201,14 @@ def test_the_entry_says_what_was_released(clinic: Clinic) -> None:
 
 
 def test_a_spent_budget_refuses_before_the_fit(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    clinic.run("s1")
-    clinic.run("s2", privacy={"epsilon": 2.5, "release": "b"})
+    clinic.train("s1")
+    clinic.train("s2", privacy={"epsilon": 2.5, "release": "b"})
     monkeypatch.setattr(dp_lr, "fit_rows", lambda *_: pytest.fail("rows were looked at"))
     with pytest.raises(BudgetExhausted, match="the budget of patients would be passed"):
-        clinic.run("s3", privacy={"epsilon": 2.0, "release": "c"})
+        clinic.train("s3", privacy={"epsilon": 2.0, "release": "c"})
     assert len(entries(clinic)) == 2
     assert not clinic.output("s3", "model.json").exists()
-    clinic.run("s4")  # what was answered is answered again
+    clinic.train("s4")  # what was answered is answered again
 
 
 def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +217,12 @@ def test_the_last_of_the_budget_has_one_winner(clinic: Clinic, monkeypatch: pyte
 
     def meanwhile(*arguments: Any) -> Any:
         monkeypatch.setattr(dp_lr, "fit_rows", fit)
-        clinic.run("other", privacy={"epsilon": 3.5, "release": "other"})
+        clinic.train("other", privacy={"epsilon": 3.5, "release": "other"})
         return fit(*arguments)
 
     monkeypatch.setattr(dp_lr, "fit_rows", meanwhile)
     with pytest.raises(BudgetExhausted):
-        clinic.run("s1")
+        clinic.train("s1")
     assert [entry.epsilon for entry in entries(clinic)] == [3.5]
     assert not clinic.output("s1", "model.json").exists()
 
@@ -237,13 +232,13 @@ def test_two_of_the_same_at_once_share_one_answer(clinic: Clinic, monkeypatch: p
 
     def meanwhile(*arguments: Any) -> Any:
         monkeypatch.setattr(dp_lr, "fit_rows", fit)
-        clinic.run("other")
+        clinic.train("other")
         return fit(*arguments)
 
     monkeypatch.setattr(dp_lr, "fit_rows", meanwhile)
-    clinic.run("s1")
+    clinic.train("s1")
     assert len(entries(clinic)) == 1
-    assert model_of(clinic, "s1")["weights"] == model_of(clinic, "other")["weights"]
+    assert clinic.written("clinic", "s1")["weights"] == clinic.written("clinic", "other")["weights"]
 
 
 def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,9 +246,9 @@ def test_nothing_is_written_that_could_not_be_charged(clinic: Clinic, monkeypatc
         "blindfit.parties.store.charging.enter", lambda *_, **__: (_ for _ in ()).throw(LedgerUnavailable("no room"))
     )
     with pytest.raises(LedgerUnavailable):
-        clinic.run()
+        clinic.train()
     assert not clinic.output("s1", "model.json").exists()
-    assert clinic.store.reader().ledger() == []
+    assert clinic.kept.reader().ledger() == []
 
 
 def test_a_model_that_could_not_be_written_costs_nothing_again(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,27 +258,27 @@ def test_a_model_that_could_not_be_written_costs_nothing_again(clinic: Clinic, m
     with monkeypatch.context() as patched:
         patched.setattr(written, "write_file", full)
         with pytest.raises(OSError, match="No space"):
-            clinic.run("s1")
+            clinic.train("s1")
     (charged,) = entries(clinic)
-    clinic.run("s2")
+    clinic.train("s2")
     assert len(entries(clinic)) == 1
-    stored = clinic.store.reader().answer("clinic", charged.request_id)
+    stored = clinic.kept.reader().answer("clinic", charged.request_id)
     assert stored is not None
-    assert json.loads(stored.answer)["model"]["weights"] == model_of(clinic, "s2")["weights"]
+    assert json.loads(stored.answer)["model"]["weights"] == clinic.written("clinic", "s2")["weights"]
 
 
 def test_runs_of_samples_compose_in_the_ledger(clinic: Clinic) -> None:
     sampled = {"public_dataset": "archive", "iterations": 20, "batch_fraction": 0.1}
-    clinic.run("s1", dp_lr=sampled)
-    told = clinic.run("s2", dp_lr=sampled, privacy={"epsilon": 2.0, "release": "b"})
+    clinic.train("s1", dp_lr=sampled)
+    told = clinic.train("s2", dp_lr=sampled, privacy={"epsilon": 2.0, "release": "b"})
     assert 2.0 < told["privacy.spent_epsilon"] < 3.5  # type: ignore[operator]
-    assert told["fit.gradient_noise_std"] < clinic.run("s3", privacy={"epsilon": 0.1})["fit.gradient_noise_std"]  # type: ignore[operator]
+    assert told["fit.gradient_noise_std"] < clinic.train("s3", privacy={"epsilon": 0.1})["fit.gradient_noise_std"]  # type: ignore[operator]
 
 
 def test_one_budget_has_one_neighbouring_relation(clinic: Clinic) -> None:
-    clinic.run("s1", **HARMLESS)
+    clinic.train("s1", **HARMLESS)
     with pytest.raises(UnsupportedEvent, match=r"different neighbours do not compose.*populations of their own"):
-        clinic.run("s2", dp_lr={"public_dataset": "archive", **ADD_OR_REMOVE})
+        clinic.train("s2", dp_lr={"public_dataset": "archive", **ADD_OR_REMOVE})
 
 
 @pytest.mark.parametrize("spending", ["run", "iteration"])
@@ -300,74 +295,63 @@ def test_the_event_spends_what_the_run_does(spending: str, fraction: float) -> N
 
 
 def test_fewer_rows_than_the_policy_asks_for(clinic: Clinic) -> None:
-    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": N_ROWS})
+    clinic.set("policy", {"accept_seed": True, "systems": ["dp-lr"], "min_rows": N_ROWS})
     with pytest.raises(TooFewRows, match=f"fewer than the least that this party's policy asks for, {N_ROWS}"):
-        clinic.run()
+        clinic.train()
     assert entries(clinic) == []
 
 
 def test_the_least_number_of_rows_is_enough_and_one_less_is_not(clinic: Clinic) -> None:
     trained = N_ROWS - int(held_out_of(0.2).sum())
-    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained + 1})
+    clinic.set("policy", {"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained + 1})
     with pytest.raises(TooFewRows) as refused:
-        clinic.run()
+        clinic.train()
     assert (refused.value.rows, refused.value.least) == (trained, trained + 1)
     assert entries(clinic) == []
-    clinic.edit(policy={"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained})
-    assert clinic.run()["rows.trained"] == trained
-
-
-def changed_dataset(**changes: Any) -> dict[str, Any]:
-    datasets = party()["datasets"]
-    return {"datasets": {**datasets, "patients": {**datasets["patients"], **changes}}}
+    clinic.set("policy", {"accept_seed": True, "systems": ["dp-lr"], "min_rows": trained})
+    assert clinic.train()["rows.trained"] == trained
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (changed_dataset(missing="mean"), 'missing = "mean": one row would then change others'),
-        (changed_dataset(missing="drop"), 'missing = "drop": one row would then change others'),
-        (changed_dataset(label_kind="number"), "datasets.patients: a dp-lr job needs a label of 0 and 1"),
-        (changed_dataset(features=[]), "datasets.patients: a dp-lr job needs features"),
+        ({"datasets.patients.missing": "mean"}, 'missing = "mean": one row would then change others'),
+        ({"datasets.patients.missing": "drop"}, 'missing = "drop": one row would then change others'),
+        ({"datasets.patients.label_kind": "number"}, "datasets.patients: a dp-lr job needs a label of 0 and 1"),
+        ({"datasets.patients.features": []}, "datasets.patients: a dp-lr job needs features"),
         (
-            {**changed_dataset(population=None, row_is=None), "populations": {}},
+            {"datasets.patients.population": None, "datasets.patients.row_is": None, "populations": None},
             "datasets.patients.population is missing: a training under differential privacy is charged to a budget",
         ),
     ],
 )
 def test_a_dataset_that_would_break_the_promise(clinic: Clinic, settings: dict[str, Any], expected: str) -> None:
-    without_none = {
-        name: {n: {k: v for k, v in d.items() if v is not None} for n, d in table.items()}
-        if name == "datasets"
-        else table
-        for name, table in settings.items()
-    }
-    clinic.edit(**without_none)
+    for option, value in settings.items():
+        clinic.set(option, value)
     with pytest.raises(ConfigError, match=expected):
-        clinic.run()
+        clinic.train()
 
 
 def test_levels_are_declared_also_where_a_snapshot_was_made(clinic: Clinic) -> None:
     """A snapshot keeps what its levels are, and its settings do not say who named them."""
-    path = clinic.directory / "patients.csv"
+    path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
     path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
-    clinic.edit(**changed_dataset(categories=["ward"]))
+    clinic.set("datasets.patients.categories", ["ward"])
     with pytest.raises(ConfigError, match=r"datasets\.patients\.categories: levels that are found in the rows"):
-        clinic.run(dp_lr={})
+        clinic.train(dp_lr={})
     assert entries(clinic) == []
-    clinic.edit(**changed_dataset(categories={"ward": ["north"]}))
-    clinic.run(dp_lr={})
-    assert "ward=north" in model_of(clinic, "s1")["weights"]
+    clinic.set("datasets.patients.categories", {"ward": ["north"]})
+    clinic.train(dp_lr={})
+    assert "ward=north" in clinic.written("clinic", "s1")["weights"]
 
 
 def test_a_person_column_is_refused(clinic: Clinic) -> None:
-    datasets = party()["datasets"]
-    patients = {k: v for k, v in datasets["patients"].items() if k != "row_is"}
-    clinic.edit(datasets={**datasets, "patients": {**patients, "person": "age"}})
+    clinic.set("datasets.patients.row_is", None)
+    clinic.set("datasets.patients.person", "age")
     with pytest.raises(ConfigError, match=r"datasets.patients.person: a dp-lr job protects rows"):
-        clinic.run()
+        clinic.train()
 
 
 @pytest.mark.parametrize(
@@ -381,69 +365,66 @@ def test_a_person_column_is_refused(clinic: Clinic) -> None:
     ],
 )
 def test_a_start_that_is_not_public(clinic: Clinic, dp_lr_options: dict[str, Any], expected: str) -> None:
-    datasets = party()["datasets"]
-    copy = {**datasets["archive"], "url": datasets["patients"]["url"]}
-    clinic.edit(datasets={**datasets, "copy": copy})
+    clinic.set("datasets.copy", {**ARCHIVE, "url": "csv:patients.csv"})
     with pytest.raises(ConfigError, match=expected):
-        clinic.run(dp_lr=dp_lr_options)
+        clinic.train(dp_lr=dp_lr_options)
 
 
 def test_public_rows_of_other_features(clinic: Clinic) -> None:
-    path = clinic.directory / "archive.csv"
+    path = clinic.root / "archive.csv"
     path.write_text(path.read_text().replace("dose", "weight"))
     with pytest.raises(DataError, match=r"datasets\.archive and patients do not both have the feature dose"):
-        clinic.run()
+        clinic.train()
 
 
 def test_the_order_of_public_columns_does_not_matter(clinic: Clinic) -> None:
-    datasets = party()["datasets"]
-    clinic.edit(datasets={**datasets, "archive": {**datasets["archive"], "features": ["pulse", "age", "dose"]}})
-    clinic.run(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
-    weights = model_of(clinic, "s1")["weights"]
+    clinic.set("datasets.archive.features", ["pulse", "age", "dose"])
+    clinic.train(dp_lr={"public_dataset": "archive", "iterations": 1, "learning_rate": 1e-9})
+    weights = clinic.written("clinic", "s1")["weights"]
     assert list(weights) == list(NAMES)
     assert weights["dose"] < -1 < 1 < weights["age"]
 
 
 def test_rows_of_one_class(clinic: Clinic) -> None:
-    path = clinic.directory / "patients.csv"
+    path = clinic.root / "patients.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *(line[:-1] + "1" for line in lines[1:])]) + "\n")
     with pytest.raises(DataError, match="column ill: the label is the same in every row: there is nothing to learn"):
-        clinic.run()
+        clinic.train()
     assert entries(clinic) == []
 
 
 def test_rows_to_train_on_of_one_class_are_fitted_like_others(clinic: Clinic) -> None:
     """A refusal would tell that they are, and whoever chooses splits would read every label from such refusals."""
-    path = clinic.directory / "patients.csv"
+    path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     labels = ["0" if held_out else "1" for held_out in held_out_of(0.2)]
     path.write_text("\n".join([header, *(line[:-1] + y for line, y in zip(lines, labels, strict=True))]) + "\n")
-    clinic.run()
+    clinic.train()
     assert len(entries(clinic)) == 1
 
 
 def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
     held_out = held_out_of(0.005)
-    path = clinic.directory / "patients.csv"
+    path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     path.write_text(
         "\n".join([header, *(line[:-1] + "1" if i else line for i, line in zip(held_out, lines, strict=True))]) + "\n"
     )
-    told = clinic.run(split={"test_fraction": 0.005})
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    told = clinic.train(split={"test_fraction": 0.005})
+    report = clinic.written("clinic", "s1", "report.json")
     assert told["rows.held_out"] == held_out.sum() > 0
     assert report["evaluation"] is None
 
 
 def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) -> None:
     """By place, one row more moves most others from one part to the other, and by its number it shows."""
-    told = clinic.run("s1", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
-    path = clinic.directory / "patients.csv"
+    told = clinic.train("s1", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
+    path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     path.write_text("\n".join([header, *lines[1:]]) + "\n")
-    clinic.publish()
-    again = clinic.run("s2", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
+    clinic.publish("clinic", "patients")
+    again = clinic.train("s2", dp_lr=ADD_OR_REMOVE | {"feature_bounds": ["*:0:200"]}, **HARMLESS)
 
     def held_out(session: str) -> set[str]:
         lines = clinic.output(session, "held_out_scores.csv").read_text().splitlines()[1:]
@@ -461,28 +442,28 @@ def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) ->
 
 
 def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: Clinic) -> None:
-    told = clinic.run()
+    told = clinic.train()
     assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing", "bytes_sent"}
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    report = clinic.written("clinic", "s1", "report.json")
     assert report["evaluation"]["accuracy"] > 0.7
-    hidden = [*model_of(clinic, "s1")["weights"].values(), report["evaluation"]["auc"], *report["losses"]]
+    hidden = [*clinic.written("clinic", "s1")["weights"].values(), report["evaluation"]["auc"], *report["losses"]]
     assert not {value for value in told.values() if isinstance(value, float)} & set(hidden)
 
 
 def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
     from blindfit.parties.dp_lr.rows import fit_public
 
-    public = fit_public(clinic.settings, clinic.directory, "archive", None)
-    (clinic.directory / "public.json").write_text(public.to_json())
-    assert load_pretrained(clinic.directory / "public.json") == public
-    clinic.run("s1", dp_lr={"init": "public.json", "iterations": 1, "learning_rate": 1e-9})
-    model = model_of(clinic, "s1")
+    public = fit_public(clinic.settings("clinic"), clinic.root, "archive", None)
+    (clinic.root / "public.json").write_text(public.to_json())
+    assert load_pretrained(clinic.root / "public.json") == public
+    clinic.train("s1", dp_lr={"init": "public.json", "iterations": 1, "learning_rate": 1e-9})
+    model = clinic.written("clinic", "s1")
     assert model["scale"] == public.standardiser.to_dict()
     assert model["intercept"] == pytest.approx(public.intercept, abs=1e-5)
 
 
 def test_the_job_of_the_fixture_is_the_one_that_ran(clinic: Clinic) -> None:
-    clinic.run()
-    report = json.loads(clinic.output("s1", "report.json").read_text())
+    clinic.train()
+    report = clinic.written("clinic", "s1", "report.json")
     assert report["job"]["dp_lr.public_dataset"] == job()["dp_lr"]["public_dataset"]
     assert report["job"]["dp_lr.iterations"] == 20

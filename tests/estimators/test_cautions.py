@@ -31,7 +31,7 @@ from blindfit import (
 )
 from blindfit.algorithms.estimators import cautions
 from blindfit.algorithms.privacy.noisy_iterations import RunPrivacy
-from blindfit.coordinator.report.label_privacy import large_delta
+from blindfit.coordinator.report.label_privacy import warn_of_large_delta
 from tests.each_case import each_case
 
 N, K = 2000, 4
@@ -168,7 +168,7 @@ def test_the_tree_is_exported_whole() -> None:
 
 @each_case(("delta", "rows"), [(1e-5, 99_999), (1e-5, 100_000), (1e-3, 1000), (1e-30, 10**9)])
 def test_estimators_and_reports_call_the_same_delta_large(delta: float, rows: int) -> None:
-    assert bool(list(cautions.large_delta(delta, rows))) == bool(large_delta(delta, rows))
+    assert bool(list(cautions.warn_of_large_delta(delta, rows))) == bool(warn_of_large_delta(delta, rows))
 
 
 def test_the_signal_is_the_largest_that_gradients_can_be() -> None:

@@ -220,7 +220,7 @@ def test_the_audit_finds_a_missing_clip(monkeypatch):
         residuals = sigmoid(columns @ weights) - labels
         return (columns * residuals[:, None] * (CLIP_STEPS / clip_norm)).astype(np.int64)
 
-    monkeypatch.setattr(descent, "clipped_gradients", unclipped)
+    monkeypatch.setattr(descent, "clip_gradients", unclipped)
     # An event has 96 % of one side's fits and 4 % of the other's; 88 % and 12 % would still show 1.14: 6 deviations.
     assert largest_gap(fits_of_neighbours(250)) > 1.0
 

@@ -79,7 +79,7 @@ def test_estimators_have_coefficients_and_a_statement(rows: tuple[np.ndarray, np
     x, y = rows
     model = WALRClassifier(epsilon=8.0).fit(x[:, :2], y)
     linear, scores = x[:, :2] @ model.coef_[0] + model.intercept_, model.decision_function(x[:, :2])
-    kept = np.linalg.norm(model.model_.unclipped_rows(x[:, :2]), axis=1) <= model.norm_bound_  # others are clipped
+    kept = np.linalg.norm(model.model_.standardise_rows(x[:, :2]), axis=1) <= model.norm_bound_  # others are clipped
     np.testing.assert_allclose(linear[kept], scores[kept], atol=1e-9)
     plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:, :2], y)
     assert np.corrcoef(plain.decision_function(x[:, :2]), scores)[0, 1] > 0.99

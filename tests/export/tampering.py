@@ -77,7 +77,7 @@ def _key(parts: Any, step: str) -> Any:
 def _sealed_as_it_is(parts: dict[str, Any], key: SigningKey) -> bytes:
     """Whatever it is."""
     digests = release_document._digests(parts)
-    seal = key.sign(release_document._sealed(digests)).hex()
+    seal = key.sign(release_document._encode_sealed(digests)).hex()
     return canonical_json({"format": release_document.FORMAT, "parts": parts, "sha256": digests, "seal": seal}) + b"\n"
 
 

@@ -23,22 +23,10 @@ PRIVATE = (
 
 def make(root: Path, *, budget: float = 3.0, epochs: int = 2) -> World:
     made = bank_and_shops_in_shares(root, epochs=epochs)
-    for name in DATA_PARTIES:
-        path = root / f"{name}.toml"
-        text = path.read_text().replace("[policy]\n", "[policy]\nmax_epsilon = 8.0\n")
-        if name != "bank":
-            text = text.replace('id = "id"\n', 'id = "id"\npopulation = "people"\n')
-            text += "[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n"
-        path.write_text(text.replace("epsilon = 3.0\n", f"epsilon = {budget}\n"))
-    path = root / "notary.toml"
-    path.write_text(path.read_text().replace("[policy]\n", "[policy]\nmax_epsilon = 8.0\n"))
+    made.set("policy.max_epsilon", 8.0)
+    made.set("datasets.rows.population", "people", *DATA_PARTIES)
+    made.set("populations.people", {"epsilon": budget, "delta": 1e-5}, *DATA_PARTIES)
     return made
-
-
-def set_budget(root: Path, name: str, epsilon: float) -> None:
-    path = root / f"{name}.toml"
-    head, tail = path.read_text().split("[populations.people]\n")
-    path.write_text(f"{head}[populations.people]\nepsilon = {epsilon}\n{tail.partition(chr(10))[2]}")
 
 
 def charged(root: Path) -> dict[str, list[LedgerEntry]]:

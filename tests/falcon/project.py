@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,19 +60,6 @@ class Begun:
     def copied(self, root: Path) -> World:
         shutil.copytree(self.root, root, dirs_exist_ok=True)
         return World(root)
-
-
-def weights(root: Path, session: str) -> dict[str, Floats]:
-    """By party, its intercept last."""
-    found = {}
-    for name in DATA_PARTIES:
-        part = json.loads((root / f"state/{name}/models/{session}/model.json").read_text())
-        found[name] = np.array([*part["weights"].values(), *([part["intercept"]] if "intercept" in part else [])])
-    return found
-
-
-def report(root: Path, session: str, name: str = "bank") -> dict[str, object]:
-    return dict(json.loads((root / f"state/{name}/models/{session}/report.json").read_text()))
 
 
 def table(root: Path) -> tuple[Floats, NDArray[np.int64]]:

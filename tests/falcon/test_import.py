@@ -238,8 +238,6 @@ def test_l1_that_is_not_asked_for_is_none(there):
 
 # --- bad files ----------------------------------------------------------------------------------------
 
-ONE_MORE = {"id": 9, "addr": "h:1", "party_type": "passive", "path": {"data_input": "x"}}
-
 
 @pytest.mark.parametrize(
     ("change", "says"),

@@ -16,9 +16,9 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
 from tests.falcon.project import REPEATABLE
-from tests.vertical.cluster import DATA_PARTIES, ROLES, TIMEOUTS, Cluster, Lost, running
+from tests.vertical.cluster import TIMEOUTS, Cluster, Lost, running
 from tests.vertical.victim import Order
-from tests.world.vertical import bank_and_shops_in_shares
+from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops_in_shares, weights
 
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 KILLS, AT_A_TIME = 200, 20  # of all parties together, in each backend
@@ -53,17 +53,17 @@ class Begun:
         """
         ended = lost.session.id
         with contextlib.suppress(PolicyRefused):
-            ended = self.cluster.run(self.resume)
-        if ended == lost.session.id and set(self.cluster.weights(ended)) != set(DATA_PARTIES):
+            ended = self.cluster.train(self.resume)
+        if ended == lost.session.id and set(weights(self.cluster, ended)) != set(DATA_PARTIES):
             assert self.in_a_check()
             self.forget_answers()
-            ended = self.cluster.run()
+            ended = self.cluster.train()
         self.same(ended)
 
     def same(self, session: str) -> None:
-        weights = self.cluster.weights(session)
-        assert set(weights) == set(self.weights)
-        furthest = max(np.abs(weights[name] - self.weights[name]).max() for name in self.weights)
+        found = weights(self.cluster, session)
+        assert set(found) == set(self.weights)
+        furthest = max(np.abs(found[name] - self.weights[name]).max() for name in self.weights)
         assert furthest <= CLOSE[self.backend]
 
     def in_a_check(self) -> bool:
@@ -89,24 +89,24 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
 
 @contextlib.contextmanager
 def begun(root: Path, backend: str) -> Iterator[Begun]:
-    with running(root, bank_and_shops_in_shares(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE, backend)) as cluster:
+    with running(bank_and_shops_in_shares(root, rows=96, epochs=3), (*TIMEOUTS, *REPEATABLE, backend)) as cluster:
         lost = cluster.lose("shop-b", Order("wrote epoch-1.json"))
         check(lost)
         cluster.save_checkpoints()
         resume = f"falcon.resume={lost.session.id}"
-        weights = cluster.weights(cluster.run(resume))
-        assert set(weights) == set(DATA_PARTIES)
-        yield Begun(cluster, backend, resume, weights)
+        expected = weights(cluster, cluster.train(resume))
+        assert set(expected) == set(DATA_PARTIES)
+        yield Begun(cluster, backend, resume, expected)
 
 
 def check(lost: Lost) -> None:
     """That everybody who did not finish says who was lost."""
     assert lost.exit_code == -signal.SIGKILL
     assert isinstance(lost.error, BlindfitError)
-    assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(lost.error)
+    assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
     for name, error in lost.session.ends.items():
         if name != lost.victim and error is not None:
-            assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(error), f"{name}: {error}"
+            assert f"cannot reach {lost.victim} at localhost:" in str(error), f"{name}: {error}"
 
 
 @pytest.mark.parametrize("victim", SOME)
@@ -149,6 +149,6 @@ def kills_at_random(begun: Begun, first: int) -> None:
         if lost.error is not None:  # else the signal came when the job was done
             check(lost)
         if fresh:
-            begun.same(cluster.run())
+            begun.same(cluster.train())
         else:
             begun.goes_on_after(lost)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -14,14 +13,14 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_squared_error, r2_score
 
 from blindfit.algorithms.protocols.falcon import TestErrors as Errors
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.data_party import evaluation_of, make_held
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, train
 from tests.falcon.oracle import weights_of
-from tests.falcon.project import JUDGED, report
+from tests.falcon.project import JUDGED
 from tests.falcon.real_data import RealCase
 from tests.world import World
 from tests.world.vertical import bank_and_shops_in_shares, with_numbers
@@ -79,7 +78,7 @@ def test_training_stops_where_the_loss_no_longer_falls() -> None:
 
 @pytest.mark.parametrize(("rows", "kept"), [(100, 5), (400, 6), (65_536, 10)])
 def test_steps_are_a_quarter_of_what_a_weight_errs_by_where_columns_explain_nothing(rows: int, kept: int) -> None:
-    assert kept_bits_for(rows, "linear") == kept
+    assert choose_kept_bits(rows, "linear") == kept
     assert 1 / math.sqrt(rows) / 4 <= 2.0**-kept < 1 / math.sqrt(rows) / 2
 
 
@@ -111,10 +110,10 @@ def test_a_job_whose_predictions_are_in_the_labels_units(tmp_path: Path) -> None
     nodes = World(project.root)
     options = ("falcon.model=linear", "falcon.learning_rate=0.2")
     session = nodes.run(*options)
-    part = json.loads((project.root / f"state/bank/models/{session.id}/model.json").read_text())
+    part = project.written("bank", session)
     assert part["model"] == "linear"
     assert part["label_mean"] == pytest.approx(1000, abs=15)
-    evaluation = report(project.root, session.id)["evaluation"]
+    evaluation = project.written("bank", session.id, "report.json")["evaluation"]
     assert isinstance(evaluation, dict)
     assert evaluation.keys() == {"rows", "mse", "r2"}
     predicted = nodes.run(f'predict.session="{session.id}"', job="predict.toml")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,10 +28,10 @@ from blindfit.parties.falcon.privacy import check_dataset
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import load_party
-from tests.falcon.private import PRIVATE, charged, charges, make, set_budget
-from tests.falcon.project import Begun, report, table, weights
+from tests.falcon.private import PRIVATE, charged, charges, make
+from tests.falcon.project import Begun, table
 from tests.world import World
-from tests.world.vertical import DATA_PARTIES
+from tests.world.vertical import DATA_PARTIES, weights
 
 RECEIPTS = "receipts"
 ONCE, TWICE = dict.fromkeys(DATA_PARTIES, 1), dict.fromkeys(DATA_PARTIES, 2)
@@ -117,7 +116,7 @@ def test_every_data_party_is_charged_for_whole_rows_as_promised(trained: Begun) 
         event = ReleaseEvent.from_canonical(entry.event)
         assert event.neighbours == WHOLE_ROWS["replace-one"]
         assert composed_epsilon([event], 1e-5) == pytest.approx(1.0, rel=1e-9)
-        told: Any = report(trained.root, trained.session, name)
+        told: Any = World(trained.root).written(name, trained.session, "report.json")
         assert (told["privacy"]["epsilon"], told["privacy"]["spent_epsilon"]) == (1.0, pytest.approx(1.0))
         assert told["evaluation"] is None
         assert told["weights"] == {"opened_bits": None, "label_bits": None}
@@ -135,7 +134,7 @@ def test_the_same_question_has_the_same_answer_and_costs_nothing(trained: Begun,
     other = again.run(*PRIVATE, 'name="another-name"')
     assert charges(again.root) == ONCE
     for name in DATA_PARTIES:
-        assert np.array_equal(weights(again.root, trained.session)[name], weights(again.root, other.id)[name])
+        assert np.array_equal(weights(again, trained.session)[name], weights(again, other.id)[name])
 
 
 @pytest.mark.parametrize("another", ["privacy.epsilon=0.5", 'privacy.release="second"', "falcon.epochs=3"])
@@ -150,7 +149,7 @@ def test_another_snapshot_is_charged_at_all(trained: Begun, again: World) -> Non
     again.publish("shop-a")
     second = again.run(*PRIVATE)
     assert charges(again.root) == TWICE
-    assert not np.array_equal(weights(again.root, trained.session)["bank"], weights(again.root, second.id)["bank"])
+    assert not np.array_equal(weights(again, trained.session)["bank"], weights(again, second.id)["bank"])
 
 
 # --- lost trainings -------------------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def test_two_sessions_of_a_question_at_once_open_two_draws_for_two_charges(
 
 def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied: Callable[[Begun], World]) -> None:
     project = copied(opened)
-    set_budget(project.root, "shop-b", 1.2)
+    project.set("populations.people.epsilon", 1.2, "shop-b")
     with pytest.raises(BudgetExhausted) as refused:
         project.run(*PRIVATE)
     assert refused.value.population == "people"
@@ -213,7 +212,7 @@ def test_who_cannot_pay_for_a_second_opening_opens_nothing(opened: Begun, copied
 
 
 def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(project: World) -> None:
-    set_budget(project.root, "shop-b", 0.5)
+    project.set("populations.people.epsilon", 0.5, "shop-b")
     with pytest.raises(BudgetExhausted, match="people") as refused:
         project.run(*PRIVATE)
     assert "\n" not in str(refused.value)
@@ -260,32 +259,31 @@ def check_dataset_of(project: World, name: str, *options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("option", "value", "said"),
     [
-        ('population = "people"\n', "", "population is missing"),
-        ('id = "id"\n', 'id = "id"\nmissing = "mean"\n', 'missing = "mean": one row would then change others'),
-        ('id = "id"\n', 'id = "id"\nperson = "x0"\n', "a falcon job with privacy.epsilon protects rows"),
+        ("population", None, "population is missing"),
+        ("missing", "mean", 'missing = "mean": one row would then change others'),
+        ("person", "x0", "a falcon job with privacy.epsilon protects rows"),
     ],
 )
-def test_datasets_that_would_let_rows_move_each_other(project: World, before: str, after: str, said: str) -> None:
+def test_datasets_that_would_let_rows_move_each_other(
+    project: World, option: str, value: str | None, said: str
+) -> None:
     check_dataset_of(project, "shop-a", *PRIVATE)
-    path = project.root / "shop-a.toml"
-    text = path.read_text().replace(before, after)
-    path.write_text(text if after else text.replace("[populations.people]\nepsilon = 3.0\ndelta = 1e-5\n", ""))
+    project.set(f"datasets.rows.{option}", value, "shop-a")
+    if option == "population":
+        project.set("populations", None, "shop-a")
     with pytest.raises(ConfigError, match=said):
         check_dataset_of(project, "shop-a", *PRIVATE)
 
 
 def test_levels_are_declared_by_whoever_promises_something_about_rows(project: World) -> None:
-    path, file = project.root / "shop-a.csv", project.root / "shop-a.toml"
-    header, *lines = path.read_text().splitlines()
-    wards = [f"{line},{('north', 'south')[i % 2]}" for i, line in enumerate(lines)]
-    path.write_text("\n".join([f"{header},ward", *wards]) + "\n")
-    text = file.read_text()
-    file.write_text(text.replace('id = "id"\n', 'id = "id"\ncategories = ["ward"]\n'))
+    rows = len(project.table("shop-a")["id"])
+    project.columns("shop-a", ward=[("north", "south")[i % 2] for i in range(rows)])
+    project.set("datasets.rows.categories", ["ward"], "shop-a")
     with pytest.raises(ConfigError, match=r"datasets\.rows\.categories: levels that are found in the rows"):
         check_dataset_of(project, "shop-a", *PRIVATE)
-    file.write_text(text.replace('id = "id"\n', 'id = "id"\ncategories = { ward = ["north"] }\n'))
+    project.set("datasets.rows.categories", {"ward": ["north"]}, "shop-a")
     check_dataset_of(project, "shop-a", *PRIVATE)
 
 
@@ -304,15 +302,14 @@ def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: World) -
     """Scaled by the bounds, not by the rows, and clipped with the intercept."""
     given = [option for option in PRIVATE if "epsilon" not in option]
     nodes = World(project.root, ["policy.max_epsilon=50"])
-    for name in DATA_PARTIES:
-        set_budget(project.root, name, 60.0)
+    project.set("populations.people.epsilon", 60.0, *DATA_PARTIES)
     session = nodes.run(*given, "privacy.epsilon=50", "falcon.security=malicious", "falcon.norm_bound=0.5")
-    found, expected = weights(project.root, session.id), plain_descent(project.root, epochs=2)
-    fit: Any = report(project.root, session.id)["fit"]
+    found, expected = weights(project, session.id), plain_descent(project.root, epochs=2)
+    fit: Any = project.written("bank", session.id, "report.json")["fit"]
     std = fit["weight_noise_std"]
     assert 0.001 < std < 0.02
     assert np.abs(np.concatenate([found[name] for name in DATA_PARTIES]) - expected).max() < 6 * std
-    part = json.loads((project.root / f"state/bank/models/{session.id}/model.json").read_text())
+    part = project.written("bank", session)
     assert part["row_bound"] == 4096  # .5 times the root of three columns and the intercept, in steps of 2^-12
     assert part["standardiser"]["mean"]["x0"] == 0.0
     assert part["standardiser"]["std"]["x0"] == 4.0

@@ -14,11 +14,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOfRange
 from blindfit.algorithms.protocols import falcon
-from blindfit.algorithms.protocols.falcon import Model, Progress, opened_bits
+from blindfit.algorithms.protocols.falcon import Model, Progress, bits_of_opened_weight
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, UNTESTED, Case, network_of, train
@@ -73,9 +73,9 @@ def test_weights_are_opened_in_steps_of_their_rounding() -> None:
 
 @pytest.mark.parametrize(("rows", "kept"), [(100, 4), (400, 5), (65_536, 9), (1, 1)])
 def test_steps_are_no_finer_than_a_quarter_of_a_weights_error(rows: int, kept: int) -> None:
-    assert kept_bits_for(rows) == kept
+    assert choose_kept_bits(rows) == kept
     assert 2.0**-kept >= 2 / math.sqrt(rows) / 4
-    assert 2 ** opened_bits(kept) == 8 * 2**kept  # from -4 up to below 4
+    assert 2 ** bits_of_opened_weight(kept) == 8 * 2**kept  # from -4 up to below 4
 
 
 def test_weights_that_grow_are_refused_and_nothing_is_opened() -> None:

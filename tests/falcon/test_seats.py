@@ -21,11 +21,10 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
-from blindfit.parties.store.database import Store
-from tests.falcon.project import REPEATABLE, Begun, make_judged, make_quick, report, table, weights
+from tests.falcon.project import REPEATABLE, Begun, make_judged, make_quick, table
 from tests.falcon.stopping import epochs_at, plain_descent, stopped_after, together
 from tests.world import World
-from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares, label_bits, weights
 
 
 @pytest.fixture
@@ -76,9 +75,9 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 def check_plain_descent(root: Path, session: str, *, epochs: int) -> None:
     # Of the grid of features, 2^-12, and of shares (tests/falcon/test_protocol.py); no row stands out here.
-    rows: Any = report(root, session)["rows"]
+    rows: Any = World(root).written("bank", session, "report.json")["rows"]
     assert rows["shrunk"] == 0
-    assert np.abs(together(weights(root, session)) - plain_descent(root, epochs=epochs)).max() < 5e-4
+    assert np.abs(together(weights(World(root), session)) - plain_descent(root, epochs=epochs)).max() < 5e-4
 
 
 def test_weights_are_those_of_plain_descent_on_the_joined_table(project: World) -> None:
@@ -90,8 +89,8 @@ def test_they_are_so_without_macs(unrounded: Begun) -> None:
 
 
 def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
-    project, session = done
-    bank, shop = (report(project.root, session.id, name) for name in ("bank", "shop-a"))
+    project, session = World(done[0].root), done[1]
+    bank, shop = (project.written(name, session, "report.json") for name in ("bank", "shop-a"))
     evaluation: Any = bank["evaluation"]
     assert 0.6 < evaluation["auc"] <= 1
     assert sum(evaluation["confusion"].values()) == evaluation["rows"] == 60
@@ -100,7 +99,7 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
     for name in ("bank", "shop-a", "shop-b", "notary"):
         assert not (project.root / f"state/{name}/checkpoints/{session.id}").exists()
         assert not list((project.root / f"state/{name}").rglob("*seed*"))
-    found = together(weights(project.root, session.id))
+    found = together(weights(project, session.id))
     assert np.array_equal(found * 16, np.rint(found * 16))
     told = session.summaries
     assert "fit.epochs" in told["bank"]
@@ -114,11 +113,6 @@ TRAINED = 216  # of 300 rows of a whole job, and of all others here
 WEIGHTS = 3 * 7 / TRAINED  # of three columns
 END = math.log2(2 + 1) / TRAINED  # of where two epochs end, by the range alone
 JUDGED_END = math.log2(3 * 2 + 1) / TRAINED  # or by the loss, or by both
-
-
-def counted(root: Path) -> list[float]:
-    with Store(root / "state/bank/party.sqlite").view() as view:
-        return [share for snapshot in view.snapshots("rows") for share in view.label_layouts(snapshot.id).values()]
 
 
 def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:
@@ -155,9 +149,9 @@ def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(
     project, first = done[0].copied(tmp_path), done[1].id
     again = project.run("falcon.batch_rows=108").id
     for name in DATA_PARTIES:
-        assert np.array_equal(weights(project.root, first)[name], weights(project.root, again)[name])
-    assert sorted(counted(project.root)) == [pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
-    one, other = (report(project.root, session) for session in (first, again))
+        assert np.array_equal(weights(project, first)[name], weights(project, again)[name])
+    assert label_bits(project) == [pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
+    one, other = (project.written("bank", session, "report.json") for session in (first, again))
     assert one["evaluation"] == other["evaluation"] is not None
     assert (one["answered_in"], other["answered_in"]) == (first, first)
     kinds = [json.loads(line)["kind"] for line in transcript(project, again)]
@@ -176,7 +170,7 @@ def test_where_a_party_no_longer_has_it_the_question_is_asked_anew_and_counted(
     project = trained.copied(tmp_path)
     shutil.rmtree(project.root / gone)
     project.run()
-    assert sorted(counted(project.root)) == [pytest.approx(END)] * 2 + [pytest.approx(WEIGHTS)] * 2
+    assert label_bits(project) == [pytest.approx(END)] * 2 + [pytest.approx(WEIGHTS)] * 2
 
 
 def test_unrounded_weights_take_the_whole_of_every_label(unrounded: Begun, tmp_path: Path) -> None:
@@ -248,7 +242,7 @@ def test_scores_that_grow_end_the_job_with_what_to_do(quick: World) -> None:
     with pytest.raises(ScoresOutOfRange, match="in epoch 1") as ended:
         quick.run("falcon.learning_rate=400", 'falcon.schedule="constant"', "falcon.l2=0")
     assert "falcon.learning_rate" in ended.value.hint
-    assert counted(quick.root) == [pytest.approx(END)]
+    assert label_bits(quick) == [pytest.approx(END)]
 
 
 # --- what goes on -----------------------------------------------------------------------------------------------------
@@ -293,18 +287,18 @@ def test_weights_that_are_opened_again_are_counted_again(quick: World, monkeypat
         with pytest.raises(BlindfitError):
             quick.run()
     (session,) = (path.name for path in (quick.root / "state/bank/checkpoints").iterdir())
-    assert sorted(counted(quick.root)) == [pytest.approx(END), pytest.approx(WEIGHTS)]
+    assert label_bits(quick) == [pytest.approx(END), pytest.approx(WEIGHTS)]
     quick.run(f'falcon.resume="{session}"')
-    assert sorted(counted(quick.root)) == [pytest.approx(END)] + [pytest.approx(WEIGHTS)] * 2
+    assert label_bits(quick) == [pytest.approx(END)] + [pytest.approx(WEIGHTS)] * 2
 
 
 def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_path: Path) -> None:
     """Also where it is lost before it opens a weight; and once more for the epochs that a resumed one may add."""
     project = lost.copied(tmp_path)
-    assert counted(project.root) == [pytest.approx(JUDGED_END)]
+    assert label_bits(project) == [pytest.approx(JUDGED_END)]
     project.run(f'falcon.resume="{lost.session}"')
     again = math.log2(3 * 1 + 1) / TRAINED
-    assert sorted(counted(project.root)) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
+    assert label_bits(project) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
 
 
 def test_who_leaves_before_anything_is_told_pays_for_having_asked(
@@ -323,7 +317,7 @@ def test_who_leaves_before_anything_is_told_pays_for_having_asked(
     for number in (1, 2):
         with pytest.raises(BlindfitError):
             quick.run()
-        assert counted(quick.root) == [pytest.approx(END)] * number
+        assert label_bits(quick) == [pytest.approx(END)] * number
 
 
 def test_a_check_that_was_begun_and_not_passed_ends_the_training(quick: World) -> None:

@@ -44,7 +44,7 @@ from blindfit.algorithms.protocols.falcon.parameters import FEATURE_BOUND, MOST_
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.residual_bound import residual_bound
 from blindfit.algorithms.sharing.waves import CHOICES
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.falcon.kept import from_state, to_state
@@ -502,7 +502,7 @@ def test_no_residual_is_too_large_to_become_a_ciphertext(insecure_test_key: Priv
 
 def test_no_opened_weight_is_too_large_to_become_a_ciphertext() -> None:
     """As with_weights makes of those in steps of their rounding, up to WEIGHT_BOUND."""
-    assert falcon.WEIGHT_BOUND * 2.0 ** kept_bits_for(MOST_ROWS) < 2**VALUE_BITS
+    assert falcon.WEIGHT_BOUND * 2.0 ** choose_kept_bits(MOST_ROWS) < 2**VALUE_BITS
 
 
 def test_features_are_clipped_to_what_masks_are_for() -> None:

@@ -17,11 +17,11 @@ from blindfit.algorithms.protocols.falcon import encrypted_descent, roles
 from blindfit.coordinator.job.job import load_job
 from blindfit.parties.falcon import key_node
 from blindfit.parties.falcon.settings import FalconJob, FalconSettings
-from tests.falcon.project import REPEATABLE, report, weights
+from tests.falcon.project import REPEATABLE
 from tests.falcon.stopping import plain_descent, stopped_after, together
 from tests.quick_keys import quick_keys
 from tests.world import World
-from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares, weights
 
 ENCRYPTED = 'falcon.backend="threshold"'
 
@@ -94,7 +94,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
     assert not found_in(project.root / "state/notary", secrets)
     resumed = project.run(*REPEATABLE, ENCRYPTED, f'falcon.resume="{session}"')
     assert len(dealt.keys) == 1
-    found = together(weights(project.root, resumed.id))
+    found = together(weights(project, resumed.id))
     # Of the grid of features, 2^-12, and of encrypted weights (tests/falcon/test_threshold.py).
     assert np.abs(found - plain_descent(project.root, epochs=2)).max() < 5e-4
     assert not found_in(project.root / "state", secrets)
@@ -103,7 +103,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
 def test_weights_may_stay_shared_and_be_tested_there(project: World, small_keys: None) -> None:
     options = ("falcon.batch_rows=100", "split.test_fraction=0.45", "falcon.validation_fraction=0.1")
     session = project.run(ENCRYPTED, 'falcon.weights="shared"', *options)
-    bank: Any = report(project.root, session.id)
+    bank: Any = project.written("bank", session.id, "report.json")
     assert bank["evaluation"]["rows"] >= 50
     assert 0.5 < bank["evaluation"]["auc"] <= 1
     assert bank["weights"] == {"in_shares": True, "opened_bits": 0, "label_bits": 0.0}

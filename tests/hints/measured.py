@@ -1,4 +1,4 @@
-"""A job with a measurement server, for the pre-flight."""
+"""Jobs with a measurement server, or of a clinic without one, for the pre-flight."""
 
 from __future__ import annotations
 
@@ -7,38 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from tests.preflight.conftest import Project
+from tests.world import World
 
-IDENTITY = dict.fromkeys(("certificate", "key", "authority"), "none")
-
-
-ROLES = {"shop": "active", "meter": "measurement"}
+POPULATIONS = {"people": {"epsilon": 100.0, "delta": 1e-5}}
 
 
-def measured(directory: Path, protocol: str, rows: int = 300, **job: Any) -> Project:
-    """A shop's rows, and a measurement server's labels for them."""
-    made, draw = Project(directory), np.random.default_rng(4)
-    ids = np.array([f"p{i}" for i in range(rows)])
-    made.tables["shop"] = {"id": ids, **{f"x{j}": draw.normal(size=rows).round(3) for j in range(3)}}
-    numbers = protocol == "label-dp"
+def measured(root: Path, protocol: str, rows: int = 300, **job: Any) -> World:
+    """Make a shop with rows, and a measurement server with their labels."""
+    policy = {"systems": [protocol], "max_epsilon": 50.0, "max_delta": 0.1}
+    about: dict[str, Any] = {"label": "y"}
+    if protocol == "label-dp":
+        about |= {"label_kind": "number", "label_range": [0.0, 10.0]}
+    columns = columns_of(rows, numbers=protocol == "label-dp")
+    labels = {"id": columns["id"], "y": columns.pop("y")}
+    world = World(root).active("shop", columns, policy=policy)
+    world.server("meter", labels, about=about, policy=policy, populations=POPULATIONS)
+    return world.job(protocol, privacy={"epsilon": 1.0}, **job)
+
+
+def alone(root: Path, rows: int = 300, **dp_lr: Any) -> World:
+    """Make a clinic that trains with differential privacy of whole rows."""
+    policy = {"systems": ["dp-lr"], "max_epsilon": 50.0, "max_delta": 0.1, "min_rows": 10}
+    about = {"label": "y", "population": "people"}
+    world = World(root).active("shop", columns_of(rows), about=about, policy=policy, populations=POPULATIONS)
+    return world.job("dp-lr", privacy={"epsilon": 1.0}, dp_lr=dp_lr)
+
+
+def columns_of(rows: int, *, numbers: bool = False) -> dict[str, Any]:
+    draw = np.random.default_rng(4)
+    features = {f"x{j}": draw.normal(size=rows).round(3) for j in range(3)}
     labels = draw.uniform(0, 10, rows).round(2) if numbers else (draw.random(rows) < 0.4).astype(int)
-    made.tables["meter"] = {"id": ids, "y": labels}
-    for name, role in ROLES.items():
-        peers = {"coordinator": {"role": "coordinator"}, **{n: {"role": r} for n, r in ROLES.items() if n != name}}
-        made.parties[name] = {
-            "name": name,
-            "role": role,
-            "data_dir": f"state/{name}",
-            "identity": IDENTITY,
-            "peers": peers,
-            "policy": {"systems": [protocol], "max_epsilon": 50.0, "max_delta": 0.1},
-            "datasets": {"rows": {"url": f"csv:{name}.csv", "id": "id"}},
-        }
-    made.parties["shop"]["datasets"]["rows"]["features"] = "rest"
-    about = {"label": "y", "population": "people", "active_parties": ["shop"]}
-    about |= {"label_kind": "number", "label_range": [0.0, 10.0]} if numbers else {}  # type: ignore[dict-item]
-    made.parties["meter"]["datasets"]["rows"] |= about
-    made.parties["meter"]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}
-    parties = {name: {"role": role, "config": f"{name}.toml", "dataset": "rows"} for name, role in ROLES.items()}
-    made.job = {"protocol": protocol, "parties": parties, "privacy": {"epsilon": 1.0}, **job}
-    return made
+    return {"id": [f"p{i}" for i in range(rows)], **features, "y": labels}

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tomli_w
 from rich.console import Console
 
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
-from blindfit.parties.evaluate.consumer import Scored, scored_rows
+from blindfit.parties.evaluate.consumer import Scored, make_scored_rows
 from blindfit.parties.evaluate.settings import EvaluateJob
 from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work.compute import open_workers
@@ -54,26 +53,24 @@ def test_an_evaluation_without_rows(rows: str) -> None:
     job = EvaluateJob.model_validate({"evaluate": {"session": "s1", "rows": rows}, "privacy": {"epsilon": 1.0}})
     none, some = Scored((), np.zeros(0)), Scored(("a",), np.ones(1))
     with pytest.raises(DataError, match="there is no row to evaluate on") as caught:
-        scored_rows(none, job)
+        make_scored_rows(none, job)
     told = Told(says('train with a split.test_fraction above 0, or set evaluate.rows = "all"'))
     assert told.is_in(caught.value.hint) == (rows == "held-out")
-    scored_rows(some, job)
+    make_scored_rows(some, job)
 
 
 def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:
     project = measured(tmp_path, "walr")
-    project.check()
     asked = Asked(epsilons=(1.0,), base_rate=0.4, strength=1.0, draws=2)
 
     def planned(*overrides: str) -> None:
         job = load_job(tmp_path / "job.toml", overrides)
         plan(job, tmp_path, asked, tmp_path / "out", Console(quiet=True))
 
-    del project.job["parties"]["shop"]["config"]
-    project.job["parties"]["shop"]["address"] = "shop.example.org:7100"
-    project.job["parties"]["meter"]["address"] = "meter.example.org:7100"
-    project.job["coordinator"] = project.parties["shop"]["identity"]
-    (tmp_path / "job.toml").write_text(tomli_w.dumps(project.job))
+    project.set("parties.shop.config", None, "job")
+    for name in project.roles:
+        project.set(f"parties.{name}.address", f"{name}.example.org:7100", "job")
+    project.set("coordinator", dict.fromkeys(("certificate", "key", "authority"), "none"), "job")
     with refused('set parties.{}.config = "{}.toml", or where its party file is') as told:
         planned()
     planned(*told.sets)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blindfit.algorithms.estimators.initial_model import unscaled
+from blindfit.algorithms.estimators.initial_model import keep_scale
 from blindfit.coordinator.job import folders
 from blindfit.coordinator.job.job import load_job, with_session
 from blindfit.coordinator.job.trained import load_evaluation, load_prediction
@@ -22,7 +22,7 @@ from blindfit.coordinator.operator import health
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.verify import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
-from blindfit.coordinator.walr.assumed import assumed_of
+from blindfit.coordinator.walr.assumed import assume
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.systems import load_model, load_party
 from tests.audit import models
@@ -258,7 +258,7 @@ def test_a_strength_beside_a_model(tmp_path: Path) -> None:
     for asked in (Asked(strength=1.0, model=tmp_path), Asked(strength=1.0)):
         told = Told("--strength does nothing beside --model, remove one: a model has a strength of its own")
         try:
-            assumed_of(read, read, read, asked)
+            assume(read, read, read, asked)
         except Exception as error:  # noqa: BLE001 - the one that is followed has no rows to read here
             said = str(error)
         assert told.is_in(said) == (asked.model is not None)
@@ -300,10 +300,10 @@ def test_a_model_in_shares_is_not_exported(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_release(tmp_path: Path) -> None:
     with refused("after `blindfit submit` the active party has it: in models/SESSION of its data_dir, or output_dir"):
-        export._found(tmp_path)
+        export._find_release(tmp_path)
     (tmp_path / "models/s1").mkdir(parents=True)
     (tmp_path / "models/s1" / export.RELEASE_FILE).write_text("{}")
-    assert export._found(tmp_path / "models/s1").parent.name == "s1"
+    assert export._find_release(tmp_path / "models/s1").parent.name == "s1"
 
 
 def test_rows_and_features_go_together(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_an_id_that_is_a_column_of_the_model() -> None:
     for row_id, refuses in (("age", True), ("id", False)):
         told = Told("name another column: --id COLUMN")
         with pytest.raises(Exception) as caught:  # noqa: PT011 - without its table the second ends later
-            Refit("csv:none.csv", row_id, SentRows(b"", [], []))._features(unscaled(("age",)))
+            Refit("csv:none.csv", row_id, SentRows(b"", [], []))._features(keep_scale(("age",)))
         assert told.is_in(str(getattr(caught.value, "hint", ""))) == refuses
 
 

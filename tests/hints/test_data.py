@@ -354,10 +354,6 @@ def in_latin(path: Path, place: str) -> None:
     path.write_bytes(path.read_text().replace(place, "ä").encode("latin-1"))
 
 
-def in_parquet(path: Path) -> None:
-    pq.write_table(pa.table({"id": ["a"], "age": [1.0], "y": [1]}), path)
-
-
 @each_case(
     ("text", "spoil"),
     [

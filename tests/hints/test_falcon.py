@@ -14,9 +14,9 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 from tests.each_case import each_case
 from tests.falcon.local import Case, train
-from tests.hints.conftest import vertical, with_columns
 from tests.hints.following import Told, found, not_found, refused, says
-from tests.preflight.conftest import Project
+from tests.world import World
+from tests.world.loans import DATA_PARTIES, loans, with_columns
 
 OPTIMISER = OptimiserSettings(0.5, "inverse", 0.1, "sgd", 0.9, 0.01, 0.0)
 
@@ -164,7 +164,7 @@ def test_many_columns() -> None:
     [({"test_rows": 20}, "split.test_fraction"), ({"validation_rows": 5}, "falcon.validation_fraction")],
 )
 def test_few_rows_that_are_held_out(tmp_path: Path, rows: dict[str, int], option: str) -> None:
-    project = vertical(tmp_path, "falcon")
+    project = loans(tmp_path, "falcon")
     wrong = f"{option}={next(iter(rows.values())) / 400}"
     told = found("set {} = {}, or more, or {} = 0", project.check(wrong))
     ways = [way for way in told.sets if way.startswith(option)]
@@ -183,24 +183,24 @@ def test_scores_that_leave_the_range() -> None:
 # --- what is revealed about labels -----------------------------------------------------------------------------
 
 
-def test_many_weights_for_few_labels(falcon: Project) -> None:
+def test_many_weights_for_few_labels(falcon: World) -> None:
     with_columns(falcon, "post", 40)
     told = found('or set falcon.weights = "shared"', falcon.check())
     not_found(told, falcon.check(told.set("falcon.weights")))
     told = found('falcon.unsafe = ["weight-bits"] allows it', falcon.check())
-    falcon.let_pass("weight-bits")
+    falcon.set("policy.unsafe", ["weight-bits"])
     not_found(told, falcon.check(told.set("falcon.unsafe")))
     with_columns(falcon, "post", 3)
     not_found(told, falcon.check())
 
 
-def test_many_weights_of_a_linear_model(falcon: Project) -> None:
+def test_many_weights_of_a_linear_model(falcon: World) -> None:
     """It does not stay shared, and so its refusal does not say so."""
     with_columns(falcon, "post", 40)
-    falcon.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
+    falcon.set("datasets.loans.label_kind", "number", "bank")
     told = found('falcon.unsafe = ["weight-bits"] allows it', falcon.check("falcon.model=linear"))
     assert "shared" not in told.text
-    falcon.let_pass("weight-bits")
+    falcon.set("policy.unsafe", ["weight-bits"])
     not_found(told, falcon.check("falcon.model=linear", told.set("falcon.unsafe")))
 
 
@@ -213,8 +213,8 @@ def test_many_weights_of_a_linear_model(falcon: Project) -> None:
     ],
 )
 def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -> None:
-    project = vertical(tmp_path, "falcon")
-    project.parties["post"]["policy"]["falcon"] = {"min_epochs": 6}
+    project = loans(tmp_path, "falcon")
+    project.set("policy.falcon", {"min_epochs": 6}, "post")
     told = found("falcon.epochs: {}", project.check(*sets), "refuses")
     assert Told(says("training may end after {}: fewer than its policy.falcon.min_epochs = {}")).is_in(told.text)
     assert Told(says("falcon.{} = {}")).is_in(told.text)
@@ -223,20 +223,18 @@ def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -
     not_found(told, project.check(*sets, *changes))
 
 
-def test_epochs_that_hardly_count(falcon: Project) -> None:
-    falcon.parties["post"]["policy"]["falcon"] = {"min_epochs": 6}
+def test_epochs_that_hardly_count(falcon: World) -> None:
+    falcon.set("policy.falcon", {"min_epochs": 6}, "post")
     sets = ("falcon.decay=50", "falcon.schedule=inverse", "falcon.validation_fraction=0")
     told = found("lower falcon.decay", falcon.check(*sets))
     not_found(told, falcon.check(*sets, "falcon.decay=0.1"))
 
 
-def test_noise_that_leaves_little(falcon: Project) -> None:
-    for name in ("bank", "post", "shop"):
-        falcon.parties[name]["populations"] = {"people": {"epsilon": 100.0, "delta": 1e-5}}
-        falcon.parties[name]["datasets"]["loans"]["population"] = "people"
-    for settings in falcon.parties.values():
-        settings["policy"]["max_epsilon"] = 50.0
-    falcon.job["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "epochs": 2}
-    falcon.job["split"] = {"test_fraction": 0.0}
+def test_noise_that_leaves_little(falcon: World) -> None:
+    falcon.set("populations.people", {"epsilon": 100.0, "delta": 1e-5}, *DATA_PARTIES)
+    falcon.set("datasets.loans.population", "people", *DATA_PARTIES)
+    falcon.set("policy.max_epsilon", 50.0)
+    falcon.set("falcon", {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "epochs": 2}, "job")
+    falcon.set("split", {"test_fraction": 0.0}, "job")
     told = found("expect a weak model; use more rows or a larger privacy.epsilon", falcon.check("privacy.epsilon=0.5"))
     not_found(told, falcon.check("privacy.epsilon=50"))

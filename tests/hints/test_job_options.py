@@ -16,7 +16,6 @@ VERTICAL = {
 }
 MEASURED = {"bank": VERTICAL["bank"], "meter": {"role": "measurement", "dataset": "labels"}}
 WITH_HOLDER = {**MEASURED, "post": VERTICAL["post"]}
-WITH_TWO = {**MEASURED, "probe": MEASURED["meter"]}
 DP = {"epsilon": 0.5}
 FALCON_DP = {"validation_fraction": 0.0, "feature_bounds": ["*:-3:3"]}
 JOBS: dict[str, dict[str, Any]] = {

@@ -6,35 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, check_budget
-from blindfit.coordinator.job.job import load_job
-from blindfit.coordinator.jobs.check import check
 from blindfit.coordinator.label_dp.preflight import trees_on_noise
 from blindfit.parties.label_dp.consumer import mechanism_settings
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.protos.measurement_pb2 import DatasetDescription
-from tests.command import blindfit
 from tests.each_case import each_case
 from tests.hints.following import Told, found, not_found, refused, says
-from tests.hints.measured import measured
-from tests.preflight.conftest import Project
-
-
-def alone(directory: Path, rows: int = 300, **dp_lr: Any) -> Project:
-    """A clinic that trains with differential privacy of whole rows."""
-    made = measured(directory, "dp-lr", rows)
-    made.tables["shop"]["y"] = made.tables.pop("meter")["y"]
-    server, clinic = made.parties.pop("meter"), made.parties["shop"]
-    del clinic["peers"]["meter"], made.job["parties"]["meter"]
-    clinic["datasets"]["rows"] |= {"label": "y", "population": "people"}
-    clinic["populations"] = server["populations"]
-    clinic["policy"]["min_rows"] = 10
-    made.job["dp_lr"] = dp_lr
-    return made
-
+from tests.hints.measured import POPULATIONS, alone, measured
 
 # --- what the pre-flight finds ------------------------------------------------------------------------------------
 
@@ -53,29 +33,20 @@ def test_an_aggregate_with_much_noise(tmp_path: Path) -> None:
 @each_case("protocol", ["walr", "evaluate"])
 def test_labels_and_the_trust_that_goes_with_them(tmp_path: Path, protocol: str) -> None:
     project = measured(tmp_path, protocol, **({"evaluate": {"session": "s1"}} if protocol == "evaluate" else {}))
-    second = {**project.parties["meter"], "name": "probe", "data_dir": "state/probe"}
-    project.parties["probe"] = second
-    project.tables["probe"] = project.tables["meter"]
-    for name in ("shop", "meter", "probe"):
-        project.parties[name]["peers"] = {
-            "coordinator": {"role": "coordinator"},
-            "shop": {"role": "active"},
-            **{n: {"role": "measurement"} for n in ("meter", "probe")},
-        }
-    project.job["parties"]["probe"] = {"role": "measurement", "config": "probe.toml", "dataset": "rows"}
+    project.server("probe", project.table("meter"), about={"label": "y"}, policy={"systems": [protocol]})
+    project.set("parties.probe", {"role": "measurement", "config": "probe.toml", "dataset": "rows"}, "job")
     told = found('set {} = "{}" or "{}", or name another dataset', project.check(f"{protocol}.trust=two-servers"))
-    del project.job["parties"]["probe"]
+    project.set("parties.probe", None, "job")
     not_found(told, project.check(told.set(f"{protocol}.trust")))
 
 
 def test_numbers_that_are_asked_for_as_an_aggregate(tmp_path: Path) -> None:
     project = measured(tmp_path, "label-dp")
-    project.tables["meter"]["y"] = (project.tables["meter"]["y"] > 5).astype(int)
-    rows = project.parties["meter"]["datasets"]["rows"]
-    del rows["label_kind"], rows["label_range"]
+    project.columns("meter", y=(project.table("meter")["y"] > 5).astype(int))
+    project.set("datasets.rows.label_kind", None, "meter")
+    project.set("datasets.rows.label_range", None, "meter")
     told = found('{} has no labels that are numbers: set protocol = "walr"', project.check())
-    for settings in project.parties.values():
-        settings["policy"]["systems"] = ["walr"]
+    project.set("policy.systems", ["walr"])
     not_found(told, project.check("protocol=walr"))
 
 
@@ -123,22 +94,11 @@ def test_where_a_private_descent_starts(tmp_path: Path) -> None:
     project = alone(tmp_path)
     told = found("{}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)", project.check())
     not_found(told, project.check('dp_lr.feature_bounds=["*:-4:4"]'))
-    known = project.tables["known"] = {name: column[:80] for name, column in project.tables["shop"].items()}
-    blindfit_pretrains(project, known)
-    not_found(told, project.check("dp_lr.init=pretrained.json"))
-
-
-def blindfit_pretrains(project: Project, known: dict[str, np.ndarray]) -> None:
-    assert len(known["id"]) == 80
-    project.parties["shop"]["datasets"]["known"] = {
-        "url": "csv:known.csv",
-        "id": "id",
-        "label": "y",
-        "features": "rest",
-    }
-    project.check()
-    done = blindfit(project.directory, "pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
+    project.set("datasets.known", {"url": "csv:known.csv", "id": "id", "label": "y", "features": "rest"}, "shop")
+    project.write_table("known", {name: column[:80] for name, column in project.table("shop").items()})
+    done = project.blindfit("pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
     assert done.returncode == 0, done.stderr
+    not_found(told, project.check("dp_lr.init=pretrained.json"))
 
 
 def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
@@ -154,21 +114,20 @@ def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
 
 def test_a_dataset_that_has_changed_is_published(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.check()
-    assert blindfit(tmp_path, "snapshot", "shop.toml", "rows").returncode == 0
-    project.tables["shop"]["x0"] += 1.0
+    project.publish("shop")
+    project.columns("shop", x0=project.table("shop")["x0"] + 1.0)
     told = found("`blindfit snapshot {} {}`", project.check())
-    assert blindfit(tmp_path, *told.commands[0]).returncode == 0
-    not_found(told, check(load_job(tmp_path / "job.toml"), tmp_path))  # and not its own, which writes the table again
+    assert project.blindfit(*told.commands[0]).returncode == 0
+    not_found(told, project.check())
 
 
 def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"] = 24
+    project.set("datasets.rows.snapshot_every_h", 24, "shop")
     told = found(
         "{} gets a snapshot every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
     )
-    del project.parties["shop"]["datasets"]["rows"]["snapshot_every_h"]
+    project.set("datasets.rows.snapshot_every_h", None, "shop")
     not_found(told, project.check())
 
 
@@ -195,57 +154,52 @@ def test_a_dataset_of_a_private_training(
     tmp_path: Path, wrong: dict[str, Any], text: str, mend: dict[str, Any]
 ) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    towns = np.array([("north", "south")[i % 2] for i in range(300)])
     if "categories" in wrong:
-        project.tables["shop"]["town"] = towns
-    rows = project.parties["shop"]["datasets"]["rows"]
-    changed = {**rows, **wrong}
-    project.parties["shop"]["datasets"]["rows"] = {name: value for name, value in changed.items() if value is not None}
-    populations = project.parties["shop"].pop("populations")
-    if "population" not in wrong:
-        project.parties["shop"]["populations"] = populations
+        project.columns("shop", town=["north", "south"] * 150)
+    for option, value in wrong.items():
+        project.set(f"datasets.rows.{option}", value, "shop")
+    if "population" in wrong:
+        project.set("populations", None, "shop")
     told = found(text, project.check())
-    project.parties["shop"]["populations"] = populations
-    project.parties["shop"]["datasets"]["rows"] = {**rows, **mend}
+    project.set("populations", POPULATIONS, "shop")
+    for option, value in mend.items():
+        project.set(f"datasets.rows.{option}", value, "shop")
     not_found(told, project.check())
 
 
-@each_case("protocol", ["walr", "taylor"])
-def test_features_of_another_system(tmp_path: Path, protocol: str) -> None:
-    """The same of the rows that others train on."""
+def test_features_of_another_system(tmp_path: Path) -> None:
     project = measured(tmp_path, "label-dp")
-    del project.parties["shop"]["datasets"]["rows"]["features"]
+    project.set("datasets.rows.features", None, "shop")
     told = found('set datasets.{}.features = "rest"', project.check())
-    project.parties["shop"]["datasets"]["rows"]["features"] = "rest"
+    project.set("datasets.rows.features", "rest", "shop")
     not_found(told, project.check())
 
 
 def test_a_budget_that_does_not_hold_a_release(tmp_path: Path) -> None:
     project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.check()
-    assert blindfit(tmp_path, "snapshot", "shop.toml", "rows").returncode == 0
+    project.publish("shop")
     event, budget = ReleaseEvent("gaussian", 1.0, "replace"), Budget(1.0, 1e-5)
     with refused("lower privacy.epsilon; `blindfit ledger PARTY.TOML` at that party shows what was spent") as told:
         check_budget([], event, budget, "people")
     check_budget([], ReleaseEvent("gaussian", 20.0, "replace"), budget, "people")
     (command,) = told.commands
-    assert blindfit(tmp_path, *(word.replace("PARTY.TOML", "shop.toml") for word in command)).returncode == 0
+    assert project.blindfit(*(word.replace("PARTY.TOML", "shop.toml") for word in command)).returncode == 0
 
 
 @each_case("way", ["rows", "zero", "refuse"])
 def test_rows_that_a_measurement_server_does_not_know(tmp_path: Path, way: str) -> None:
     project = measured(tmp_path, "walr")
-    labels = project.tables["meter"]
-    project.tables["meter"] = {name: column[10:] for name, column in labels.items()}
+    labels = project.table("meter")
+    project.write_table("meter", {name: column[10:] for name, column in labels.items()})
     told = found('; or, if a missing id means label 0, set {} = "zero" in the file of {}', project.check(), "refuses")
     assert "take these rows out of shop's table" in told.text
     if way == "rows":
-        project.tables["shop"] = {name: column[10:] for name, column in project.tables["shop"].items()}
+        project.write_table("shop", {name: column[10:] for name, column in project.table("shop").items()})
     else:
         assert 'set datasets.rows.unknown_rows = "zero" in the file of meter' in told.text
-        project.parties["meter"]["datasets"]["rows"]["unknown_rows"] = "zero"
+        project.set("datasets.rows.unknown_rows", "zero", "meter")
     not_found(told, project.check())
     if way == "refuse":  # of the caution of the same
         told = found('{}: they count as label 0 (unknown_rows = "zero")', project.check(), "warning")
-        project.tables["meter"] = labels
+        project.write_table("meter", labels)
         not_found(told, project.check())

@@ -12,14 +12,14 @@ import numpy as np
 from blindfit.algorithms.protocols.taylor import TaylorParameters, check_parameters
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from tests.each_case import each_case
-from tests.hints.conftest import vertical, with_columns
 from tests.hints.following import found, not_found, refused, says
-from tests.preflight.conftest import Project
 from tests.vertical.in_process import seated
+from tests.world import World
+from tests.world.loans import DATA_PARTIES, loans, with_columns
 from tests.world.vertical import bank_and_shops, write_rows
 
 
-def refusals(project: Project, *sets: str) -> list[str]:
+def refusals(project: World, *sets: str) -> list[str]:
     return [finding.text for finding in project.check(*sets) if finding.refuses]
 
 
@@ -28,7 +28,7 @@ def refusals(project: Project, *sets: str) -> list[str]:
 
 def test_one_batch_size_passes_every_rule_at_every_party(tmp_path: Path) -> None:
     """80 columns and 700 training rows: the one rule needs 320 rows in each batch, and the other 372."""
-    project = vertical(tmp_path, "taylor", rows=1077, columns=(3, 80, 2))
+    project = loans(tmp_path, "taylor", rows=1077, columns=(3, 80, 2))
     told = found("set taylor.batch_rows = {}", project.check())
     assert told.options["taylor.batch_rows"] == 467
     assert not refusals(project, told.set("taylor.batch_rows"))
@@ -50,7 +50,7 @@ def test_a_run_refuses_and_takes_what_the_check_does(tmp_path: Path) -> None:
 
 
 def test_many_passive_columns_take_larger_batches_or_more_jitter(tmp_path: Path) -> None:
-    project = vertical(tmp_path, "taylor", columns=(3, 20, 20))
+    project = loans(tmp_path, "taylor", columns=(3, 20, 20))
     told = found("taylor.jitter = {}", project.check())
     assert not refusals(project, told.set("taylor.jitter"))
     assert not refusals(project, told.set("taylor.batch_rows"))
@@ -58,7 +58,7 @@ def test_many_passive_columns_take_larger_batches_or_more_jitter(tmp_path: Path)
 
 def test_where_no_batch_is_large_enough(tmp_path: Path) -> None:
     """Each way is gone: fewer columns beside one batch of all rows, and fewer test rows."""
-    project = vertical(tmp_path, "taylor", rows=400, columns=(3, 66, 2))
+    project = loans(tmp_path, "taylor", rows=400, columns=(3, 66, 2))
     told = found("no taylor.batch_rows is enough for {} training rows", project.check())
     _, columns, test_rows, _ = told.text.partition(" allows it")[0].split("; or ")
     fewer = found("set taylor.batch_rows = {} and {}", project.check())
@@ -72,10 +72,10 @@ def test_where_no_batch_is_large_enough(tmp_path: Path) -> None:
 
 
 def test_a_flag_lets_small_batches_pass(tmp_path: Path) -> None:
-    project = vertical(tmp_path, "taylor", rows=800, columns=(3, 40, 2))
+    project = loans(tmp_path, "taylor", rows=800, columns=(3, 40, 2))
     told = found('{}: {}; taylor.unsafe = ["{}"] allows it', project.check())
     assert told.options["taylor.unsafe"] == ["leverage"]
-    project.let_pass("leverage")
+    project.set("policy.unsafe", ["leverage"])
     not_found(told, project.check(told.set("taylor.unsafe"), "taylor.jitter=2"))
 
 
@@ -103,7 +103,7 @@ def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
     ],
 )
 def test_a_defence_is_set_as_the_refusal_says(tmp_path: Path, wrong: str, text: str) -> None:
-    project = vertical(tmp_path, "taylor")
+    project = loans(tmp_path, "taylor")
     told = found(text, project.check(wrong))
     ways = [way for way in told.sets if way.startswith(wrong.partition("=")[0])]
     assert ways
@@ -111,7 +111,7 @@ def test_a_defence_is_set_as_the_refusal_says(tmp_path: Path, wrong: str, text: 
         not_found(told, project.check(wrong, way))
 
 
-def test_class_weights_are_left_out(taylor: Project) -> None:
+def test_class_weights_are_left_out(taylor: World) -> None:
     told = found(
         'set taylor.class_weights = "none", and lower taylor.threshold', taylor.check("taylor.class_weights=balanced")
     )
@@ -124,53 +124,56 @@ def test_a_match_rate_that_nobody_knows(tmp_path: Path) -> None:
     not_found(told, project.check(told.set("align.match_rate")))
 
 
-def linked(directory: Path) -> Project:
-    project = vertical(directory, "taylor")
-    del project.parties["shop"], project.job["parties"]["shop"], project.tables["shop"]
-    for name in ("bank", "post", "notary"):
-        del project.parties[name]["peers"]["shop"]
+def linked(directory: Path) -> World:
+    project = loans(directory, "taylor")
+    project.set("datasets.loans.quasi_identifiers", {"name": "name"}, "bank", "post")
     for name in ("bank", "post"):
-        project.parties[name]["datasets"]["loans"]["quasi_identifiers"] = {"name": "name"}
-        project.tables[name]["name"] = project.tables[name]["id"]
-    project.job["align"] = {"method": "linkage", "fields": ["name"]}
-    return project
+        project.columns(name, name=project.table(name)["id"])
+    return project.job("taylor", parties=("bank", "post", "notary"), align={"method": "linkage", "fields": ["name"]})
 
 
 # --- rows, and what they allow ---------------------------------------------------------------------------------
 
 
 def test_rows_that_are_all_held_out(tmp_path: Path) -> None:
-    project = vertical(tmp_path, "taylor", rows=6)
+    project = loans(tmp_path, "taylor", rows=6)
     wrong = ("align.min_common=1", "split.test_fraction=0.5", "taylor.validation_fraction=0.5")
-    for name in ("bank", "post", "shop"):
-        project.parties[name]["policy"]["min_common"] = 1
+    project.set("policy.min_common", 1, *DATA_PARTIES)
     told = found("lower split.test_fraction or {}", project.check(*wrong))
     for lower in ("split.test_fraction=0.2", "taylor.validation_fraction=0.2"):
         not_found(told, project.check(*wrong, lower))
 
 
 def test_rows_that_are_too_few_to_hold_one_out(tmp_path: Path) -> None:
-    project = vertical(tmp_path, "taylor", rows=30)
+    project = loans(tmp_path, "taylor", rows=30)
     wrong = ("align.min_common=20", "taylor.validation_fraction=0.01")
     told = found("set {} = 0, or raise it", project.check(*wrong))
     not_found(told, project.check(*wrong, told.set("taylor.validation_fraction")))
     not_found(told, project.check(*wrong, "taylor.validation_fraction=0.1"))
 
 
-def test_too_few_rows_in_common(taylor: Project) -> None:
+def test_too_few_rows_in_common(taylor: World) -> None:
     told = found("set align.min_common = {}, or less", taylor.check("align.min_common=500"))
     assert not refusals(taylor, told.set("align.min_common"))
 
 
+def test_parties_that_bring_fewer_ids_than_rows_must_be_common(tmp_path: Path) -> None:
+    project = bank_and_shops(tmp_path, rows=400)
+    with refused("{} must bring more ids; or set a lower align.min_common, which may not be below any party") as told:
+        seated(project, "align.min_common=5000")
+    assert "bank, shop-a, shop-b must bring" in told.text
+    seated(project, "align.min_common=20", session="s2")
+
+
 def test_few_rows_for_many_columns(tmp_path: Path) -> None:
-    project = vertical(tmp_path, "taylor", columns=(3, 15, 15))
+    project = loans(tmp_path, "taylor", columns=(3, 15, 15))
     told = found("use at most {} columns; a larger {} lets you use more of them", project.check())
     most = int(re.findall(r"use at most (\d+) columns", told.text)[0])
     with_columns(project, "post", 15 - (34 - most))
     not_found(told, project.check())
 
 
-def test_few_test_rows(taylor: Project) -> None:
+def test_few_test_rows(taylor: World) -> None:
     told = found("set split.test_fraction = {}, or more", taylor.check("split.test_fraction=0.1"))
     not_found(told, taylor.check(told.set("split.test_fraction")))
 
@@ -178,10 +181,9 @@ def test_few_test_rows(taylor: Project) -> None:
 # --- privacy, and time -----------------------------------------------------------------------------------------
 
 
-def test_label_dp_that_leaves_little(taylor: Project) -> None:
-    for name in taylor.parties:
-        taylor.parties[name]["policy"]["max_epsilon"] = 50.0
-    taylor.parties["bank"]["populations"]["customers"]["epsilon"] = 100.0
+def test_label_dp_that_leaves_little(taylor: World) -> None:
+    taylor.set("policy.max_epsilon", 50.0)
+    taylor.set("populations.customers.epsilon", 100.0, "bank")
     told = found(
         "{}: expect a weak model; use more rows or a larger privacy.epsilon", taylor.check("privacy.epsilon=0.1")
     )
@@ -192,7 +194,7 @@ def test_label_dp_that_leaves_little(taylor: Project) -> None:
     not_found(told, taylor.check("privacy.epsilon=1", told.set("privacy.delta")))
 
 
-def test_a_step_that_takes_longer_than_peers_wait(taylor: Project) -> None:
+def test_a_step_that_takes_longer_than_peers_wait(taylor: World) -> None:
     told = found("set timeouts.step_s = {}, or more", taylor.check("timeouts.step_s=0.01"))
     not_found(told, taylor.check(told.set("timeouts.step_s")))
 

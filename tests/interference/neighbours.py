@@ -392,7 +392,7 @@ def strangers(case: Case) -> list[str]:
     """Two ids that nobody has, of one part: a row's part follows from its id, and its size is no secret."""
     names = [f"stranger-{i}" for i in range(64)]
     fraction = case.job.get("split", {}).get("test_fraction", SplitSettings().test_fraction)
-    held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).chosen("split", names, fraction)
+    held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).choose("split", names, fraction)
     return [name for name, out in zip(names, held_out, strict=True) if not out][:2]
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import tomli_w
 
 from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
@@ -35,6 +34,8 @@ from tests.certificates import make_identity, quick_connections
 from tests.interference.recorder import Recorder, listening
 from tests.interference.views import Record
 from tests.postgres import PostgresServer
+from tests.world import World
+from tests.world.world import COORDINATOR
 
 SERVERS: list[PostgresServer] = []
 """The one that a source "postgresql" is in."""
@@ -43,7 +44,6 @@ Rows = dict[str, dict[str, Any]]  # id -> column -> value, in the order of the t
 Data = dict[str, Rows]  # by party
 HANGS_S = 100.0
 TABLES = (".csv", ".parquet", ".sqlite")
-COORDINATOR = "coordinator"
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,26 +147,24 @@ def _create(table: str, columns: Sequence[str], line: Sequence[Any], number: str
     return f"CREATE TABLE {table} ({', '.join(f'{c} {k}' for c, k in zip(columns, kinds, strict=True))})"
 
 
-def _write_party(case: Case, root: Path, authority: Path, name: str) -> None:
-    role = case.roles[name]
-    files = make_identity(authority, name).files
-    peers = {peer: {"role": other} for peer, other in case.roles.items() if peer != name}
-    policy = {"systems": [case.system], "max_epsilon": 8.0, "accept_seed": True, **case.policy.get(name, {})}
-    content: dict[str, Any] = {
-        "name": name,
-        "role": role,
-        "listen": "127.0.0.1:0",
-        "data_dir": f"state/{name}",
-        "identity": {k: str(getattr(files, k)) for k in ("certificate", "key", "authority")},
-        "peers": {**peers, COORDINATOR: {"role": COORDINATOR}},
-        "policy": policy,
-        "compute": {"backend": "serial"},
-        **case.more.get(name, {}),
-    }
-    if name in case.datasets:
-        url = write_rows(root, name, case.data[name], case.source)
-        content["datasets"] = {**content.get("datasets", {}), "rows": {"url": url, "id": "id", **case.datasets[name]}}
-    (root / f"{name}.toml").write_text(tomli_w.dumps(content))
+def files_of(case: Case, root: Path, authority: Path | None = None) -> World:
+    """Write the files of a case, and its job.
+
+    Args:
+        authority: has the parties' certificates; None: the world makes an authority when it runs.
+    """
+    world = World(root)
+    for name, role in case.roles.items():
+        more: dict[str, Any] = {"compute": {"backend": "serial"}, **case.more.get(name, {})}
+        if authority is not None:
+            files = make_identity(authority, name).files
+            identity = {kind: str(getattr(files, kind)) for kind in ("certificate", "key", "authority")}
+            more |= {"listen": "127.0.0.1:0", "identity": identity}
+        if name in case.datasets:
+            more["about"] = {"url": write_rows(root, name, case.data[name], case.source), **case.datasets[name]}
+        policy = {"systems": [case.system], "max_epsilon": 8.0, **case.policy.get(name, {})}
+        world.party(name, role, None, {}, policy=policy, **more)
+    return world.job(case.system, **case.job)
 
 
 # --- running -----------------------------------------------------------------------------------------------
@@ -234,8 +232,7 @@ def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begu
     """
     record = Record()
     with _running(authority, root, record) as recorder:
-        for name in case.roles:
-            _write_party(case, root, authority, name)
+        files_of(case, root, authority)
         case.prepare(root)
         with cut_off() if cut else nullcontext():
             error = asyncio.run(_run_job(case, root, authority, recorder, "s1", ()))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical import model as vertical
 from blindfit.coordinator.cli.main import app
-from blindfit.parties.files.written import encoded_json, write_file
+from blindfit.parties.files.written import encode_json, write_file
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.systems import load_party
@@ -33,7 +33,7 @@ class Bank:
                 transaction.change_session(name, state=state, changed=changed)
 
     def writes(self, session: str, *names: str, kind: str = "models") -> list[Path]:
-        content = encoded_json({"session": session, "format": vertical.FORMAT})
+        content = encode_json({"session": session, "format": vertical.FORMAT})
         return [self.party.write(session, name, content, kind) for name in names]
 
     def stops(self, session: str, training: str) -> list[Path]:

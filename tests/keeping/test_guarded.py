@@ -88,5 +88,5 @@ def test_another_passphrase_ends_the_start_in_one_line(tmp_path: Path) -> None:
         (tmp_path / words.split()[1]).write_text(words)
     World(tmp_path, ["secrets.passphrase_file=right"]).run()
     for given, said in ((["secrets.passphrase_file=wrong"], "does not open with this"), ([], "is locked and no")):
-        with pytest.raises(ConfigError, match=rf"^{tmp_path}/state/vault\.json {said} passphrase"):
+        with pytest.raises(ConfigError, match=rf"^{tmp_path}/state/clinic/vault\.json {said} passphrase"):
             World(tmp_path, given).run()

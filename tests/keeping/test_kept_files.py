@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.store.database import Writes
 from tests.keeping.bank import Bank, resolved
@@ -59,7 +59,7 @@ def owners(bank: Bank, path: Path) -> list[str]:
     return [session for session in ("A", "B") if path in bank.party.files_of(session)]
 
 
-NEW = encoded_json({"session": "B"})
+NEW = encode_json({"session": "B"})
 
 
 @pytest.mark.parametrize("name", ["model.json", "held_out_rows.csv"])

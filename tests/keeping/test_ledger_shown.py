@@ -37,7 +37,7 @@ def shown(console: Console) -> list[str]:
 
 def charge(bank: Bank, *kinds: Kind) -> None:
     last = None
-    with bank.store.transaction() as transaction:
+    with bank.kept.transaction() as transaction:
         for kind in kinds:
             charged = Charge("people", ReleaseEvent.pure(0.5, UNITS["row"][1]), epsilon=0.5)
             last = book.append(last, charged, time="2026-03-01T10:00:00+00:00", kind=kind)
@@ -49,7 +49,7 @@ def charge(bank: Bank, *kinds: Kind) -> None:
 
 def test_what_was_charged_again_is_called_so(bank: Bank, console: Console) -> None:
     charge(bank, "release", "recovered", "recovered-sum")
-    ledger_view.describe(bank.settings, bank.directory).show(console)
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
     lines = shown(console)
     assert "people 3 1.5 5 3.5 1e-05" in lines
     assert [line.split(" people/? ")[1][:-9] for line in lines if " people/? " in line] == [
@@ -63,11 +63,11 @@ def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> Non
     published(bank.snapshots, "loans")
     bank.write(ROWS)
     receipt = Receipt("bank", "people", 1, "ab", Charges())
-    with bank.store.transaction() as transaction:
+    with bank.kept.transaction() as transaction:
         transaction.notice_rollback(receipt.statement(), "2026-03-01")
         for _ in range(2):
             transaction.add_upload("shop", "loans", "2026-03-01T10:00:00+00:00")
-    ledger_view.describe(bank.settings, bank.directory).show(console)
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
     lines = shown(console)
     assert "loans has changed since snapshot 1, which jobs read: publish it" in lines
     assert "shop loans 2 2026-03-01 10:00" in lines
@@ -75,17 +75,17 @@ def test_what_an_operator_has_to_do_is_said(bank: Bank, console: Console) -> Non
 
 
 def test_there_is_nothing_to_say(bank: Bank, console: Console) -> None:
-    ledger_view.describe(bank.settings, bank.directory).show(console)
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
     assert "people 0 0 5 5 1e-05" in shown(console)
     assert not any(word in " ".join(shown(console)) for word in ("Ledger", "Uploads", "snapshot", "receipt"))
 
 
 def test_a_party_without_a_budget_or_never_started(bank: Bank, console: Console, tmp_path: Path) -> None:
-    free = bank.settings.model_copy(update={"populations": {}})
+    free = bank.settings("bank").model_copy(update={"populations": {}})
     with pytest.raises(ConfigError, match=r"^bank has no \[populations\], so it has no budget to show$"):
-        ledger_view.describe(free, bank.directory).show(console)
-    with pytest.raises(ConfigError, match=r"nowhere/state/party\.sqlite does not exist( \(|$)") as refused:
-        ledger_view.describe(bank.settings, tmp_path / "nowhere").show(console)
+        ledger_view.describe(free, bank.root).show(console)
+    with pytest.raises(ConfigError, match=r"nowhere/state/bank/party\.sqlite does not exist( \(|$)") as refused:
+        ledger_view.describe(bank.settings("bank"), tmp_path / "nowhere").show(console)
     assert refused.value.hint == "this party has not been started yet"
 
 
@@ -103,7 +103,7 @@ def test_a_chain_in_a_file_that_cannot_be_read(tmp_path: Path, console: Console,
 
 def test_what_is_not_published_yet(bank: Bank, console: Console) -> None:
     published(bank.snapshots, "loans")
-    snapshots.describe(bank.settings, bank.directory).show(console)
+    snapshots.describe(bank.settings("bank"), bank.root).show(console)
     lines = shown(console)
     assert "other - not published" in lines
     assert any(line.startswith("loans 1 ") and line.endswith(" unchanged") for line in lines)
@@ -112,7 +112,7 @@ def test_what_is_not_published_yet(bank: Bank, console: Console) -> None:
 def test_a_dataset_that_a_party_does_not_have_is_not_published(bank: Bank, console: Console) -> None:
     with pytest.raises(ConfigError, match=r"^bank has no dataset named clicks( \(|$)") as refused:
         snapshots.publish(
-            bank.settings, bank.directory, "clicks", other_people=False, remove_older=False, console=console
+            bank.settings("bank"), bank.root, "clicks", other_people=False, remove_older=False, console=console
         )
     assert refused.value.hint == "its datasets: loans, other"
 
@@ -120,6 +120,6 @@ def test_a_dataset_that_a_party_does_not_have_is_not_published(bank: Bank, conso
 def test_no_date_or_name_is_cut_at_80_columns(bank: Bank) -> None:
     charge(bank, "release")
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-    ledger_view.describe(bank.settings, bank.directory).show(console)
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
     assert "…" not in console.file.getvalue()
     assert "2026-03-01" in console.file.getvalue()

@@ -21,6 +21,7 @@ from tests.backups import back_up, restore
 from tests.certificates import quick_connections
 from tests.each_case import each_case
 from tests.hints.following import refused, refused_command
+from tests.store.versions import HERE as VERSIONS
 from tests.world import World
 
 REASON = "disk failed on Monday, no backup"
@@ -89,13 +90,22 @@ def made_since(database: Path) -> None:
 
 
 def made_by_version_2(database: Path) -> None:
-    """Empty, by a Blindfit that did not note when a database began."""
+    """Leave an empty database of a Blindfit that did not note when a database began."""
+    empty_of_version(2, database)
+
+
+def made_by_version_3(database: Path) -> None:
+    """Leave an empty database of the last Blindfit that did not note when a database began."""
+    empty_of_version(3, database)
+
+
+def empty_of_version(version: int, database: Path) -> None:
     remove(database)
-    Store(database).close()
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as made:
-        made.execute("DROP TABLE losses")
-        made.execute("ALTER TABLE answers DROP COLUMN kept_bytes")
-        made.execute("PRAGMA user_version = 2")
+        made.executescript((VERSIONS / f"version_{version}" / "everything.sql").read_text())
+        for (table,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            made.execute(f"DELETE FROM {table}")
+        made.execute(f"PRAGMA user_version = {version}")
 
 
 def older(database: Path) -> None:
@@ -114,6 +124,7 @@ LOST = {
     "a database without rows": without_rows,
     "a database that another command made": made_since,
     "an empty database of version 2": made_by_version_2,
+    "an empty database of version 3": made_by_version_3,
     "an older database": older,
 }
 

@@ -21,7 +21,7 @@ from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import write_json
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
-from blindfit.parties.label_dp.report import LabelDPReport, Outcome, report_of
+from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
 from tests.done_once import Kept, folder
@@ -98,7 +98,7 @@ class MadeUp:
         budget = pb.BudgetDescription(population="people", epsilon=8, delta=1e-5, spent_epsilon=4, releases=1)
         told = fit_rows(rows, released, job, job.trial_randomness, lambda *_: None)
         description = pb.DatasetDescription(snapshot="v1")
-        report = report_of(Outcome(session, rows, released, told, self.true or {}, description, budget, {"fit_s": 0.5}))  # type: ignore[arg-type]
+        report = report_of(session, rows, released, told, self.true or {}, description, budget, {"fit_s": 0.5})  # type: ignore[arg-type]
         write_json(self.out / "shop" / "model.json", {**told.fit.model.to_dict(), "privacy": report.privacy.to_dict()})
         write_json(self.out / "shop" / "report.json", report.content(session, server="meter"))  # type: ignore[arg-type]
         return report

@@ -13,7 +13,6 @@ from blindfit.algorithms.privacy.label_mechanisms import fitting
 from blindfit.coordinator.systems import VIEWS, view
 from blindfit.parties.measurement import release_labels
 from blindfit.parties.measurement.release_labels import LOST
-from blindfit.parties.store.database import Store
 from tests.label_dp.conftest import N_ROWS
 from tests.world import World
 
@@ -28,22 +27,11 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def charges(project: World) -> int:
-    store = Store(project.path("state/meter/party.sqlite"))
-    try:
-        return len(store.reader().ledger())
-    finally:
-        store.close()
-
-
 def paid_for(project: World) -> list[set[str]]:
     """What each system says of each entry of the ledger, where it says anything."""
-    store = Store(project.path("state/meter/party.sqlite"))
-    try:
+    with project.store("meter") as store:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         entries = store.reader().ledger()
-    finally:
-        store.close()
     return [{view(name).released(entry, labels.get(entry.position)) for name in VIEWS} - {""} for entry in entries]
 
 
@@ -62,10 +50,10 @@ def test_a_job_of_which_too_few_rows_count_estimates_no_prior(project: World, es
     for name in ("first", "second"):
         with pytest.raises(CannotAnswer):
             nodes.run(*RP, f"privacy.release={name}")
-    assert (charges(project), estimates) == (0, [])
+    assert (len(project.ledger("meter")), estimates) == (0, [])
     project.edit("meter.toml", "min_rows = 1501", "min_rows = 1500")
     nodes.run(*RP)
-    assert (charges(project), len(estimates)) == (1, 1)
+    assert (len(project.ledger("meter")), len(estimates)) == (1, 1)
 
 
 def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
@@ -82,9 +70,9 @@ def test_a_job_whose_labels_were_lost_says_so_and_another_name_begins_anew(
     with pytest.raises(PolicyRefused) as again:
         nodes.run(*RP)
     assert first.value.reason == again.value.reason == LOST
-    assert (charges(project), len(estimates)) == (1, 1)
+    assert (len(project.ledger("meter")), len(estimates)) == (1, 1)
     nodes.run(*RP, "privacy.release=second")
-    assert (charges(project), len(estimates)) == (2, 2)
+    assert (len(project.ledger("meter")), len(estimates)) == (2, 2)
     shown = project.blindfit("ledger", "meter.toml").stdout
     assert 'under way, or lost, rp-with-prior, "first"' in shown
     assert 'every label, rp-with-prior, "second"' in shown

@@ -27,7 +27,7 @@ from blindfit.coordinator.label_dp.preflight import expected_mechanism
 from blindfit.parties.label_dp.consumer import fit_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.measurement import labels_codec
-from blindfit.parties.measurement.client import _released
+from blindfit.parties.measurement.client import _make_released
 from tests.each_case import each_case
 from tests.label_dp.conftest import COLUMNS, LABEL_RANGE, PARTIES, rows_and_labels
 from tests.measurement.house import House
@@ -70,7 +70,7 @@ def test_a_gaussian_job_goes_through_the_server_and_its_model_learns(tmp_path: P
     noise = mechanism.grid.reals(received.steps) - labels
     assert noise.std() == pytest.approx(noise_std, rel=0.15)  # of 800: six standard errors
     rows = Rows(ids, features[:600], features[600:], COLUMNS)
-    fitted = fit_rows(rows, _released(received, 0), asked, asked.trial_randomness, lambda *_: None)
+    fitted = fit_rows(rows, _make_released(received, 0), asked, asked.trial_randomness, lambda *_: None)
     assert np.mean((fitted.test_predictions - labels[600:]) ** 2) < (0.3 if epsilon > 10 else 0.9) * np.var(labels)
 
 

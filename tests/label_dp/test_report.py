@@ -35,7 +35,7 @@ def statement(written) -> dict[str, str]:
 
 def shown(written) -> str:
     console = Console(width=160, record=True)
-    Found({}, written.shown()).show(console)
+    Found({}, written.summarise()).show(console)
     return console.export_text()
 
 

@@ -6,14 +6,11 @@ import csv
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, ReleaseSettings
@@ -170,12 +167,3 @@ class House:
 
     def spent(self, population: str = "people") -> float:
         return self.service.describe_budget(population).spent_epsilon
-
-
-def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exact sums, so that a test can count; every draw is 0."""
-
-    def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
-        return [0] * n
-
-    monkeypatch.setattr(gaussian, "sample_vector", zeros)

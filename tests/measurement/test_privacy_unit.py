@@ -18,8 +18,9 @@ from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import ConsumerRows
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.settings import PolicySettings
-from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot, without_noise
+from tests.measurement.house import NAMES, ONE, House, make_dataset, one_hot
 from tests.privacy.noise_checks import empirical_epsilon, faults_of_normal
+from tests.walr_split.released import without_noise
 
 OpenHouse = Callable[..., House]
 WIDE = Budget(50.0, 1e-6)

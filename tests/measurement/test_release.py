@@ -34,7 +34,8 @@ from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.store.database import Writes
 from tests.hints.following import refused_value
-from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot, without_noise
+from tests.measurement.house import NAMES, ONE, POLICY, House, make_dataset, one_hot
+from tests.walr_split.released import without_noise
 
 OpenHouse = Callable[..., House]
 WIDE = Budget(20.0, 1e-6)

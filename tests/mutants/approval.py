@@ -66,8 +66,8 @@ MUTANTS = (
         "an-end-that-cannot-be-written-is-told-nobody",
         (17,),
         "blindfit.parties.sessions.sessions:Sessions._end",
-        "state=state, **described(error))\n            self._set_state(session, state)\n",
-        "state=state, **described(error))\n            raise\n",
+        "state=state, **describe_error(error)\n            )\n            self._set_state(session, state)\n",
+        "state=state, **describe_error(error)\n            )\n            raise\n",
         ("tests/approval/test_decisions.py::test_who_watches_hears_of_an_end_that_cannot_be_written",),
     ),
     Mutant(
@@ -89,7 +89,7 @@ MUTANTS = (
     Mutant(
         "a-digest-without-members",
         (15,),
-        "blindfit.algorithms.protocols.handshake:agreed_digest",
+        "blindfit.algorithms.protocols.handshake:digest_of_agreement",
         "hashlib.sha256(parameters_digest(members) + parameters_digest(parameters))",
         "hashlib.sha256(parameters_digest(parameters))",
         (f"{DECISIONS}::test_whatever_an_operator_sees_is_in_the_digest",),
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "flags-not-shown-first",
         (12,),
-        "blindfit.coordinator.operator.held:HeldJob.shown",
+        "blindfit.coordinator.operator.held:HeldJob.describe",
         "        for flag in asked.job.unsafe:\n",
         "        for flag in asked.job.unsafe[1:]:\n",
         ("tests/approval/test_shown.py::test_unsafe_flags_come_first_and_glare",),
@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant(
         "a-coordinator-writes-to-the-terminal",
         (15,),
-        "blindfit.coordinator.operator.held:written",
+        "blindfit.coordinator.operator.held:to_toml",
         "    return json.dumps(value).replace(",
         "    return str(value).replace(",
         (f"{SHOWN}::test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line",),

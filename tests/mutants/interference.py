@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "a-rare-class-weighs-more-than-weights-go",
         (25,),
-        "blindfit.algorithms.statistics.vertical.class_weights:balanced",
+        "blindfit.algorithms.statistics.vertical.class_weights:balance",
         "0.5 / np.maximum([1 - share, share], least)",
         "0.5 / np.array([1 - share, share])",
         ("tests/taylor/test_class_weights.py",),
@@ -67,7 +67,7 @@ MUTANTS = (
         "rows-read-counted-where-their-number-is-private",
         (25,),
         "blindfit.parties.dp_lr.trainer:Trainer._run",
-        "session.report if job.rows_are_public else _uncounted(session)",
+        "session.report if job.rows_are_public else _hide_counts(session)",
         "session.report",
         (f"{SAME}[dp-lr-add-or-remove-a-row-coordinator]",),
     ),

@@ -174,7 +174,7 @@ MUTANTS = (
     Mutant(
         "decrypted-past-the-bound",
         (8, 11),
-        "blindfit.algorithms.paillier.vectors:bounded",
+        "blindfit.algorithms.paillier.vectors:to_fixed",
         "if any(not -bound <= plaintext <= bound for plaintext in plaintexts):",
         "if any(not -bound <= plaintext for plaintext in plaintexts):",
         (f"{VECTORS}::test_a_decrypted_number_past_the_bound_is_refused",),

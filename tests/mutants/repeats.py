@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "another-partys-model-counts-for-its-own-rows",
         (28,),
-        "blindfit.parties.vertical.scored_rows:_counted",
+        "blindfit.parties.vertical.scored_rows:_find_counted",
         "_unpack(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)",
         "_unpack(scored.rows, count)",
         ("tests/attacks/test_scored_by_others.py",),
@@ -171,7 +171,7 @@ MUTANTS = (
     Mutant(
         "a-new-snapshot-of-the-other-is-no-new-question",
         (28,),
-        "blindfit.parties.vertical.linkages:asked_of_linkage",
+        "blindfit.parties.vertical.linkages:digest_linkage",
         "parameters_digest({**session.snapshots, **how})",
         "parameters_digest({**how})",
         (f"{MATCHES}::test_of_a_snapshot_so_many_bits_are_told_and_no_more",),
@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "another-threshold-is-no-new-question",
         (28,),
-        "blindfit.parties.vertical.linkages:asked_of_linkage",
+        "blindfit.parties.vertical.linkages:digest_linkage",
         'if name.startswith("align.")}',
         'if name == "align.method"}',
         (f"{MATCHES}::test_another_way_to_link_is_another_question",),

@@ -172,8 +172,8 @@ MUTANTS = (
     Mutant(
         "held-out-by-place",
         (5, 25),
-        "blindfit.parties.training.split:held_out",
-        'return randomness.chosen("split", ids.to_pylist(), job.split.test_fraction)',
+        "blindfit.parties.training.split:hold_out",
+        'return randomness.choose("split", ids.to_pylist(), job.split.test_fraction)',
         'return randomness.generator("split").random(len(ids)) < job.split.test_fraction',
         ("tests/dp_lr/test_neighbours.py",),
     ),

@@ -20,6 +20,7 @@ CHECKPOINTS = "tests/vertical/test_checkpoints.py"
 PROCESSES = "tests/vertical/test_processes.py"
 SEATS = "tests/vertical/test_seats.py"
 LABEL_DP = "tests/vertical/test_label_dp.py"
+PUBLIC_FIRST = "tests/vertical/test_public_first.py"
 
 MUTANTS = (
     # --- what the coordinator is told
@@ -51,7 +52,7 @@ MUTANTS = (
     Mutant(
         "steps-are-as-long-as-a-proposers-options-make-them",
         (12,),
-        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._limit",
         "        if largest <= most:\n",
         "        if largest >= 0:\n",
         ("tests/attacks/test_lattice_features.py::test_no_options_read_a_column",),
@@ -67,7 +68,7 @@ MUTANTS = (
     Mutant(
         "a-diverged-hold-out-loss-ends-the-training",
         (12,),
-        "blindfit.algorithms.statistics.vertical.grid:Grid.held_back",
+        "blindfit.algorithms.statistics.vertical.grid:Grid.shrink",
         "        return weights * (self.largest_score / max(largest, self.largest_score))\n",
         "        return weights\n",
         (f"{STEPS}::test_a_diverged_loss_stays_within_its_bound", PLAN),
@@ -75,7 +76,7 @@ MUTANTS = (
     Mutant(
         "weights-grow-without-end",
         (12,),
-        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._held",
+        "blindfit.algorithms.statistics.vertical.optimiser:Optimiser._limit",
         "        moved = moved * (MOST_WEIGHT / max(float(np.abs(moved).sum()), MOST_WEIGHT))\n",
         "",
         (OPTIMISER,),
@@ -309,7 +310,7 @@ MUTANTS = (
     Mutant(
         "a-mean-over-all-slots-is-told",
         (12,),
-        "blindfit.parties.taylor.key_node:KeyNode._run",
+        "blindfit.parties.taylor.key_node:KeyNode._train",
         ", relative=parameters.masked)",
         ")",
         ("tests/attacks/test_linked_rows.py::test_the_coordinator_is_not_told_how_many_hold_out_slots_match",),
@@ -456,7 +457,7 @@ MUTANTS = (
         (12,),
         "blindfit.algorithms.alignment.matching:alike_pairs",
         "_tiles(_Sorted.of(first), _Sorted",
-        "_tiles(_Sorted.of(first).filled(), _Sorted",
+        "_tiles(_Sorted.of(first).drop_empty(), _Sorted",
         (f"{SAME}[taylor-linkage-missing-name-coordinator]",),
     ),
     Mutant(
@@ -544,10 +545,22 @@ MUTANTS = (
     Mutant(
         "a-training-under-way-is-resumed-at-the-key-node",
         (24,),
-        "blindfit.parties.taylor.key_node:KeyNode.check",
+        "blindfit.parties.vertical.key_node:KeyNodeSeat.check",
         "self._running.refuse_another(job.resumes)",
         "self._running.refuse_another(me.name)",
         (f"{AT_ONCE}[taylor]",),
+    ),
+    Mutant(
+        "rows-are-looked-at-before-a-public-reason",
+        (12, 25),
+        "blindfit.parties.vertical.training:DataParty.check",
+        "        self._running.refuse_another(job.resumes)\n"
+        "        refuse_unknown(self._party.data_dir, job, me.name)\n"
+        "        self._method.check(self._party, job, me, source)",
+        "        self._method.check(self._party, job, me, source)\n"
+        "        self._running.refuse_another(job.resumes)\n"
+        "        refuse_unknown(self._party.data_dir, job, me.name)",
+        (f"{PUBLIC_FIRST}::test_a_public_reason_comes_before_any_look_at_rows",),
     ),
     Mutant(
         "checkpoints-that-others-can-read",
@@ -608,7 +621,7 @@ MUTANTS = (
             ),
             (
                 "a-part-without-rows-that-count-is-summed",
-                "summed_over",
+                "sum_over",
                 "if len(rows) else None",
                 "if part else None",
             ),

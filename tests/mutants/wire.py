@@ -90,8 +90,8 @@ MUTANTS = (
         "received-text-executed",
         (20,),
         "blindfit.parties.files.written:read_json",
-        'return json.loads(path.read_text("utf-8"))',
-        'return eval(path.read_text("utf-8"))',
+        "return json.loads(read(path).decode())",
+        "return eval(read(path).decode())",
         ("tests/wire/test_nothing_is_executed.py",),
     ),
     # --- half a message
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "any-known-peer-may-call-anything",
         (15,),
-        "blindfit.parties.wire.guard:Guard._admitted",
+        "blindfit.parties.wire.guard:Guard._admit",
         "if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):",
         "if caller not in self._roles:",
         (f"{GUARD}::test_exactly_the_cells_of_the_table_pass",),
@@ -246,7 +246,7 @@ MUTANTS = (
         "the-index-revokes-what-no-list-does",
         (15,),
         "blindfit.parties.identity.authority:revoke",
-        "_checked_days(days)  # before",
+        "_check_days(days)  # before",
         "days  # before",
         (f"{AUTHORITY}::test_a_revocation_whose_list_would_be_refused_changes_nothing",),
     ),
@@ -270,7 +270,7 @@ MUTANTS = (
     Mutant(
         "too-many-calls-of-one-caller",
         (16,),
-        "blindfit.parties.wire.guard:Guard._admitted",
+        "blindfit.parties.wire.guard:Guard._admit",
         "if self._calls[caller] >= self._most:",
         "if self._calls[caller] >= 16 * self._most:",
         (f"{GUARD}::test_a_caller_with_too_many_calls_is_refused_and_others_are_served",),
@@ -327,7 +327,7 @@ MUTANTS = (
         "a-message-of-a-thread-overtakes-another",
         (14,),
         "blindfit.parties.work.own_thread:OuterChannel.send",
-        "            await self._left(to)\n            self._leaving",
+        "            await self._wait_until_left(to)\n            self._leaving",
         "            self._leaving",
         ("tests/work/test_own_thread.py::test_what_is_sent_is_what_it_was_and_in_order",),
     ),
@@ -342,7 +342,7 @@ MUTANTS = (
     Mutant(
         "who-waits-in-a-thread-is-not-told-that-its-message-did-not-leave",
         (14, 17),
-        "blindfit.parties.work.own_thread:OuterChannel._received",
+        "blindfit.parties.work.own_thread:OuterChannel._receive",
         "        for sent in leaving:\n            await _over(sent)\n",
         "",
         ("tests/work/test_own_thread.py::test_a_message_that_does_not_leave_is_told_to_who_waits_for_an_answer",),
@@ -350,7 +350,7 @@ MUTANTS = (
     Mutant(
         "who-is-through-is-taken-for-lost",
         (17,),
-        "blindfit.parties.wire.exchange:ExchangeChannel._lost_behind",
+        "blindfit.parties.wire.exchange:ExchangeChannel._find_lost_behind",
         "if arrivals.inbox.abort is not None or arrivals.inbox.has_ended:",
         "if arrivals.inbox.abort is not None:",
         (f"{EXCHANGE}::test_who_is_through_is_not_taken_for_one_who_was_lost",),
@@ -407,7 +407,7 @@ MUTANTS = (
     Mutant(
         "requests-that-never-come-awaited",
         (16, 27),
-        "blindfit.parties.wire.guard:Guard._parsed",
+        "blindfit.parties.wire.guard:Guard._parse_request",
         "async with asyncio.timeout(REQUEST_S):",
         "async with asyncio.timeout(None):",
         (f"{OVERLOAD}::test_calls_whose_request_never_comes_are_counted_and_end",),
@@ -662,7 +662,7 @@ MUTANTS = (
     Mutant(
         "the-first-party-that-is-heard-is-believed",
         (32,),
-        "blindfit.coordinator.running.root_cause:_blamed",
+        "blindfit.coordinator.running.root_cause:_blame",
         "blamed = waits.most_blamed(claims, reports, step_s) or root_party(first)",
         "blamed = root_party(first)",
         ("tests/processes/test_root_cause.py::test_of_several_that_blame_others_the_most_count",),

@@ -155,7 +155,7 @@ def loss_error(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, 
 
 def held_back(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> dict[str, Floats]:
     """As each party does for a loss of these rows."""
-    return {name: grid.held_back(block[rows], weights[name]) for name, block in table.blocks.items()}
+    return {name: grid.shrink(block[rows], weights[name]) for name, block in table.blocks.items()}
 
 
 def _scores(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> list[Floats]:

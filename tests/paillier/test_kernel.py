@@ -131,7 +131,7 @@ def test_grouped_products(v: Vector, split: int, data: st.DataObject) -> None:
     v.kernel.counts = Counts()
     indices = np.array([index for group in groups for index in group], np.int64)
     ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
-    result = v.kernel.grouped_products(bases, indices, ends)
+    result = v.kernel.multiply_groups(bases, indices, ends)
     expected = [prod(v.integers[i] for i in group) % v.kernel.modulus for group in groups]
     assert integers(result, v.kernel.n) == expected
     assert v.kernel.integers(result) == expected
@@ -146,7 +146,7 @@ def test_groups_of_every_size(sizes: list[int], split: int) -> None:
     v = vector_of(n, [(n * n - 1 - i, 0) for i in range(9)])  # large: what is not reduced shows
     bases = Residues.concatenate([v.kernel.split(v.residues[:split]), v.residues[split:]])
     indices = np.arange(sum(sizes), dtype=np.int64)
-    result = v.kernel.grouped_products(bases, indices, np.cumsum(sizes, dtype=np.int64))
+    result = v.kernel.multiply_groups(bases, indices, np.cumsum(sizes, dtype=np.int64))
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     expected = [prod(v.integers[end - size : end]) % (n * n) for end, size in zip(ends, sizes, strict=True)]
     assert v.kernel.integers(result) == expected
@@ -323,7 +323,7 @@ def test_an_empty_vector_gives_empty_ones() -> None:
         Residues.concatenate([empty, empty]),
         kernel.products(empty, empty),
         kernel.plus(empty, []),
-        kernel.grouped_products(empty, none, none),
+        kernel.multiply_groups(empty, none, none),
         kernel.inverses(empty),
         kernel.split(empty),
         kernel.split_with_inverses(empty),
@@ -379,7 +379,7 @@ def test_every_operation_at_2048_bits(real_key: PrivateKey) -> None:
     checks: list[tuple[Any, list[int]]] = [
         (v.residues, c),
         (kernel.products(v.residues, v.residues), [x * x % modulus for x in c]),
-        (kernel.grouped_products(split, order, np.array([3])), [c[4] * c[0] * c[2] % modulus]),
+        (kernel.multiply_groups(split, order, np.array([3])), [c[4] * c[0] * c[2] % modulus]),
         (kernel.inverses(v.residues), inverses),
         (split, c),
         (kernel.split_with_inverses(v.residues), c + inverses),

@@ -60,7 +60,7 @@ def test_parting_inverts_joining(drawn: tuple[int, list[int]], slots: int) -> No
     plaintexts = layout.join(numbers)
     assert len(plaintexts) == layout.ciphertexts == -(-len(numbers) // slots)
     assert all(2 * abs(plaintext) < 2 ** (slot_bits * slots) for plaintext in plaintexts)
-    assert layout.part(plaintexts) == numbers
+    assert layout.split(plaintexts) == numbers
 
 
 @each_case("bits", [512, 2048])
@@ -83,11 +83,11 @@ def test_slots_that_do_not_fit_are_refused(insecure_test_key: PrivateKey, slot_b
 @each_case("plaintext", [2**16, -(2**16), 2**40, 128, -129 - 2**16])
 def test_what_is_left_past_the_last_slot_is_refused(plaintext: int) -> None:
     layout = Layout(2, 8, slots=2)
-    assert layout.part([5 - 3 * 256]) == [5, -3]
+    assert layout.split([5 - 3 * 256]) == [5, -3]
     with pytest.raises(RangeError, match="more than its slots"):
-        Layout(1, 8, slots=2).part([plaintext])
+        Layout(1, 8, slots=2).split([plaintext])
     with pytest.raises(RangeError, match="more than its slots"):
-        layout.part([plaintext << 8])
+        layout.split([plaintext << 8])
 
 
 # --- laws -----------------------------------------------------------------------------------------

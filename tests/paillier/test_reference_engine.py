@@ -116,7 +116,7 @@ def test_packs_pass_between_the_engines(insecure_test_key: PrivateKey, phe_key: 
         packed = encrypt_packed(Fixed.from_integers(numbers, 3), 64, randomisers)
         kernel = reader.public_key.kernel
         residues = kernel.residues(integers_of(packed.ciphertext))
-        assert packed.layout.part(reader.decrypt_residues(residues)) == numbers
+        assert packed.layout.split(reader.decrypt_residues(residues)) == numbers
     assert len(packed.ciphertext) < len(numbers)
     total = packed.rerandomize(source(insecure_test_key)) + Fixed.from_integers(numbers, 3)
     assert decrypt_packed(total, insecure_test_key).values.tolist() == [2 * number for number in numbers]

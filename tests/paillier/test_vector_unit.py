@@ -26,7 +26,7 @@ from tests.paillier.tools import LAW, encrypted, seeded
 
 ROOTS = [2**256 - 189, 2**260 - 1, 2**412 - 1, 2**607 - 1, 3**650, (2**2203 - 1) * (2**1279 - 1)]
 COUNTS = [1, 3, 4, 5, 7, 8, 9, 13, 16, 17]  # lanes full and not, of both widths
-needs_unit = pytest.mark.skipif(not ifma._supported(), reason="this processor has no AVX-512 IFMA")
+needs_unit = pytest.mark.skipif(not ifma._is_supported(), reason="this processor has no AVX-512 IFMA")
 
 
 def unit_of(n: int) -> VectorUnit:
@@ -60,7 +60,7 @@ def test_numbers_come_back_and_products_are_those_of_integers(n: int) -> None:
         for i in line:
             product = product * numbers[i] % modulus
         expected.append(product)
-    assert unit.integers(unit.grouped_products(rows, indices)) == expected
+    assert unit.integers(unit.multiply_groups(rows, indices)) == expected
 
 
 @needs_unit
@@ -80,7 +80,7 @@ def test_a_long_chain_stays_in_range() -> None:
     unit = unit_of(n)
     rows = largest = np.concatenate([unit.rows([mpz(n * n - 1)] * 3), _row_below_twice(unit)])
     for squarings in [0, 1] * 200:
-        rows = unit.grouped_products(np.concatenate([rows, largest]), np.arange(8).reshape(2, 4).T, squarings)
+        rows = unit.multiply_groups(np.concatenate([rows, largest]), np.arange(8).reshape(2, 4).T, squarings)
         assert all(r < 2 * n and s < 2 * n for r, s in values(unit, rows))
 
 
@@ -96,7 +96,7 @@ def _row_below_twice(unit: VectorUnit) -> ifma.Rows:
 def test_squares_between_factors(n: int, squarings: int) -> None:
     unit, numbers = unit_of(n), extremes(n)
     indices = np.array([[i, (i + 3) % len(numbers), 8] for i in range(len(numbers))])
-    products = unit.grouped_products(unit.rows([mpz(number) for number in numbers]), indices, squarings)
+    products = unit.multiply_groups(unit.rows([mpz(number) for number in numbers]), indices, squarings)
     expected = []
     for i, j, k in indices.tolist():
         once = pow(numbers[i], 2**squarings, n * n) * numbers[j]
@@ -151,25 +151,25 @@ def test_an_index_outside_the_table_reads_nothing() -> None:
     rows = unit.rows([mpz(2), mpz(3)])
     for wrong in (-1, 2):
         with pytest.raises(IndexError):
-            unit.grouped_products(rows, np.array([[0, wrong]]))
-    assert len(unit.grouped_products(rows, np.empty((0, 4), dtype=np.int64))) == 0
+            unit.multiply_groups(rows, np.array([[0, wrong]]))
+    assert len(unit.multiply_groups(rows, np.empty((0, 4), dtype=np.int64))) == 0
 
 
 @needs_unit
 def test_a_unit_that_multiplies_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(VectorUnit, "grouped_products", lambda _self, table, indices, squarings=0: table[indices[:, 0]])
+    monkeypatch.setattr(VectorUnit, "multiply_groups", lambda _self, table, indices, squarings=0: table[indices[:, 0]])
     assert vector_unit(ROOTS[1]) is None
 
 
 @needs_unit
 def test_a_unit_whose_powers_or_squares_are_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    powers, grouped = VectorUnit.powers, VectorUnit.grouped_products
+    powers, grouped = VectorUnit.powers, VectorUnit.multiply_groups
     with monkeypatch.context() as tampered:
         tampered.setattr(VectorUnit, "powers", lambda unit, rows, exponent: powers(unit, rows, exponent ^ 1))
         assert vector_unit(ROOTS[1]) is None
     with monkeypatch.context() as tampered:
         tampered.setattr(
-            VectorUnit, "grouped_products", lambda unit, table, indices, squarings=0: grouped(unit, table, indices)
+            VectorUnit, "multiply_groups", lambda unit, table, indices, squarings=0: grouped(unit, table, indices)
         )
         assert vector_unit(ROOTS[1]) is None
     assert vector_unit(ROOTS[1]) is not None
@@ -275,7 +275,7 @@ def test_shifted_products_are_the_same_with_and_without(
     n, draw, count = int(insecure_test_key.public_key.n), seeded(shift_bits), groups * size
     bases = Residues([mpz(draw(n * n)) for _ in range(count)], [mpz(draw(n)) - n // 2 for _ in range(count)])
     kernels = [Kernel(n), without_unit(n)]
-    results = [kernel.integers(kernel.shifted_products(bases, size, shift_bits)) for kernel in kernels]
+    results = [kernel.integers(kernel.multiply_shifted(bases, size, shift_bits)) for kernel in kernels]
     whole = kernels[1].integers(bases)
     expected = []
     for start in range(0, count, size):

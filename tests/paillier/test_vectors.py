@@ -19,7 +19,7 @@ from blindfit.algorithms.paillier.interop import private_key_to_phe, public_key_
 from blindfit.algorithms.paillier.kernel import power_products
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, insecure_private_key
 from blindfit.algorithms.paillier.randomisers import OwnKey
-from blindfit.algorithms.paillier.vectors import EncryptedVector, bounded, check_fits, concatenate, decrypt, encrypt
+from blindfit.algorithms.paillier.vectors import EncryptedVector, check_fits, concatenate, decrypt, encrypt, to_fixed
 from tests.paillier.tools import LAW, encrypted, integers_of, nothing_computed, seeded, source
 
 NUMBERS = st.integers(-100, 100) | st.integers(-(2**100), 2**100)
@@ -231,10 +231,10 @@ def test_a_decrypted_number_past_the_bound_is_refused(insecure_test_key: Private
     with pytest.raises(RangeError, match="larger than the protocol allows") as refused:
         decrypt(vector.within(6), insecure_test_key)
     assert "7" not in str(refused.value)
-    assert bounded([6, -6], 0, 6).values.tolist() == [6, -6]
+    assert to_fixed([6, -6], 0, 6).values.tolist() == [6, -6]
     for wrong in (7, -7):
         with pytest.raises(RangeError, match="larger than the protocol allows"):
-            bounded([0, wrong], 0, 6)
+            to_fixed([0, wrong], 0, 6)
 
 
 def test_products_are_counted_as_the_docstrings_say(insecure_test_key: PrivateKey) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from blindfit.coordinator.jobs.check import Finding
 from blindfit.parties.snapshots.snapshots import Snapshots
-from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
-from tests.preflight.conftest import N_ROWS, Project
+from tests.preflight.conftest import N_ROWS
 from tests.preflight.findings import levels, only, said
 from tests.published import published
+from tests.world import World
 
 
-def test_a_job_without_trouble(shares: Project) -> None:
+def test_a_job_without_trouble(shares: World) -> None:
     findings = shares.check()
     assert not levels(findings, "refuses")
     assert not levels(findings, "warning")
@@ -30,7 +26,7 @@ def test_a_job_without_trouble(shares: Project) -> None:
     assert "650 rows, 2 features" in said(findings, "shop")
 
 
-def test_who_learns_what_and_if_whom_colludes(shares: Project) -> None:
+def test_who_learns_what_and_if_whom_colludes(shares: World) -> None:
     findings = shares.check()
     for who in ("bank (active party)", "each of post and shop (passive parties)", "notary (key node)", "coordinator"):
         assert who in said(findings, "who learns what")
@@ -43,23 +39,23 @@ def test_who_learns_what_and_if_whom_colludes(shares: Project) -> None:
 # --- parties -----------------------------------------------------------------------------------------------
 
 
-def test_policies_of_all_parties(shares: Project) -> None:
-    shares.parties["shop"]["policy"] = {"systems": ["taylor"]}
+def test_policies_of_all_parties(shares: World) -> None:
+    shares.set("policy", {"systems": ["taylor"]}, "shop")
     assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
 
 
-def test_too_few_epochs_for_a_policy(shares: Project) -> None:
-    shares.parties["post"]["policy"]["falcon"] = {"min_epochs": 4}
+def test_too_few_epochs_for_a_policy(shares: World) -> None:
+    shares.set("policy.falcon", {"min_epochs": 4}, "post")
     assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
     few = "post: falcon.epochs: training may end after 3: fewer than its policy.falcon.min_epochs = 4"
     assert only(shares.check("falcon.patience=2"), "refuses") == f"{few}: set falcon.patience = 3"
 
 
-def test_labels_go_with_the_model(shares: Project) -> None:
+def test_labels_go_with_the_model(shares: World) -> None:
     assert "bank: datasets.loans.label_kind does not go with falcon.model" in only(
         shares.check("falcon.model=linear"), "refuses"
     )
-    shares.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
+    shares.set("datasets.loans.label_kind", "number", "bank")
     assert "bank: datasets.loans.label_kind does not go with falcon.model" in only(shares.check(), "refuses")
     findings = shares.check("falcon.model=linear")
     assert not levels(findings, "refuses")
@@ -68,34 +64,34 @@ def test_labels_go_with_the_model(shares: Project) -> None:
     assert "the sum of the squared errors" in said(findings, "who learns what")
 
 
-def test_a_party_that_is_elsewhere(shares: Project) -> None:
-    del shares.job["parties"]["shop"]["config"]
+def test_a_party_that_is_elsewhere(shares: World) -> None:
+    shares.set("parties.shop.config", None, "job")
     findings = shares.check()
     assert said(findings, "rows") == "shop: not here, so no trial of the whole"
     assert not said(findings, "weights")
 
 
-def test_bad_data_are_named(shares: Project) -> None:
-    shares.tables["post"]["post1"] = np.array(["x", *shares.tables["post"]["post1"][1:]])
+def test_bad_data_are_named(shares: World) -> None:
+    shares.columns("post", post1=np.array(["x", *shares.table("post")["post1"][1:]]))
     assert "column post1" in only(shares.check(), "refuses")
 
 
 # --- rows ----------------------------------------------------------------------------------------------------
 
 
-def test_too_few_rows_in_common(shares: Project) -> None:
-    ids = shares.tables["shop"]["id"]
-    shares.tables["shop"]["id"] = np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)])
+def test_too_few_rows_in_common(shares: World) -> None:
+    ids = shares.table("shop")["id"]
+    shares.columns("shop", id=np.array([i if n < 300 else f"v{n}" for n, i in enumerate(ids)]))
     assert not any(text.startswith("psi") for text in levels(shares.check(), "refuses"))
     refused = levels(shares.check("align.min_common=400"), "refuses")
     few = "rows in common are fewer than the job asks for: set align.min_common = "
     assert any(few in text for text in refused), refused
-    shares.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
+    shares.columns("shop", id=np.array([f"v{n}" for n in range(650)]))
     assert "trial: 0 common rows" in only(shares.check(), "refuses")
 
 
-def test_many_columns_and_few_test_rows(shares: Project) -> None:
-    shares.tables["bank"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)}
+def test_many_columns_and_few_test_rows(shares: World) -> None:
+    shares.columns("bank", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)})
     warnings = levels(shares.check("split.test_fraction=0.1"), "warning")
     assert warnings == ["rows: 60 test rows make rough figures: set split.test_fraction = 0.17, or more"]
     assert levels(shares.check("split.test_fraction=0.25"), "warning") == [
@@ -103,10 +99,10 @@ def test_many_columns_and_few_test_rows(shares: Project) -> None:
     ]
 
 
-def test_a_constant_column_and_rows_that_stand_out(shares: Project) -> None:
-    ids = shares.tables["shop"]["id"]
-    shares.tables["shop"]["shop0"] = np.where(ids == "u7", 1.0, 0.0)
-    shares.tables["post"]["post0"][:] = 1.5
+def test_a_constant_column_and_rows_that_stand_out(shares: World) -> None:
+    ids = shares.table("shop")["id"]
+    shares.columns("shop", shop0=np.where(ids == "u7", 1.0, 0.0))
+    shares.columns("post", post0=[1.5] * N_ROWS)
     assert "post0 has the same value in every training row" in said(shares.check(), "post")
     found = [said(shares.check(f"seed={seed}"), "shop") for seed in range(10)]
     assert any("1 of 420 rows stand out, and are shortened" in text for text in found)
@@ -116,13 +112,13 @@ def test_a_constant_column_and_rows_that_stand_out(shares: Project) -> None:
 
 
 @pytest.mark.parametrize(("waves", "bound"), [("narrow", 12), ("medium", 28), ("wide", 56)])
-def test_the_range_is_not_proved(shares: Project, waves: str, bound: int) -> None:
+def test_the_range_is_not_proved(shares: World, waves: str, bound: int) -> None:
     told = said(shares.check(f"falcon.waves={waves}"), "range")
     assert f"scores up to {bound} (falcon.waves = {waves}), which nothing proves beforehand" in told
     assert "one bit is opened, and if a score was larger the training ends" in told
 
 
-def test_numbers_that_do_not_fit(shares: Project) -> None:
+def test_numbers_that_do_not_fit(shares: World) -> None:
     """At such a rate each step takes away more than a weight is."""
     findings = shares.check("falcon.learning_rate=10", "falcon.l2=0.5")
     assert "falcon.learning_rate times falcon.l2 is 1 or more" in only(findings, "refuses")
@@ -132,7 +128,7 @@ def test_numbers_that_do_not_fit(shares: Project) -> None:
 # --- what weights tell of labels -----------------------------------------------------------------------------
 
 
-def test_bits_of_opened_weights(shares: Project) -> None:
+def test_bits_of_opened_weights(shares: World) -> None:
     """420 rows: steps of 1/32, 8 bits; post has 4 columns, shop 2."""
     told = said(shares.check(), "weights")
     assert "in steps of 1/32 from -4 to 4, 8 bits each" in told
@@ -141,46 +137,37 @@ def test_bits_of_opened_weights(shares: Project) -> None:
     assert "bank's snapshot has room for 1 such training more" in told
 
 
-def test_too_many_passive_columns(shares: Project) -> None:
+def test_too_many_passive_columns(shares: World) -> None:
     """105 bits are a quarter of 420 labels: 12 weights of 8, and 5 of where 20 epochs end."""
     more = {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
-    shares.tables["post"] |= dict(list(more.items())[:8])
+    shares.columns("post", **dict(list(more.items())[:8]))
     findings = shares.check()
     assert not levels(findings, "refuses")
     assert "has room for no such training more" in said(findings, "weights")
-    shares.tables["post"] |= more
+    shares.columns("post", **more)
     refused = only(shares.check(), "refuses")
     assert "a passive party could learn 0.28 bits of each label from its weights (at most 0.25)" in refused
     assert 'falcon.unsafe = ["weight-bits"] allows it' in refused
 
 
-def test_trainings_before_count(shares: Project) -> None:
-    shares.check()  # writes the files
-    settings = load_party(shares.directory / "bank.toml")
-    with contextlib.closing(Store(_database(shares.directory))) as store:
-        snapshot = published(Snapshots(settings, shares.directory, store), "loans")
+def test_trainings_before_count(shares: World) -> None:
+    with shares.store("bank") as store:
+        snapshot = published(Snapshots(shares.settings("bank"), shares.root, store), "loans")
         with store.transaction() as transaction:
             transaction.add_label_layout(snapshot.id, "weights earlier", 0.15)
     assert "with 0.15 of trainings before" in said(shares.check(), "weights")
-    with contextlib.closing(Store(_database(shares.directory))) as store:
-        with store.transaction() as transaction:
-            transaction.add_label_layout(snapshot.id, "weights later", 0.05)
+    with shares.store("bank") as store, store.transaction() as transaction:
+        transaction.add_label_layout(snapshot.id, "weights later", 0.05)
     findings = shares.check()
     assert "with trainings before, its weights could tell more than 0.25 bits" in only(findings, "refuses")
     assert "trainings before told 0.20 bits of each label" in said(findings, "weights")
 
 
-def _database(directory: Path) -> Path:
-    path = directory / "state/bank/party.sqlite"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def test_weights_as_they_are(shares: Project) -> None:
+def test_weights_as_they_are(shares: World) -> None:
     unsafe = "falcon.unsafe=['weight-bits']"
     refused = levels(shares.check(unsafe), "refuses")
     assert [text.split(":")[0] for text in refused] == ["bank", "post", "shop", "notary"]
-    shares.let_pass("weight-bits")
+    shares.set("policy.unsafe", ["weight-bits"])
     findings = shares.check(unsafe)
     assert not levels(findings, "refuses")
     assert [text.split(":")[0] for text in levels(findings, "warning")] == ["falcon.unsafe", "weights"]
@@ -190,7 +177,7 @@ def test_weights_as_they_are(shares: Project) -> None:
 # --- what it takes -----------------------------------------------------------------------------------------------
 
 
-def test_time_rounds_and_bytes(shares: Project) -> None:
+def test_time_rounds_and_bytes(shares: World) -> None:
     findings = shares.check()
     assert "20 epochs, or fewer, of" in said(findings, "time")
     assert "100 ns for each number that is dealt, 400 where it is compared" in said(findings, "time")
@@ -207,9 +194,9 @@ def rounds(findings: list[Finding]) -> int:
     return int(said(findings, "rounds").split(" in all")[0].split()[-1].replace(",", ""))
 
 
-def test_weights_that_stay_shared_tell_nothing(shares: Project) -> None:
+def test_weights_that_stay_shared_tell_nothing(shares: World) -> None:
     """As many columns as would be refused if their weights were opened."""
-    shares.tables["post"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)}
+    shares.columns("post", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(10)})
     assert 'or set falcon.weights = "shared"' in only(shares.check(), "refuses")
     findings = shares.check("falcon.weights=shared")
     assert not levels(findings, "refuses")

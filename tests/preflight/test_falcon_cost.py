@@ -79,7 +79,7 @@ def test_bytes_are_those_of_a_training(n_parties: int) -> None:
 
     train(case, wire=wire)
     cost = cost_of(case.parameters)
-    for of_dealer, predicted in ((True, cost.dealt_bytes(cost.all)), (False, cost.exchanged_bytes(cost.all))):
+    for of_dealer, predicted in ((True, cost.dealt_bytes(cost.all)), (False, cost.count_exchanged_bytes(cost.all))):
         assert predicted <= sum(sent[of_dealer]) <= predicted + FRAME_BYTES * len(sent[of_dealer])
 
 

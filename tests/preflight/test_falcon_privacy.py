@@ -6,24 +6,24 @@ import re
 
 import pytest
 
-from tests.preflight.conftest import N_ROWS, Project
+from tests.preflight.conftest import N_ROWS
 from tests.preflight.findings import levels, only, said
+from tests.world import World
+from tests.world.loans import DATA_PARTIES
 
 
 @pytest.fixture
-def private(shares: Project) -> Project:
-    shares.job["falcon"] = {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "l2": 0.0, "epochs": 4}
-    shares.job |= {"split": {"test_fraction": 0.0}, "privacy": {"epsilon": 1.0}}
-    for settings in shares.parties.values():
-        if "datasets" in settings:
-            settings["datasets"]["loans"]["population"] = "customers"
-            settings["populations"] = {"customers": {"epsilon": 2.0, "delta": 1e-5}}
+def private(shares: World) -> World:
+    shares.set("falcon", {"validation_fraction": 0.0, "feature_bounds": ["*:-4:4"], "l2": 0.0, "epochs": 4}, "job")
+    shares.set("split.test_fraction", 0.0, "job")
+    shares.set("privacy.epsilon", 1.0, "job")
+    shares.set("datasets.loans.population", "customers", *DATA_PARTIES)
+    shares.set("populations.customers", {"epsilon": 2.0, "delta": 1e-5}, *DATA_PARTIES)
     return shares
 
 
-def test_noise_and_what_it_costs(private: Project) -> None:
-    bank = private.tables["bank"]
-    bank["paid"] = (bank["bank0"] > 0).astype(int)
+def test_noise_and_what_it_costs(private: World) -> None:
+    private.columns("bank", paid=(private.table("bank")["bank0"] > 0).astype(int))
     findings = private.check("falcon.learning_rate=2")
     assert not levels(findings, "refuses")
     assert "on each coordinate of a batch's mean gradient, 3 parties' together" in said(findings, "noise")
@@ -35,38 +35,36 @@ def test_noise_and_what_it_costs(private: Project) -> None:
     assert not said(findings, "weights")
 
 
-def test_more_noise_is_told(private: Project) -> None:
+def test_more_noise_is_told(private: World) -> None:
     warned = "|".join(levels(private.check("privacy.epsilon=0.3"), "warning"))
     assert "expect a weak model; use more rows or a larger privacy.epsilon" in warned
     assert "expected loss" in warned
 
 
-def test_noise_that_does_not_fit(private: Project) -> None:
+def test_noise_that_does_not_fit(private: World) -> None:
     assert "noise" in only(private.check("privacy.epsilon=0.0001"), "refuses")
 
 
-def test_budgets_of_all_data_parties(private: Project) -> None:
-    private.parties["post"]["populations"]["customers"]["epsilon"] = 0.5
+def test_budgets_of_all_data_parties(private: World) -> None:
+    private.set("populations.customers.epsilon", 0.5, "post")
     warned = "|".join(levels(private.check(), "warning"))
     assert "post: " in warned
     assert "only a job that was answered before gets its model again" in warned
 
 
-def test_datasets_are_checked_as_parties_would(private: Project) -> None:
-    private.parties["shop"]["datasets"]["loans"]["missing"] = "mean"
+def test_datasets_are_checked_as_parties_would(private: World) -> None:
+    private.set("datasets.loans.missing", "mean", "shop")
     assert 'shop: datasets.loans.missing = "mean": one row would then change others' in only(private.check(), "refuses")
 
 
-def test_a_large_delta(private: Project) -> None:
-    for settings in private.parties.values():
-        settings["policy"]["max_delta"] = 0.1
+def test_a_large_delta(private: World) -> None:
+    private.set("policy.max_delta", 0.1)
     assert "delta" in "|".join(levels(private.check(f"privacy.delta={2 / N_ROWS}"), "warning"))
 
 
-def test_the_forecast_is_of_the_same_descent(private: Project) -> None:
+def test_the_forecast_is_of_the_same_descent(private: World) -> None:
     """At a large epsilon noise changes next to nothing."""
-    for settings in private.parties.values():
-        settings["policy"]["max_epsilon"] = 50.0
+    private.set("policy.max_epsilon", 50.0)
     losses = said(private.check("privacy.epsilon=50"), "expected loss")
     low, high, without, _ = map(float, re.findall(r"\d\.\d+", losses))
     assert abs(low - without) < 0.01

@@ -9,13 +9,13 @@ import pytest
 
 from blindfit import __version__
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.job.job import load_job, read_job
+from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs.check import Finding
 from blindfit.coordinator.preflight.parties import ask_parties
 from blindfit.coordinator.running import launcher, reaching
 from tests.certificates import demo_authority, make_identity
-from tests.preflight.conftest import Project
 from tests.wire.meter import metering
+from tests.world import World
 
 
 def refusals(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -26,14 +26,13 @@ def refusals(findings: list[Finding]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def prediction(project: Project) -> Project:
-    project.job |= {"protocol": "predict", "predict": {"session": "monday"}}
-    for settings in project.parties.values():
-        settings["policy"]["systems"] = ["predict"]
+def prediction(project: World) -> World:
+    project.job("predict", predict={"session": "monday"})
+    project.set("policy.systems", ["predict"])
     return project
 
 
-def test_a_prediction(prediction: Project) -> None:
+def test_a_prediction(prediction: World) -> None:
     findings = prediction.check()
     assert refusals(findings) == []
     learnt = "bank learns the scores of the rows that all data parties have"
@@ -43,30 +42,30 @@ def test_a_prediction(prediction: Project) -> None:
     assert opens == [(name, f"loans opens, with {count} features") for name, count in columns.items()]
 
 
-def test_a_party_of_another_role(prediction: Project) -> None:
-    prediction.parties["post"]["role"] = "active"
+def test_a_party_of_another_role(prediction: World) -> None:
+    prediction.set("role", "active", "post")
     assert refusals(prediction.check()) == [("post", "is active, the job says passive")]
 
 
-def test_a_party_of_another_name(prediction: Project) -> None:
-    prediction.parties["post"]["name"] = "mail"
-    path = prediction.directory / "post.toml"
+def test_a_party_of_another_name(prediction: World) -> None:
+    prediction.set("name", "mail", "post")
+    path = prediction.root / "post.toml"
     assert refusals(prediction.check()) == [("post", f"{path}: name = mail, but the job calls this party post")]
 
 
-def test_a_prediction_on_a_table_that_is_not_there(prediction: Project) -> None:
-    prediction.parties["post"]["datasets"]["loans"]["url"] = "csv:letters.csv"
+def test_a_prediction_on_a_table_that_is_not_there(prediction: World) -> None:
+    prediction.set("datasets.loans.url", "csv:letters.csv", "post")
     ((about, said),) = refusals(prediction.check())
     assert about == "post"
     assert "letters.csv" in said
 
 
-def test_a_schedule_of_snapshots_is_warned_of(prediction: Project) -> None:
+def test_a_schedule_of_snapshots_is_warned_of(prediction: World) -> None:
     def warned() -> list[str]:
         return [found.about for found in prediction.check() if "gets a snapshot every" in found.text]
 
     assert warned() == []
-    prediction.parties["post"]["datasets"]["loans"]["snapshot_every_h"] = 24
+    prediction.set("datasets.loans.snapshot_every_h", 24, "post")
     assert warned() == ["post"]
     said = next(found for found in prediction.check() if "gets a snapshot every" in found.text)
     assert said.level == "warning"
@@ -77,31 +76,29 @@ def test_a_schedule_of_snapshots_is_warned_of(prediction: Project) -> None:
 # --- what starts or finds them -----------------------------------------------------------------------------
 
 
-def test_what_a_run_needs_of_each_party(prediction: Project) -> None:
-    prediction.check()
-    job = load_job(prediction.directory / "job.toml")
-    assert launcher._coordinator_name(job, prediction.directory) == "coordinator"
-    prediction.parties["post"]["peers"]["organiser"] = prediction.parties["post"]["peers"].pop("coordinator")
-    prediction.check()
+def test_what_a_run_needs_of_each_party(prediction: World) -> None:
+    job = prediction.load()
+    assert launcher._coordinator_name(job, prediction.root) == "coordinator"
+    prediction.set("peers.coordinator", None, "post")
+    prediction.set("peers.organiser.role", "coordinator", "post")
     with pytest.raises(ConfigError, match=r"^the parties know no common coordinator( \(|$)") as refused:
-        launcher._coordinator_name(job, prediction.directory)
+        launcher._coordinator_name(job, prediction.root)
     assert refused.value.hint == 'add [peers.coordinator] with role = "coordinator" to each file'
 
 
-def test_where_a_party_is_must_be_said(prediction: Project) -> None:
-    del prediction.job["parties"]["post"]["config"]
-    prediction.check()
-    job = load_job(prediction.directory / "job.toml")
+def test_where_a_party_is_must_be_said(prediction: World) -> None:
+    prediction.set("parties.post.config", None, "job")
+    job = prediction.load()
     with pytest.raises(
         ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
-        launcher.party_settings(job, "post", prediction.directory)
+        launcher.party_settings(job, "post", prediction.root)
     with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
         reaching.addresses_of(job)
     with pytest.raises(
         ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
     ):
-        reaching.coordinator_identity(job, prediction.directory)
+        reaching.coordinator_identity(job, prediction.root)
 
 
 # --- by asking -------------------------------------------------------------------------------------------

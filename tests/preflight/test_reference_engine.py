@@ -12,10 +12,10 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.jobs.check import Finding
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor.cost import measure_reference
-from tests.preflight.conftest import Project
 from tests.preflight.costs import REFERENCE, SPEED, cost_of
 from tests.preflight.findings import levels, only, said
 from tests.taylor.seats import case_of
+from tests.world import World
 
 
 def test_the_reference_engine_is_timed_by_itself(insecure_test_key: PrivateKey) -> None:
@@ -31,7 +31,7 @@ def test_the_reference_engine_is_timed_by_itself(insecure_test_key: PrivateKey) 
     assert replace(cost, held_out=10_000).longest_step_seconds(SPEED) >= 10_000 * SPEED.randomiser_s > longest
 
 
-def test_its_slowness_is_told_and_in_the_forecast(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_slowness_is_told_and_in_the_forecast(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taylor_cost, "measure_reference", lambda _bits: REFERENCE)
     own, reference = project.check(), project.check('paillier.engine="phe"')
     assert not said(own, "paillier.engine")
@@ -47,12 +47,12 @@ def seconds(findings: list[Finding]) -> float:
     return float(forecast[1].replace(",", ""))
 
 
-def test_a_step_that_takes_longer_than_peers_wait_is_told(project: Project) -> None:
+def test_a_step_that_takes_longer_than_peers_wait_is_told(project: World) -> None:
     assert not said(project.check(), "timeouts.step_s")
     assert "its peers wait 0.01 s" in said(project.check("timeouts.step_s=0.01"), "timeouts.step_s")
 
 
-def test_without_phe_the_job_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_phe_the_job_is_refused(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "phe", None)
     assert not levels(project.check(), "refuses")
     assert "pip install 'blindfit[phe]'" in only(project.check('paillier.engine="phe"'), "refuses")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.preflight.conftest import N_ROWS, Project
+from tests.preflight.conftest import N_ROWS
 from tests.preflight.findings import levels, only, said
+from tests.world import World
 
 
-def test_a_job_without_trouble(project: Project) -> None:
+def test_a_job_without_trouble(project: World) -> None:
     findings = project.check()
     assert not levels(findings, "refuses")
     assert not levels(findings, "warning")
@@ -22,7 +23,7 @@ def test_a_job_without_trouble(project: Project) -> None:
     assert "650 rows, 2 features" in said(findings, "shop")
 
 
-def test_who_learns_what_and_if_whom_colludes(project: Project) -> None:
+def test_who_learns_what_and_if_whom_colludes(project: World) -> None:
     findings = project.check()
     learnt = said(findings, "who learns what")
     for who in (
@@ -36,19 +37,18 @@ def test_who_learns_what_and_if_whom_colludes(project: Project) -> None:
     assert "submits another ciphertext" in said(findings, "out of the model")
 
 
-def test_an_unsafe_flag_is_a_warning_where_every_party_lets_it_pass(project: Project) -> None:
-    project.let_pass("label-bits")
+def test_an_unsafe_flag_is_a_warning_where_every_party_lets_it_pass(project: World) -> None:
+    project.set("policy.unsafe", ["label-bits"])
     findings = project.check("taylor.unsafe=['label-bits']")
     assert "label-bits is allowed" in said(findings, "taylor.unsafe")
     assert not levels(findings, "refuses")
 
 
-def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None:
+def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: World) -> None:
     """Of any role; an operator who is asked decides for himself."""
-    project.let_pass("label-bits")
-    for name in ("shop", "notary"):
-        del project.parties[name]["policy"]["unsafe"]
-    project.parties["bank"]["policy"] = {"systems": ["taylor"], "approve": "ask"}
+    project.set("policy.unsafe", ["label-bits"])
+    project.set("policy.unsafe", None, "shop", "notary")
+    project.set("policy", {"systems": ["taylor"], "approve": "ask"}, "bank")
     reason = "unsafe: its policy.unsafe does not list label-bits, and its operator is not asked"
     refused = levels(project.check("taylor.unsafe=['label-bits']"), "refuses")
     assert refused == [f"shop: {reason}", f"notary: {reason}"]
@@ -57,8 +57,8 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: Project) -> None
 # --- parties -----------------------------------------------------------------------------------------------
 
 
-def test_policies_of_all_parties(project: Project) -> None:
-    project.parties["shop"]["policy"] = {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}
+def test_policies_of_all_parties(project: World) -> None:
+    project.set("policy", {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}, "shop")
     findings = project.check("privacy.epsilon=0.8")
     assert levels(findings, "refuses") == [
         "shop: its policy has no protocol taylor",
@@ -67,42 +67,42 @@ def test_policies_of_all_parties(project: Project) -> None:
     assert "its operator approves each job" in said(findings, "shop")
 
 
-def test_a_delta_that_is_too_large(project: Project) -> None:
-    project.parties["post"]["policy"]["max_delta"] = 1e-6
+def test_a_delta_that_is_too_large(project: World) -> None:
+    project.set("policy.max_delta", 1e-6, "post")
     assert only(project.check("privacy.epsilon=0.8"), "refuses") == (
         "post: privacy.delta: 1e-05 is more than its max_delta = 1e-06"
     )
 
 
-def test_whose_keys_are_kept_unlocked(project: Project) -> None:
-    project.parties["shop"]["secrets"] = {"passphrase_file": "words"}
-    project.parties["bank"]["identity"]["passphrase_file"] = "words"  # the same for both
+def test_whose_keys_are_kept_unlocked(project: World) -> None:
+    project.set("secrets", {"passphrase_file": "words"}, "shop")
+    project.set("identity.passphrase_file", "words", "bank")  # the same for both
     said = [f.about for f in project.check() if "keeps its keys and checkpoints unlocked" in f.text]
     assert said == ["post", "notary"]
 
 
-def test_another_role_or_dataset(project: Project) -> None:
-    project.job["parties"]["post"]["dataset"] = "others"
+def test_another_role_or_dataset(project: World) -> None:
+    project.set("parties.post.dataset", "others", "job")
     assert "post: has no dataset named others" in levels(project.check(), "refuses")
 
 
-def test_a_party_that_is_elsewhere(project: Project) -> None:
-    del project.job["parties"]["shop"]["config"]
+def test_a_party_that_is_elsewhere(project: World) -> None:
+    project.set("parties.shop.config", None, "job")
     findings = project.check()
     assert "has no config here" in said(findings, "shop")
     assert said(findings, "rows") == "shop: not here, so no trial of the whole"
     assert not levels(findings, "refuses")
 
 
-def test_bad_data_are_named(project: Project) -> None:
-    project.tables["post"]["post1"] = np.array(["x", *project.tables["post"]["post1"][1:]])
+def test_bad_data_are_named(project: World) -> None:
+    project.columns("post", post1=np.array(["x", *project.table("post")["post1"][1:]]))
     refused = only(project.check(), "refuses")
     assert "post.csv" in refused
     assert "column post1" in refused
 
 
-def test_a_constant_column(project: Project) -> None:
-    project.tables["shop"]["shop0"][:] = 1.5
+def test_a_constant_column(project: World) -> None:
+    project.columns("shop", shop0=[1.5] * 650)
     findings = project.check()
     assert not levels(findings, "refuses")
     assert "shop0 has the same value in every training row, so its weight will be 0" in said(findings, "shop")
@@ -111,21 +111,21 @@ def test_a_constant_column(project: Project) -> None:
 # --- rows ------------------------------------------------------------------------------------------------------
 
 
-def test_too_few_rows_in_common(project: Project) -> None:
-    ids = project.tables["shop"]["id"]
-    project.tables["shop"]["id"] = np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)])
+def test_too_few_rows_in_common(project: World) -> None:
+    ids = project.table("shop")["id"]
+    project.columns("shop", id=np.array([i if n < 100 else f"v{n}" for n, i in enumerate(ids)]))
     refused = levels(project.check("align.min_common=200"), "refuses")
     reason = "rows in common are fewer than the job asks for: set align.min_common = "
     assert any(reason in text for text in refused)
 
 
-def test_too_few_rows_to_split(project: Project) -> None:
-    project.tables["shop"]["id"] = np.array([f"v{n}" for n in range(650)])
+def test_too_few_rows_to_split(project: World) -> None:
+    project.columns("shop", id=np.array([f"v{n}" for n in range(650)]))
     assert "0 common rows" in only(project.check(), "refuses")
 
 
-def test_many_features_and_few_test_rows(project: Project) -> None:
-    project.tables["post"] |= {f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(26)}
+def test_many_features_and_few_test_rows(project: World) -> None:
+    project.columns("post", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(26)})
     warnings = levels(project.check("split.test_fraction=0.1"), "warning")
     assert "rows: 450 rows for 36 weights" not in warnings
     assert any("60 test rows make rough figures" in text for text in warnings)
@@ -133,13 +133,13 @@ def test_many_features_and_few_test_rows(project: Project) -> None:
     assert any("270 rows for 36 weights are few" in text for text in few)
 
 
-def test_a_small_hold_out(project: Project) -> None:
+def test_a_small_hold_out(project: World) -> None:
     refused = only(project.check("taylor.validation_fraction=0.01"), "refuses")
     assert refused.startswith("hold-out: the key node would see the loss of only 6 rows")
     assert 'taylor.unsafe = ["small-hold-out"]' in refused
 
 
-def test_few_test_rows(project: Project) -> None:
+def test_few_test_rows(project: World) -> None:
     refused = only(project.check("split.test_fraction=0.01"), "refuses")
     assert refused.startswith("test rows: the coordinator would see the figures of only 6 rows")
 
@@ -147,7 +147,7 @@ def test_few_test_rows(project: Project) -> None:
 # --- what gradients would give away --------------------------------------------------------------------------
 
 
-def test_label_bits_count_all_passive_columns(project: Project) -> None:
+def test_label_bits_count_all_passive_columns(project: World) -> None:
     """6 columns at jitter .25: 3 log2(5) = 7 bits."""
     assert "at most 7 bits about its 128 labels, to all 6 passive columns" in said(project.check(), "labels")
     refused = levels(project.check("taylor.batch_rows=20"), "refuses")
@@ -162,20 +162,20 @@ def test_label_bits_count_all_passive_columns(project: Project) -> None:
         ("taylor.class_weights=balanced", "class-weights", ["class weights"]),
     ],
 )
-def test_a_defence_that_is_switched_off(project: Project, option: str, flag: str, about: list[str]) -> None:
+def test_a_defence_that_is_switched_off(project: World, option: str, flag: str, about: list[str]) -> None:
     refused = levels(project.check(option), "refuses")
     assert [text.split(":")[0] for text in refused] == about
     assert all(f'taylor.unsafe = ["{flag}"]' in text for text in refused)
-    project.let_pass(flag)
+    project.set("policy.unsafe", [flag])
     allowed = project.check(option, f"taylor.unsafe=['{flag}']")
     assert not levels(allowed, "refuses")
     assert [text.split(":")[0] for text in levels(allowed, "warning")] == ["taylor.unsafe", *about]
 
 
-def test_a_row_that_stands_out(project: Project) -> None:
+def test_a_row_that_stands_out(project: World) -> None:
     """One column that is not zero on one common row only."""
-    ids = project.tables["shop"]["id"]
-    project.tables["shop"]["shop0"] = np.where(ids == "u7", 1.0, 0.0)
+    ids = project.table("shop")["id"]
+    project.columns("shop", shop0=np.where(ids == "u7", 1.0, 0.0))
     found = [said(project.check(f"seed={seed}"), "shop") for seed in range(20)]
     assert any("after 1 of 390 were shortened" in text for text in found)
 
@@ -183,7 +183,7 @@ def test_a_row_that_stands_out(project: Project) -> None:
 # --- label DP ------------------------------------------------------------------------------------------------
 
 
-def test_label_dp(project: Project) -> None:
+def test_label_dp(project: World) -> None:
     findings = project.check("privacy.epsilon=1.0")
     assert not levels(findings, "refuses")
     assert "budget of customers: epsilon 0 of 2 is spent" in said(findings, "bank")
@@ -194,60 +194,56 @@ def test_label_dp(project: Project) -> None:
     assert "0 for the hold-out loss" in said(findings, "split")
 
 
-def test_a_delta_of_one_in_the_rows(project: Project) -> None:
-    for settings in project.parties.values():
-        settings["policy"]["max_delta"] = 0.1
+def test_a_delta_of_one_in_the_rows(project: World) -> None:
+    project.set("policy.max_delta", 0.1)
     findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
     assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
     assert not said(project.check("privacy.epsilon=1.0"), "privacy.delta")
 
 
-def test_under_label_dp_what_protects_features_stays_on(project: Project) -> None:
+def test_under_label_dp_what_protects_features_stays_on(project: World) -> None:
     """A partner reads a column of few values from differences of gradients, in which the kept noise cancels."""
     refused = levels(project.check("privacy.epsilon=1.0", "taylor.gradient_noise=0"), "refuses")
     assert [text.split(":")[0] for text in refused] == ["gradient noise"]
     assert all('taylor.unsafe = ["no-gradient-noise"]' in text for text in refused)
-    for settings in project.parties.values():
-        settings["policy"]["unsafe"] = ["no-gradient-noise"]
+    project.set("policy.unsafe", ["no-gradient-noise"])
     allowed = project.check("privacy.epsilon=1.0", "taylor.gradient_noise=0", "taylor.unsafe=['no-gradient-noise']")
     assert not levels(allowed, "refuses")
     warned = [text.split(":")[0] for text in levels(allowed, "warning")]
     assert warned == ["taylor.unsafe", "gradient noise"]
 
 
-def test_label_dp_of_numbers_needs_their_public_range(project: Project) -> None:
+def test_label_dp_of_numbers_needs_their_public_range(project: World) -> None:
     labels = np.random.default_rng(0).normal(50, 10, N_ROWS).round(1)
-    name = project.parties["bank"]["datasets"]["loans"]["label"]
-    project.tables["bank"][name] = np.append(labels, np.zeros(len(project.tables["bank"]["id"]) - N_ROWS))
-    project.parties["bank"]["datasets"]["loans"]["label_kind"] = "number"
+    project.columns("bank", paid=labels)
+    project.set("datasets.loans.label_kind", "number", "bank")
     options = ("privacy.epsilon=1.0", "taylor.model=linear")
     assert "datasets.loans.label_range is missing" in only(project.check(*options), "refuses")
-    project.parties["bank"]["datasets"]["loans"]["label_range"] = [0.0, 100.0]
+    project.set("datasets.loans.label_range", [0.0, 100.0], "bank")
     assert not levels(project.check(*options), "refuses")
 
 
-def test_a_budget_that_would_be_passed(project: Project) -> None:
-    for settings in project.parties.values():
-        settings["policy"]["max_epsilon"] = 9
+def test_a_budget_that_would_be_passed(project: World) -> None:
+    project.set("policy.max_epsilon", 9)
     assert "the budget of customers would be passed" in only(project.check("privacy.epsilon=3"), "refuses")
 
 
-def test_label_dp_without_a_budget(project: Project) -> None:
-    del project.parties["bank"]["populations"], project.parties["bank"]["datasets"]["loans"]["population"]
+def test_label_dp_without_a_budget(project: World) -> None:
+    project.set("populations", None, "bank")
+    project.set("datasets.loans.population", None, "bank")
     assert "datasets.loans.population is missing" in only(project.check("privacy.epsilon=1"), "refuses")
 
 
 @pytest.mark.parametrize("name", ["bank", "shop"])
-def test_label_dp_of_persons(project: Project, name: str) -> None:
-    project.parties[name]["datasets"]["loans"]["person"] = "id2"
-    table = project.tables[name]
-    table["id2"] = table["id"]
+def test_label_dp_of_persons(project: World, name: str) -> None:
+    project.set("datasets.loans.person", "id2", name)
+    project.columns(name, id2=project.table(name)["id"])
     said = [finding for finding in project.check("privacy.epsilon=1") if finding.refuses]
     assert [finding.about for finding in said] == [name]
     assert "protects rows" in said[0].text
 
 
-def test_noise_that_leaves_little(project: Project) -> None:
+def test_noise_that_leaves_little(project: World) -> None:
     warned = only(project.check("privacy.epsilon=0.1"), "warning")
     assert "expect a weak model" in warned
 
@@ -255,19 +251,16 @@ def test_noise_that_leaves_little(project: Project) -> None:
 # --- linkage -----------------------------------------------------------------------------------------------------
 
 
-def test_fewer_common_rows_than_a_policy_asks_for(project: Project) -> None:
-    project.parties["post"]["policy"]["min_common"] = 120
+def test_fewer_common_rows_than_a_policy_asks_for(project: World) -> None:
+    project.set("policy.min_common", 120, "post")
     reason = "100 is less than its policy.min_common = 120: set align.min_common = 120, or more"
     assert levels(project.check(), "refuses") == [f"post: align.min_common: {reason}"]
     assert not levels(project.check("align.min_common=120"), "refuses")
 
 
-def test_linked_rows(project: Project) -> None:
-    for table in (project.job["parties"], project.parties, project.tables):
-        del table["post"]
-    for settings in project.parties.values():
-        settings["peers"].pop("post")
-    project.job["align"] = {"method": "linkage", "fields": ["id", "bank0", "bank1"]}
+def test_linked_rows(project: World) -> None:
+    linked = {"method": "linkage", "fields": ["id", "bank0", "bank1"]}
+    project.job("taylor", parties=("bank", "shop", "notary"), align=linked)
     findings = project.check()
     assert "650 slots" in said(findings, "linkage")
     assert "0 to test on" in said(findings, "split")
@@ -282,7 +275,7 @@ def test_linked_rows(project: Project) -> None:
 # --- what it takes -------------------------------------------------------------------------------------------
 
 
-def test_time_and_bytes(project: Project) -> None:
+def test_time_and_bytes(project: World) -> None:
     findings = project.check()
     assert "20 epochs, or fewer, of" in said(findings, "time")
     assert "us a product mod n^2" in said(findings, "time")
@@ -292,7 +285,7 @@ def test_time_and_bytes(project: Project) -> None:
 
 @pytest.mark.parametrize(("epsilon", "noise", "less"), [(0.5, 1, True), (1, 2, True), (0.5, 3, False), (2, 1, False)])
 def test_at_a_small_epsilon_more_fresh_noise_is_advised(
-    project: Project, epsilon: float, noise: float, less: bool
+    project: World, epsilon: float, noise: float, less: bool
 ) -> None:
     findings = project.check(f"privacy.epsilon={epsilon}", f"taylor.gradient_noise={noise}")
     hidden = said(findings, "post")

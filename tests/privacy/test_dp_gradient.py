@@ -25,12 +25,12 @@ from blindfit.algorithms.statistics.dp_lr import descent as dp_gradient
 from blindfit.algorithms.statistics.dp_lr.descent import (
     CLIP_STEPS,
     DescentSettings,
-    clipped_gradients,
+    clip_gradients,
     gradient_sums,
     loss_sum,
 )
 from blindfit.algorithms.statistics.linear.logistic import sigmoid
-from blindfit.algorithms.statistics.linear.scaling import LARGEST, Standardiser, bounded
+from blindfit.algorithms.statistics.linear.scaling import LARGEST, Standardiser, clip_numbers
 from tests.each_case import each_case
 from tests.privacy.noise_checks import FALSE_ALARM, empirical_epsilon, faults_of_normal
 
@@ -245,9 +245,9 @@ def test_a_rows_integers_depend_on_that_row_alone() -> None:
     generator = np.random.default_rng(3)
     columns, labels = generator.normal(size=(1001, 7)) * 3, generator.random(1001) < 0.5
     weights = generator.normal(size=7)
-    together = clipped_gradients(columns, labels, weights, 1.0)
+    together = clip_gradients(columns, labels, weights, 1.0)
     for part in (slice(1, None), slice(None, None, 2), slice(500, 503), generator.permutation(1001)):
-        np.testing.assert_array_equal(clipped_gradients(columns[part], labels[part], weights, 1.0), together[part])
+        np.testing.assert_array_equal(clip_gradients(columns[part], labels[part], weights, 1.0), together[part])
 
 
 # --- whatever the rows are --------------------------------------------------------------------------------------
@@ -286,10 +286,10 @@ def test_what_is_scaled_is_cut_by_itself_and_nothing_else_changes() -> None:
     scale = Standardiser(("a", "b"), (0, 1), (0.5, 0.0), (2.0, 1e-300))
     rows = np.array([[3.25, 0.0], [-1e300, 1e99], [0.1, -1e99], [0.1, 1e-250]])
     expected = [[1.375, 0.0], [-LARGEST, LARGEST], [-0.2, -LARGEST], [-0.2, 1e50]]
-    np.testing.assert_allclose(scale.bounded_transform(rows), expected, rtol=1e-15)
-    assert bounded(np.array([np.nan, np.inf, -np.inf, 0.3])).tolist() == [0.0, LARGEST, -LARGEST, 0.3]
+    np.testing.assert_allclose(scale.transform_and_clip(rows), expected, rtol=1e-15)
+    assert clip_numbers(np.array([np.nan, np.inf, -np.inf, 0.3])).tolist() == [0.0, LARGEST, -LARGEST, 0.3]
     ordinary = np.random.default_rng(1).normal(size=(50, 2)) * [1e6, 1e-300]
-    np.testing.assert_array_equal(scale.bounded_transform(ordinary), scale.transform(ordinary))
+    np.testing.assert_array_equal(scale.transform_and_clip(ordinary), scale.transform(ordinary))
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])

@@ -30,9 +30,9 @@ from blindfit.algorithms.privacy.ledger import (
     common_position,
     entry_hash,
     from_json_line,
+    kind_of_recovery,
     missing_charges,
     receipt_for,
-    recovered_kind,
     spent,
     to_json_line,
     verify_chain,
@@ -324,7 +324,7 @@ def test_a_receipt_recovers_what_was_lost(populations: list[str], kept: int) -> 
     for lost, count in missing_charges(receipt, recovered, common, []):
         for _ in range(count):
             previous, event = recovered[-1] if recovered else None, ReleaseEvent.from_canonical(lost.event)
-            recovered.append(charge(previous, receipt.population, event, recovered_kind(lost), receipt.entry_hash))
+            recovered.append(charge(previous, receipt.population, event, kind_of_recovery(lost), receipt.entry_hash))
     assert list(missing_charges(receipt, recovered, common, [receipt])) == []
     of_population = [[e for e in book if e.population == receipt.population] for book in (entries, recovered)]
     assert spent(of_population[1], 1e-6) == pytest.approx(spent(of_population[0], 1e-6), rel=1e-9)

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from blindfit.algorithms.errors import PeerAborted, PeerUnreachable, PolicyRefused, TransportError
-from blindfit.coordinator.running.launcher import Launched, process_lost
+from blindfit.coordinator.running.launcher import KILLED, Launched, _port, process_lost
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +30,7 @@ async def dies():
     fails("s3cret")
 
 async def forgets_a_task():
-    stopping = asyncio.create_task(ending.told_to_stop())
+    stopping = asyncio.create_task(ending.wait_for_stop())
     await asyncio.sleep(0)
     asyncio.create_task(dies())
     await asyncio.sleep(0)
@@ -36,7 +38,7 @@ async def forgets_a_task():
     return await stopping
 
 async def waits():
-    stopping = asyncio.create_task(ending.told_to_stop())
+    stopping = asyncio.create_task(ending.wait_for_stop())
     await asyncio.sleep(0)
     print("up", flush=True)
     return await stopping
@@ -49,7 +51,7 @@ structlog.configure(
     logger_factory=structlog.PrintLoggerFactory(sys.stderr),
 )
 for does in sys.argv[1:]:
-    with contextlib.suppress(BaseException), ending.said("hospital"):
+    with contextlib.suppress(BaseException), ending.log_ending("hospital"):
         print(eval(does))
 """
 
@@ -142,7 +144,7 @@ def test_whose_process_ended_and_how(tmp_path: Path, error: TransportError, comm
     up = subprocess.Popen(["sleep", "60"])
     launched = Launched({}, None, {"clinic": up, "hospital": ended(command)}, tmp_path)  # type: ignore[arg-type]
     try:
-        found = launched.lost_process(error)
+        found = launched.find_lost_process(error)
     finally:
         up.kill()
         up.wait()
@@ -157,8 +159,8 @@ def test_a_job_that_fails_for_another_reason_keeps_it(tmp_path: Path) -> None:
     try:
         for error in (CUT, PolicyRefused(party="hospital", field="dataset", reason="it has none")):
             launched = Launched({}, None, {"hospital": up}, tmp_path)  # type: ignore[arg-type]
-            assert launched.lost_process(error) is error
-            assert Launched({}, None).lost_process(error) is error  # type: ignore[arg-type]
+            assert launched.find_lost_process(error) is error
+            assert Launched({}, None).find_lost_process(error) is error  # type: ignore[arg-type]
     finally:
         up.kill()
         up.wait()
@@ -167,3 +169,12 @@ def test_a_job_that_fails_for_another_reason_keeps_it(tmp_path: Path) -> None:
 def test_a_signal_without_a_name(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     assert "was killed (signal 99)" in str(process_lost("hospital", -99, tmp_path / "log"))
+
+
+def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(tmp_path: Path) -> None:
+    """Its log says nothing, and the exit status of a wrong file would send its operator the wrong way."""
+    (tmp_path / "hospital").mkdir()
+    killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
+    with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
+        _port("hospital", killed, tmp_path)
+    assert lost.value.hint == KILLED

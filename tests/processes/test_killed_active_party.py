@@ -7,29 +7,17 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
-import time
 
 import pytest
 
-from tests.command import Forked
 from tests.processes.reading import error_line
 from tests.vertical.victim import OBEYED, ORDER, Order
 from tests.world import World
 
 
 def start_victim(project: World, order: Order) -> None:
-    folder, ready = project.path("orders"), project.path("shop.ready")
-    folder.mkdir()
-    order.give(folder)
-    command = [sys.executable, "-m", "tests.vertical.victim", folder, "party", "shop.toml", "--ready-file", ready.name]
-    with project.path("shop.log").open("ab") as log:
-        project.processes["shop"] = Forked(command, cwd=project.root, stdout=log)
-    give_up = time.monotonic() + 60
-    while not ready.exists():
-        assert project.processes["shop"].poll() is None, project.log("shop")
-        assert time.monotonic() < give_up, project.log("shop")
-        time.sleep(0.02)
+    order.give(project.path("orders"))
+    project.start("shop", module=("tests.vertical.victim", "orders"))
 
 
 @pytest.mark.parametrize(("label", "charged"), [("receive Hello", False), ("write model.json", True)])

@@ -128,9 +128,9 @@ def test_a_party_that_has_seen_too_many_draws_begins_no_other(monkeypatch: pytes
 def test_a_row_is_chosen_by_its_id_alone() -> None:
     key = PublicRandomness(b"k" * 32)
     names = [f"p{i}" for i in range(2000)]
-    chosen = dict(zip(names, key.chosen("split", names, 0.2), strict=True))
+    chosen = dict(zip(names, key.choose("split", names, 0.2), strict=True))
     shuffled = names[1000:] + names[:999]
-    assert [chosen[name] for name in shuffled] == key.chosen("split", shuffled, 0.2).tolist()
+    assert [chosen[name] for name in shuffled] == key.choose("split", shuffled, 0.2).tolist()
     assert 300 < sum(chosen.values()) < 500  # 5.6 standard deviations
-    assert chosen != dict(zip(names, key.chosen("another", names, 0.2), strict=True))
-    assert key.chosen("split", names, 0.0).sum() == 0
+    assert chosen != dict(zip(names, key.choose("another", names, 0.2), strict=True))
+    assert key.choose("split", names, 0.0).sum() == 0

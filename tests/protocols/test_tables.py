@@ -15,7 +15,7 @@ import pytest
 from blindfit.algorithms import protocols
 from blindfit.algorithms.errors import LocalProtocolError, UnexpectedStep
 from blindfit.algorithms.protocols import align, link
-from blindfit.algorithms.protocols.table import Gate, HowOften, listed
+from blindfit.algorithms.protocols.table import Gate, HowOften, list_arrows
 from tests import toy
 from tests.each_case import each_case
 
@@ -100,7 +100,7 @@ def test_the_page_is_what_the_tables_say() -> None:
 
 
 def gate(role: str) -> Gate:
-    return Gate(role, toy.ROLES, listed([toy.TABLE]))
+    return Gate(role, toy.ROLES, list_arrows([toy.TABLE]))
 
 
 def triple() -> toy.TripleShare:
@@ -134,7 +134,7 @@ def test_what_arrives_from_another_role_is_its_senders_fault() -> None:
 
 def test_two_classes_of_one_name_are_two_messages() -> None:
     roles = {"bank": "active"}
-    aligning, linking = (Gate("key-node", roles, listed([module.TABLE])) for module in (align, link))
+    aligning, linking = (Gate("key-node", roles, list_arrows([module.TABLE])) for module in (align, link))
     aligning.check_sent(align.Outcome(1), "bank")
     with pytest.raises(LocalProtocolError):
         linking.check_sent(align.Outcome(1), "bank")

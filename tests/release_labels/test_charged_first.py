@@ -262,7 +262,7 @@ def test_who_waits_for_one_that_is_killed_is_told_that_it_is_lost(
     tmp_path: Path, estimates: list[Prior], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = forked(dying.hangs, tmp_path, "draws")
-    dataset, waits, lock = make_labels(tmp_path / "own"), threading.Event(), release_labels._locked
+    dataset, waits, lock = make_labels(tmp_path / "own"), threading.Event(), release_labels._lock
     while not (tmp_path / "hangs").exists():
         assert process.exitcode is None
         process.join(0.01)
@@ -272,7 +272,7 @@ def test_who_waits_for_one_that_is_killed_is_told_that_it_is_lost(
         return lock(directory, how)
 
     counter = Counter(House(tmp_path, {"prices": dataset}, dying.BUDGET))
-    monkeypatch.setattr(release_labels, "_locked", noticed)
+    monkeypatch.setattr(release_labels, "_lock", noticed)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(refused_as_lost, counter)
         try:
@@ -291,7 +291,7 @@ def test_who_asks_for_one_that_is_under_way_waits_and_gets_the_same(
     """Also where nothing is left of the budget, whoever asks."""
     counter = open_counter(budget=Budget(1.0, 1e-6))
     begun, waits, ends = (threading.Event() for _ in range(3))
-    freeze, ended = release_labels.freeze, LabelReleases._ended
+    freeze, ended = release_labels.freeze, LabelReleases._wait_for_end
 
     def slow(*asked: Any) -> str:
         begun.set()
@@ -306,7 +306,7 @@ def test_who_asks_for_one_that_is_under_way_waits_and_gets_the_same(
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(counter.ask)
         assert begun.wait(60)
-        monkeypatch.setattr(LabelReleases, "_ended", noticed)
+        monkeypatch.setattr(LabelReleases, "_wait_for_end", noticed)
         other = pool.submit(Counter(counter.house).ask, NAMES[::-1], consumer="bank")
         try:
             assert waits.wait(60)

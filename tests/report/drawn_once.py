@@ -20,7 +20,7 @@ PLOTS = {  # by who calls them
     f"{COORDINATOR}.report.plots": ("weights_plot",),
     f"{COORDINATOR}.walr.page": ("weights_plot", "objective_plot"),
     f"{COORDINATOR}.taylor.page": ("loss_plot",),
-    f"{COORDINATOR}.label_dp.page": ("weights_plot", "fitted_plot", "laws_plot"),
+    f"{COORDINATOR}.label_dp.page": ("weights_plot", "plot_fit", "laws_plot"),
     f"{COORDINATOR}.dp_lr.plots": ("weights_plot",),
     f"{COORDINATOR}.dp_lr.page": ("loss_plot",),
 }

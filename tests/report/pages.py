@@ -68,5 +68,5 @@ def check_nothing_is_kept_of_models(written: Written, secrets: Iterable[str]) ->
 def on_screen(written: Written, width: int) -> str:
     """What the terminal shows of it."""
     screen = io.StringIO()
-    Found({}, written.shown()).show(Console(file=screen, width=width))
+    Found({}, written.summarise()).show(Console(file=screen, width=width))
     return screen.getvalue()

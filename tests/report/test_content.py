@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.statistics.linear.solver_settings import FitResult
 from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.statistics.walr.fit import WalrFit
-from blindfit.coordinator.report.content import nested
+from blindfit.coordinator.report.content import nest
 from blindfit.coordinator.walr.figures import figures_of
 from blindfit.parties.measurement.servers import Released
 from blindfit.parties.walr import report as active
@@ -104,7 +104,7 @@ def test_no_promise_without_its_figures(made_up: MadeUp) -> None:
 @pytest.mark.parametrize("flat", [{"a": 1, "a.b": 2}, {"a.b": 1, "a": 2}])
 def test_a_name_is_a_value_or_a_table(flat) -> None:
     with pytest.raises(MalformedMessage) as raised:
-        nested(flat, "insurer")
+        nest(flat, "insurer")
     assert raised.value.culprit == "insurer"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blindfit.coordinator.report.evaluation import Evaluation
-from blindfit.coordinator.report.quality import FIGURES_OUT_OF_FOLD, no_better, remark
+from blindfit.coordinator.report.quality import FIGURES_OUT_OF_FOLD, remark, warn_of_no_gain
 from blindfit.coordinator.taylor.plots import loss_plot
 from blindfit.parties.training.quality import ClassFigures, Confusion, ValueFigures
 from tests.each_case import each_case
@@ -48,7 +48,7 @@ BASE = 0.6365  # log loss of one probability for all rows, at a third of positiv
 def test_a_model_that_is_no_better_than_a_constant_is_a_caution(figures: dict[str, float], said: str) -> None:
     cells = Confusion(50, 50, 150, 50)
     classes = ClassFigures(rows=300, auc=0.5, ks=0.1, accuracy=0.6, threshold=0.5, confusion=cells, **figures)
-    caution = no_better(Evaluation(classes=classes), "Do this.")
+    caution = warn_of_no_gain(Evaluation(classes=classes), "Do this.")
     assert bool(caution) == bool(said)
     assert said in caution
     assert not said or caution.endswith("the training has diverged. Do this.")
@@ -56,11 +56,11 @@ def test_a_model_that_is_no_better_than_a_constant_is_a_caution(figures: dict[st
 
 @each_case(("r2", "warned"), [(0.01, False), (0.0, True), (-1e300, True), (float("nan"), True)])
 def test_so_is_a_regression_that_explains_nothing(r2: float, warned: bool) -> None:
-    assert bool(no_better(Evaluation(values=ValueFigures(rows=9, mse=1.0, r2=r2)), "Do this.")) == warned
+    assert bool(warn_of_no_gain(Evaluation(values=ValueFigures(rows=9, mse=1.0, r2=r2)), "Do this.")) == warned
 
 
 def test_there_is_no_such_caution_without_figures() -> None:
-    assert no_better(None, "") == no_better(Evaluation(), "") == ""
+    assert warn_of_no_gain(None, "") == warn_of_no_gain(Evaluation(), "") == ""
 
 
 def test_a_loss_that_hardly_changes_looks_so() -> None:

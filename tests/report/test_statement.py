@@ -6,7 +6,7 @@ import re
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator.report.sections import statement_text
-from blindfit.coordinator.terminal.wording import duration, size
+from blindfit.coordinator.terminal.wording import duration, join_names, size
 from blindfit.coordinator.walr.figures import figures_of
 from blindfit.coordinator.walr.statement import privacy_statement, two_sentences
 from tests.each_case import each_case
@@ -155,3 +155,18 @@ def test_durations(seconds: float, words: str) -> None:
 @each_case(("n_bytes", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**41, "2.05e+03 GiB")])
 def test_sizes(n_bytes: int, words: str) -> None:
     assert size(n_bytes) == words
+
+
+@each_case(
+    ("names", "most", "text"),
+    [
+        (["a"], None, "a"),
+        (["a", "b"], None, "a or b"),
+        (["a", "b", "c"], None, "a, b or c"),
+        (["a", "b", "c"], 3, "a, b or c"),
+        (["a", "b", "c"], 2, "a, b and 1 more"),
+        ([str(n) for n in range(2000)], 1, "0 and 1,999 more"),
+    ],
+)
+def test_names_are_listed(names: list[str], most: int | None, text: str) -> None:
+    assert join_names(names, "or", most=most) == text

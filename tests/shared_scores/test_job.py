@@ -26,9 +26,8 @@ from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.shared_models import SharedModels
-from tests.falcon.project import REPEATABLE, report, table
+from blindfit.parties.vertical.model_store import ModelStore, SharedModels
+from tests.falcon.project import REPEATABLE, table
 from tests.shared_scores.local import changed
 from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares
@@ -101,7 +100,7 @@ def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:
         path = directory / "shares.json"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert len(json.loads(path.read_text())["shares"]) == 11
-        assert report(root, shared, name)["weights"] == {
+        assert World(root).written(name, shared, "report.json")["weights"] == {
             "in_shares": True,
             "opened_bits": 0,
             "label_bits": 0.0,
@@ -117,7 +116,7 @@ def test_bits_of_labels_are_those_of_the_end_alone(root: Path, shared: str) -> N
 
 def test_the_same_question_has_the_same_model(root: Path, shared: str, found: dict[str, tuple[float, float]]) -> None:
     again = World(root).run(*SAME, SHARED).id
-    assert report(root, again)["answered_in"] == shared
+    assert World(root).written("bank", again, "report.json")["answered_in"] == shared
     assert predict(root, again) == found
 
 
@@ -157,7 +156,7 @@ def test_shares_are_signed_named_and_locked(root: Path, shared: str, tmp_path: P
     plain.keep(part, shared)
     (plain.path(shared).parent.parent / "other-1").mkdir()
     plain.path("other-1").write_bytes(plain.path(shared).read_bytes())
-    with pytest.raises(DataError, match="has the shares of another session's model"):
+    with pytest.raises(DataError, match="is the model of another session"):
         plain.read("other-1")
     plain.path(shared).write_text(plain.path(shared).read_text().replace('"kept_bits": ', '"kept_bits": 1'))
     with pytest.raises(DataError, match="does not have this party's signature"):

@@ -13,7 +13,7 @@ from blindfit.algorithms.errors import BlindfitError, MacCheckFailed, MalformedM
 from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.falcon import messages
 from blindfit.algorithms.protocols.shared_scores import ModelTold, program
-from blindfit.algorithms.protocols.shared_scores.parameters import dropped_bits, part_bits
+from blindfit.algorithms.protocols.shared_scores.parameters import bits_to_drop, part_bits
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing.field import P
 from blindfit.algorithms.sharing.kept import KeptShares
@@ -27,7 +27,7 @@ SCALE = 12 + KEPT_BITS
 
 
 def rounded(part: np.ndarray, bits: int) -> np.ndarray:
-    dropped, limit = dropped_bits(bits, LIMIT, SCALE), round(LIMIT * 2**SCALE)
+    dropped, limit = bits_to_drop(bits, LIMIT, SCALE), round(LIMIT * 2**SCALE)
     return (np.clip(part, -limit, limit) >> dropped << dropped) + (1 << dropped >> 1)
 
 
@@ -87,7 +87,7 @@ def test_a_part_is_rounded_alike_whatever_the_others_put_in() -> None:
 @pytest.mark.parametrize("limit", [12.0, 28.0, 56.0])
 @pytest.mark.parametrize("bits", range(4, 17))
 def test_a_part_has_no_more_bits_than_it_asks_for(limit: float, bits: int) -> None:
-    dropped = dropped_bits(bits, limit, SCALE)
+    dropped = bits_to_drop(bits, limit, SCALE)
     assert bits - 1.6 < part_bits(limit, SCALE, dropped) <= bits
 
 

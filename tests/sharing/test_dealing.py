@@ -37,9 +37,9 @@ def test_all_arrays_and_their_macs_add_up(n_parties: int, macs: bool) -> None:
     for name, array in arrays.items():
         assert np.array_equal(reconstructed([share[name] for share in shares], dealer), array)
     assert np.array_equal(arrays["squared"], field.multiply(arrays["a"], arrays["a"]))
-    assert np.array_equal(arrays["mine"], parties[1].known(ITEM, "mine"))
+    assert np.array_equal(arrays["mine"], parties[1].derive_known(ITEM, "mine"))
     with pytest.raises(LocalProtocolError, match="another party knows mine"):
-        parties[0].known(ITEM, "mine")
+        parties[0].derive_known(ITEM, "mine")
 
 
 @MACS

@@ -21,7 +21,7 @@ SIZES = pytest.mark.parametrize("n_parties", [2, 3, 8])
 def test_a_product_of_arrays(n_parties: int, macs: bool) -> None:
     dealer, parties = dealt_to(n_parties, macs=macs)
     secrets, triples = dealt(dealer, parties, SECRETS), dealt(dealer, parties, products.product_item("1", (ROWS,)))
-    masked = [products.masked_factors(s["x"], s["y"], t) for s, t in zip(secrets, triples, strict=True)]
+    masked = [products.mask_factors(s["x"], s["y"], t) for s, t in zip(secrets, triples, strict=True)]
     d, e = (opened([one[place] for one in masked]) for place in range(2))
     found = [products.product(p.holder, t, d, e) for p, t in zip(parties, triples, strict=True)]
     x, y = (dealer.deal(SECRETS)[0][name].tolist() for name in "xy")

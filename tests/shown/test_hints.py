@@ -12,7 +12,7 @@ import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.parties.wire import error_codes
-from blindfit.parties.work.ending import described
+from blindfit.parties.work.ending import describe_error
 from tests.command import ROOT, blindfit
 from tests.each_case import each_case
 from tests.wire.error_samples import SAMPLES
@@ -46,8 +46,8 @@ def test_every_class_says_it_and_no_peer_hears_more_of_it(error: BlindfitError) 
         assert str(error) == f"{error.message} ({CANARY})"
         assert error_codes.status_of(error) == said
         assert CANARY.encode() not in said.SerializeToString()
-        assert described(error)["hint"] == CANARY
-        assert CANARY not in described(error)["reason"]
+        assert describe_error(error)["hint"] == CANARY
+        assert CANARY not in describe_error(error)["reason"]
     finally:
         error.hint = before
 

@@ -12,7 +12,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli import inspecting
-from blindfit.coordinator.job.out_dir import make_out, refused_by_system
+from blindfit.coordinator.job.out_dir import explain_refusal, make_out
 from blindfit.coordinator.jobs import run as jobs
 from tests.command import blindfit
 from tests.world.measured import files_of_shop_and_meter
@@ -51,5 +51,5 @@ def test_what_the_system_refuses_is_no_bug(job: Path, error: OSError, code: int)
 
 
 def test_an_error_of_ours_stays_one() -> None:
-    assert not refused_by_system(OSError(errno.EBADF, "Bad file descriptor", "x"))
-    assert not refused_by_system(OSError("no number"))
+    assert not explain_refusal(OSError(errno.EBADF, "Bad file descriptor", "x"))
+    assert not explain_refusal(OSError("no number"))

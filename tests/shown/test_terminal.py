@@ -22,7 +22,7 @@ from rich.text import Text
 
 from blindfit.algorithms.errors import HandshakeMismatch
 from blindfit.algorithms.protocols import handshake
-from blindfit.coordinator.job.job import read_job, shown
+from blindfit.coordinator.job.job import read_job, to_toml
 from blindfit.coordinator.operator import job_control
 from blindfit.coordinator.preflight import findings
 from blindfit.coordinator.preflight.parties import _compare
@@ -31,7 +31,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.sessions import SessionRow
-from blindfit.parties.work.ending import described
+from blindfit.parties.work.ending import describe_error
 from blindfit.protos import control_pb2
 from tests.command import blindfit
 from tests.falcon.configs import falcon_job
@@ -102,7 +102,7 @@ def test_the_log_of_a_session(tmp_path: Path, console: Terminal) -> None:
     store = Store(tmp_path / "state" / "party.sqlite")
     with store.transaction() as transaction:
         transaction.add_session(SessionRow("s1", "walr", "coordinator", "00", "FAILED", stamp()))
-    event = {"event": "failed", "session": "s1", **described(refused.value), "said": forged}
+    event = {"event": "failed", "session": "s1", **describe_error(refused.value), "said": forged}
     keeper(tmp_path / "state")(structlog.get_logger(), "error", event)
     settings: Any = SimpleNamespace(name="shop", data_dir="state")
     job_control.find_log(settings, tmp_path, "s1").show(console)
@@ -168,7 +168,7 @@ def test_a_job_file(tmp_path: Path, command: str) -> None:
 
 def test_a_job_that_is_shown_is_the_same_job() -> None:
     job = tomllib.loads(JOB)
-    text = shown(read_job(job))
+    text = to_toml(read_job(job))
     assert not CONTROLS & set(text)
     assert tomllib.loads(text)["privacy"]["release"] == job["privacy"]["release"]
     assert tomllib.loads(text)["parties"]["shop"]["dataset"] == job["parties"]["shop"]["dataset"]

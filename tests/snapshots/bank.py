@@ -3,73 +3,48 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from blindfit.parties.measurement.label_index import write_index
-from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.rows_file import write_rows
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
-
-PARTY = """
-name = "bank"
-role = "{role}"
-identity = {{ certificate = "c", key = "k", authority = "a" }}
-peers = {{ coordinator = {{ role = "coordinator" }}, shop = {{ role = "active" }} }}
-[populations]
-people = {{ epsilon = 5.0, delta = 1e-5 }}
-visitors = {{ epsilon = 5.0, delta = 1e-5 }}
-[datasets.loans]
-url = "csv:loans.csv"
-id = "id"
-label = "label"
-population = "people"
-{more}
-[datasets.other]
-url = "csv:other.csv"
-id = "id"
-label = "label"
-population = "visitors"
-{more}
-"""
-
-
-MORE = {"active": 'features = "rest"', "measurement": 'active_parties = ["shop"]'}
-
+from tests.world import World
 
 ROWS = "id,label,age,income\na,0,31,10\nb,1,44,\nc,1,27,12.5\n"
-
-
+BUDGET = {"epsilon": 5.0, "delta": 1e-5}
 UNKNOWN = "5eed" * 8  # a snapshot's name
 
 
-class Bank:
-    def __init__(self, directory: Path, role: str = "active", **changes: str) -> None:
-        self.directory, self.role = directory, role
+@dataclass
+class Bank(World):
+    role: str = "active"
+    kept: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        meaning = {"features": "rest"} if self.role == "active" else {"active_parties": ["shop"]}
+        other = {"url": "csv:other.csv", "id": "id", "label": "label", "population": "visitors", **meaning}
+        budgets = {"people": BUDGET, "visitors": BUDGET}
+        meaning |= {"label": "label", "population": "people"}
+        about = {"file": "loans.csv", "populations": budgets, "datasets": {"other": other}}
+        self.party("bank", self.role, None, meaning, dataset="loans", **about)
+        if self.role == "measurement":
+            self.set("peers.shop.role", "active")
         self.write(ROWS.replace("44,", "44,11"))
-        (directory / "other.csv").write_text("id,label,age\nx,0,1\ny,1,2\n")
-        self.describe()
-        self.store = Store(directory / "state" / "party.sqlite")
+        self.path("other.csv").write_text("id,label,age\nx,0,1\ny,1,2\n")
+        self.kept = Store(self.path("state/bank/party.sqlite"))
 
     def write(self, rows: str) -> None:
-        (self.directory / "loans.csv").write_text(rows)
+        self.path("loans.csv").write_text(rows)
 
-    def describe(self, *edits: tuple[str, str]) -> None:
-        text = PARTY.format(role=self.role, more=MORE[self.role])
-        for before, after in edits:
-            assert before in text
-            text = text.replace(before, after, 1)
-        (self.directory / "bank.toml").write_text(text)
-
-    @property
-    def settings(self) -> PartySettings:
-        return load_party(self.directory / "bank.toml")
+    def describe(self, option: str, value: object = None) -> None:
+        """Set an option of loans, or remove it."""
+        self.set(f"datasets.loans.{option}", value, "bank")
 
     @property
     def snapshots(self) -> Snapshots:
         write = write_index if self.role == "measurement" else write_rows
-        return Snapshots(self.settings, self.directory, self.store, write)
+        return Snapshots(self.settings("bank"), self.root, self.kept, write)
 
     def directories(self) -> list[str]:
-        return sorted(os.listdir(self.directory / "state" / "snapshots"))
+        return sorted(os.listdir(self.path("state/bank/snapshots")))

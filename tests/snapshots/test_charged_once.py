@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import structlog
-import tomli_w
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -26,28 +25,19 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import charge
 from tests.published import published
 from tests.unconnected import unconnected
+from tests.world import World
 
 ROWS = {"url": "csv:rows.csv", "id": "id", "label": "ill", "features": "rest"}
-PARTY = {
-    "name": "clinic",
-    "role": "active",
-    "data_dir": "state",
-    "identity": {"certificate": "c", "key": "k", "authority": "a"},
-    "peers": {"coordinator": {"role": "coordinator"}},
-    "policy": {"accept_seed": True, "systems": ["dp-lr"], "min_rows": 1, "max_epsilon": 5.0},
-    "populations": {"patients": {"epsilon": 100.0, "delta": 1e-5}, "visitors": {"epsilon": 100.0, "delta": 1e-5}},
-    "datasets": {
-        "patients": {**ROWS, "population": "patients"},
-        "alias": {**ROWS, "population": "patients"},
-        "again": {**ROWS, "population": "visitors"},
-        "visits": {**ROWS, "url": "csv:visits.csv", "population": "visitors"},
-        "other-visits": {**ROWS, "url": "csv:visits.csv", "population": "visitors"},
-    },
+PATIENTS, VISITORS = {**ROWS, "population": "patients"}, {**ROWS, "population": "visitors"}
+SEEN = {**VISITORS, "url": "csv:visits.csv"}
+TABLES: dict[str, Any] = {
+    "policy": {"systems": ["dp-lr"], "min_rows": 1, "max_epsilon": 5.0},
+    "populations": {name: {"epsilon": 100.0, "delta": 1e-5} for name in ("patients", "visitors")},
+    "datasets": {"alias": PATIENTS, "again": VISITORS, "visits": SEEN, "other-visits": SEEN},
 }
 BOUNDS = {"feature_bounds": ["*:0:200"]}
 FITS: list[dict[str, Any]] = [  # questions of dp-lr
@@ -75,8 +65,8 @@ class OneParty(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.directory = Path(tempfile.mkdtemp())
-        (self.directory / "clinic.toml").write_text(tomli_w.dumps(PARTY))
-        self.settings = load_party(self.directory / "clinic.toml")
+        world = World(self.directory).active("clinic", dataset="patients", about=PATIENTS, **TABLES)
+        self.settings = world.settings("clinic")
         self.names = count(1)
         self.asked: dict[tuple[Any, ...], bytes] = {}  # snapshot, question -> what was answered
         self.vertical: list[tuple[str, str, int]] = []  # sessions, to be resumed: snapshot and question
@@ -84,7 +74,7 @@ class OneParty(RuleBasedStateMachine):
         self.start()
 
     def start(self) -> None:
-        self.store = Store(self.directory / "state" / "party.sqlite")
+        self.store = Store(self.directory / "state/clinic" / "party.sqlite")
         self.party = unconnected(self.settings, self.directory, self.store)
 
     def teardown(self) -> None:
@@ -102,7 +92,7 @@ class OneParty(RuleBasedStateMachine):
         role = trainer.Trainer(self.party)
         asyncio.run(role.run(session))
         assert self.n_charges() - charged == (key not in self.asked), key
-        answer = (self.directory / "state" / "models" / session.id / "model.json").read_bytes()
+        answer = (self.directory / "state/clinic" / "models" / session.id / "model.json").read_bytes()
         coefficients = answer[: answer.index(b'"privacy"')]  # what was spent since is told as it is now
         assert self.asked.setdefault(key, coefficients) == coefficients
 

@@ -10,74 +10,34 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, PolicyRefused
-from blindfit.coordinator.job.job import read_job
-from blindfit.coordinator.running.session import JobSession
-from blindfit.coordinator.running.snapshots import snapshots_of
 from blindfit.parties.node import PartyNode
 from blindfit.parties.snapshots.populations import schedule_waits
-from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
-from tests.certificates import demo_authority, make_identity, quick_connections
+from tests.certificates import quick_connections
 from tests.hints.following import refused_value
 from tests.interference.systems import SYSTEMS
-from tests.interference.world import COORDINATOR, Case, _write_party
+from tests.interference.world import files_of
 from tests.quick_keys import quick_keys
-from tests.snapshots.bank import Bank
+from tests.snapshots.bank import BUDGET, Bank
+from tests.world import World
 
 RELEASES = {"walr": "meter", "label-dp": "meter", "walr-split": "east", "dp-lr": "clinic", "taylor-label-dp": "bank"}
 NOT_PUBLISHED = "rows is not published: the party's operator runs `blindfit snapshot PARTY.TOML rows`"
 
 
-class World:
-    """The parties of a case as real nodes that stay up for several jobs."""
+@contextlib.asynccontextmanager
+async def up(world: World, *, first_snapshots: bool = True) -> AsyncIterator[dict[str, PartyNode]]:
+    with quick_connections(world.path("ca")), quick_keys():
+        async with world.up(world.load(), first_snapshots=first_snapshots) as nodes:
+            yield nodes
 
-    def __init__(self, case: Case, root: Path) -> None:
-        self.case, self.root, self.authority = case, root, demo_authority(root)
-        for name in case.roles:
-            _write_party(case, root, self.authority, name)
-        self.nodes: dict[str, PartyNode] = {}
-        self.jobs = 0
 
-    def edit(self, party: str, before: str, after: str) -> None:
-        path = self.root / f"{party}.toml"
-        assert before in path.read_text()
-        path.write_text(path.read_text().replace(before, after, 1))
-
-    def publish(self, party: str, dataset: str = "rows", *, other_people: bool = False) -> None:
-        """What the party's operator types, in a process of its own."""
-        settings = load_party(self.root / f"{party}.toml")
-        with contextlib.closing(Store.of(settings, self.root)) as store:
-            snapshots_of(settings, self.root, store).publish(dataset, other_people=other_people)
-
-    @contextlib.asynccontextmanager
-    async def up(self, *, first_snapshots: bool = True) -> AsyncIterator[None]:
-        with quick_connections(self.authority), quick_keys():
-            for name in self.case.roles:
-                settings = load_party(self.root / f"{name}.toml")
-                self.nodes[name] = PartyNode(settings, self.root, first_snapshots=first_snapshots)
-                await self.nodes[name].start()
-            try:
-                yield
-            finally:
-                for node in self.nodes.values():
-                    await node.sessions.close()
-                    await node.server.stop(None)
-                    node.party.close()
-                    node.party.store.close()
-
-    async def job(self) -> BlindfitError | None:
-        """Runs the case's job and returns what it ended with."""
-        self.jobs += 1
-        roles = self.case.roles
-        parties = {n: {"role": r, **({"dataset": "rows"} if n in self.case.datasets else {})} for n, r in roles.items()}
-        job = read_job({"protocol": self.case.system, **self.case.job, "parties": parties})
-        addresses = {name: f"127.0.0.1:{node.port}" for name, node in self.nodes.items()}
-        session = JobSession(job, addresses, make_identity(self.authority, COORDINATOR), id=f"s{self.jobs}")
-        try:
-            await session.run()
-        except BlindfitError as error:
-            return error
-        return None
+async def ended(world: World, nodes: dict[str, PartyNode]) -> BlindfitError | None:
+    """Run the case's job, and return what it ended with."""
+    try:
+        await world.session(world.load(), nodes).run()
+    except BlindfitError as error:
+        return error
+    return None
 
 
 # --- jobs -------------------------------------------------------------------------------------------------
@@ -86,59 +46,53 @@ class World:
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_job_on_what_nobody_published_is_refused_and_makes_nothing(name: str, tmp_path: Path) -> None:
     """Of each kind of party; until the operator publishes, without a restart."""
-    world, owner = World(SYSTEMS[name](), tmp_path), RELEASES[name]
-    async with world.up(first_snapshots=False):
-        for party in world.case.datasets:
+    world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
+    async with up(world, first_snapshots=False) as nodes:
+        for party in SYSTEMS[name]().datasets:
             if party != owner:
                 world.publish(party)
-        refused = await world.job()
+        refused = await ended(world, nodes)
         assert isinstance(refused, PolicyRefused)
         assert (refused.party, refused.field, refused.reason) == (owner, "dataset", NOT_PUBLISHED)
-        assert world.nodes[owner].party.snapshots.all_of("rows") == []
+        assert nodes[owner].party.snapshots.all_of("rows") == []
         world.publish(owner)
-        assert await world.job() is None
-        assert [made.row.number for made in world.nodes[owner].party.snapshots.all_of("rows")] == [1]
+        assert await ended(world, nodes) is None
+        assert [made.row.number for made in nodes[owner].party.snapshots.all_of("rows")] == [1]
 
 
 async def test_a_further_dataset_of_a_job_is_not_published_by_it_either(tmp_path: Path) -> None:
     case = SYSTEMS["label-dp"]().with_job(label_dp__evaluate_on="study")
-    world = World(case, tmp_path)
-    world.edit("shop", "[datasets.rows]", f"{STUDY}[datasets.rows]")
+    world = files_of(case, tmp_path)
+    world.set("datasets.study", STUDY, "shop")
     rows = [f"q{i},{i % 7},{i % 3},{i % 5}" for i in range(30)]
     (tmp_path / "study.csv").write_text("\n".join(["id,label,x0,x1", *rows]) + "\n")
-    async with world.up(first_snapshots=False):
+    async with up(world, first_snapshots=False) as nodes:
         for party in case.datasets:
             world.publish(party)
-        refused = await world.job()
+        refused = await ended(world, nodes)
         assert isinstance(refused, PolicyRefused)
         assert refused.reason == NOT_PUBLISHED.replace("rows", "study")
         world.publish("shop", "study")
-        assert await world.job() is None
+        assert await ended(world, nodes) is None
 
 
-STUDY = """[datasets.study]
-url = "csv:study.csv"
-id = "id"
-features = "rest"
-label = "label"
-label_kind = "number"
-"""
+STUDY = {"url": "csv:study.csv", "id": "id", "features": "rest", "label": "label", "label_kind": "number"}
 
 
 async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path: Path) -> None:
     """The operator edits the file while the party is up: a job neither reads the old rows nor publishes them again."""
-    world = World(SYSTEMS["dp-lr"](), tmp_path)
-    async with world.up():
-        assert await world.job() is None
-        world.edit("clinic", 'features = "rest"', 'features = ["x0"]')
-        assert await world.job() is None  # until it is published the party reads what it read
+    world = files_of(SYSTEMS["dp-lr"](), tmp_path)
+    async with up(world) as nodes:
+        assert await ended(world, nodes) is None
+        world.set("datasets.rows.features", ["x0"], "clinic")
+        assert await ended(world, nodes) is None  # until it is published the party reads what it read
         world.publish("clinic")
         with capture_logs() as logs:
-            assert isinstance(await world.job(), CannotTakePart)
+            assert isinstance(await ended(world, nodes), CannotTakePart)
         assert any("this process has read the file before that" in str(log.get("reason")) for log in logs)
-    async with world.up():
-        assert await world.job() is None
-        made = world.nodes["clinic"].party.snapshots.all_of("rows")
+    async with up(world) as nodes:
+        assert await ended(world, nodes) is None
+        made = nodes["clinic"].party.snapshots.all_of("rows")
         assert [snapshot.row.number for snapshot in made] == [1, 2]
         assert made[-1].source().feature_names == ("x0",)
 
@@ -148,30 +102,30 @@ async def test_what_is_described_anew_and_published_waits_for_a_restart(tmp_path
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_start_publishes_what_never_was_and_says_so(name: str, tmp_path: Path) -> None:
-    world, owner = World(SYSTEMS[name](), tmp_path), RELEASES[name]
+    world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     with capture_logs() as logs:
-        async with world.up():
-            assert await world.job() is None
+        async with up(world) as nodes:
+            assert await ended(world, nodes) is None
     told = [log for log in logs if log["event"] == "dataset is published"]
-    assert sorted((log["dataset"], log["snapshot"]) for log in told) == [("rows", 1)] * len(world.case.datasets)
+    assert sorted((log["dataset"], log["snapshot"]) for log in told) == [("rows", 1)] * len(SYSTEMS[name]().datasets)
     with capture_logs() as logs:
-        async with world.up():
-            assert [made.row.number for made in world.nodes[owner].party.snapshots.all_of("rows")] == [1]
+        async with up(world) as nodes:
+            assert [made.row.number for made in nodes[owner].party.snapshots.all_of("rows")] == [1]
     assert [log for log in logs if log["event"] == "dataset is published"] == []
 
 
 @pytest.mark.parametrize("name", RELEASES)
 async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, tmp_path: Path) -> None:
     """What is wrong is for its operator; others are told no more than of any dataset that is not published."""
-    world, owner = World(SYSTEMS[name](), tmp_path), RELEASES[name]
+    world, owner = files_of(SYSTEMS[name](), tmp_path), RELEASES[name]
     lines = (tmp_path / f"{owner}.csv").read_text().splitlines()
     (tmp_path / f"{owner}.csv").write_text("\n".join([*lines, lines[-1]]) + "\n")
     with capture_logs() as logs:
-        async with world.up():
-            refused = await world.job()
+        async with up(world) as nodes:
+            refused = await ended(world, nodes)
             (tmp_path / f"{owner}.csv").write_text("\n".join(lines) + "\n")
             world.publish(owner)
-            assert await world.job() is None
+            assert await ended(world, nodes) is None
     assert isinstance(refused, PolicyRefused)
     assert (refused.party, refused.reason) == (owner, NOT_PUBLISHED)
     refused_value("{} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {}`", refused.reason)
@@ -186,7 +140,7 @@ async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, t
 def made_by(bank: Bank) -> list[str]:
     """The datasets that a start publishes."""
     bank.snapshots.make_first()
-    return sorted({row.dataset for row in bank.store.reader().snapshots()})
+    return sorted({row.dataset for row in bank.kept.reader().snapshots()})
 
 
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:
@@ -215,21 +169,23 @@ def test_whether_a_dataset_waits_follows_from_no_row(wrong: str, same: bool, tmp
 
 
 LONG_AGO = "UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'"
-DATASETS = 'population = "people"', 'population = "visitors"'
 
 
 def test_datasets_of_one_population_or_of_none_are_published_by_the_party(tmp_path: Path) -> None:
     bank = Bank(tmp_path)
-    bank.describe((DATASETS[1], DATASETS[0]), ("visitors = { epsilon = 5.0, delta = 1e-5 }\n", ""))
+    bank.set("datasets.other.population", "people")
+    bank.set("populations.visitors", None)
     assert made_by(bank) == ["loans", "other"]
-    bank.describe((f"{DATASETS[1]}\n", ""), ("visitors = { epsilon = 5.0, delta = 1e-5 }\n", ""))
+    bank.set("datasets.other.population", None)
     assert bank.snapshots.waits_for_operator("other") == ""
 
 
 def test_a_population_that_was_renamed_waits_for_the_operator(tmp_path: Path) -> None:
     bank = Bank(tmp_path)
     bank.snapshots.publish("loans")
-    bank.describe((DATASETS[0], 'population = "clients"'), ("people =", "clients ="))
+    bank.set("datasets.loans.population", "clients")
+    bank.set("populations.clients", BUDGET)
+    bank.set("populations.people", None)
     assert "the population people" in bank.snapshots.waits_for_operator("loans")
 
 
@@ -239,12 +195,12 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
     are, and then there is one whatever the rows hold.
     """
     bank = Bank(tmp_path)
-    bank.describe((DATASETS[1], f"{DATASETS[1]}\nsnapshot_every_h = 24"))
+    bank.set("datasets.other.snapshot_every_h", 24)
     bank.snapshots.publish("loans")
     bank.snapshots.publish("other")
     if same:
         (tmp_path / "other.csv").write_text((tmp_path / "loans.csv").read_text())
-    bank.store._db.execute(LONG_AGO)
+    bank.kept._db.execute(LONG_AGO)
     assert not bank.snapshots.overdue("other")
     with capture_logs() as logs:
         bank.snapshots.tell_of_changes()
@@ -252,7 +208,7 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
     assert schedule_waits("other") in bank.snapshots.cautions(bank.snapshots.current("other"))
     made = bank.snapshots.publish("other", other_people=True)
     assert schedule_waits("other") not in bank.snapshots.cautions(made)
-    bank.store._db.execute(LONG_AGO)
+    bank.kept._db.execute(LONG_AGO)
     assert bank.snapshots.overdue("other")
     bank.snapshots.make_overdue("other")
     assert [made.row.number for made in bank.snapshots.all_of("other")] == [1, 2, 3]

@@ -82,13 +82,13 @@ def test_missing_values_are_treated_as_the_settings_say(bank, missing, expected)
     bank.write(ROWS)
     with pytest.raises(DataError, match="column income: the value is missing"):
         published(bank.snapshots, "loans")
-    bank.describe(('features = "rest"', f'features = "rest"\nmissing = "{missing}"'))
+    bank.describe("missing", missing)
     np.testing.assert_array_equal(read_rows(published(bank.snapshots, "loans").source(), **SILENT).features, expected)
 
 
 def test_as_many_rows_are_held_at_a_time_as_the_file_says_now(bank):
     made = published(bank.snapshots, "loans")
-    bank.describe(('features = "rest"', 'features = "rest"\nbatch_rows = 2'))
+    bank.describe("batch_rows", 2)
     current = bank.snapshots.current("loans")
     assert current is not None
     assert current.id == made.id
@@ -96,18 +96,18 @@ def test_as_many_rows_are_held_at_a_time_as_the_file_says_now(bank):
 
 
 def test_a_database_is_kept_as_it_was(bank):
-    write_sqlite(bank.directory / "rows.db", '"id" TEXT, "label" INTEGER, "age" REAL', [("a", 0, 1.5), ("b", 1, None)])
-    filled = ('features = "rest"', 'features = "rest"\nmissing = "mean"')
-    bank.describe(("csv:loans.csv", "sqlite:///rows.db?table=rows"), filled)
+    write_sqlite(bank.root / "rows.db", '"id" TEXT, "label" INTEGER, "age" REAL', [("a", 0, 1.5), ("b", 1, None)])
+    bank.describe("url", "sqlite:///rows.db?table=rows")
+    bank.describe("missing", "mean")
     first = published(bank.snapshots, "loans")
-    (bank.directory / "rows.db").unlink()
+    (bank.root / "rows.db").unlink()
     assert read_rows(first.source(), **SILENT).features.tolist() == [[1.5], [1.5]]
     assert bank.snapshots.changed_since(first) is None
 
 
 def test_a_dataset_in_other_words_is_another_one(bank):
     first = published(bank.snapshots, "loans")
-    bank.describe(('features = "rest"', 'features = ["age"]'))
+    bank.describe("features", ["age"])
     second = published(bank.snapshots, "loans")
     assert (second.row.number, second.source().feature_names) == (2, ("age",))
     assert first.source().feature_names == ("age", "income")
@@ -118,18 +118,18 @@ def test_a_dataset_that_leaves_other_columns_out_is_another_one(bank):
     first = published(bank.snapshots, "loans")
     assert "except" not in json.loads(first.row.meaning)
     assert published(bank.snapshots, "loans").id == first.id
-    bank.describe(('features = "rest"', 'features = "rest"\nexcept = ["income"]'))
+    bank.describe("except", ["income"])
     second = published(bank.snapshots, "loans")
     assert (second.row.number, second.source().feature_names) == (2, ("age",))
     assert published(bank.snapshots, "loans").id == second.id
-    bank.describe()
+    bank.describe("except")
     third = published(bank.snapshots, "loans")
     assert (third.row.number, third.source().feature_names) == (3, ("age", "income"))
 
 
 def test_what_a_session_read_it_reads_when_it_goes_on(bank):
     first = published(bank.snapshots, "loans")
-    with bank.store.transaction() as transaction:
+    with bank.kept.transaction() as transaction:
         transaction.put_session_snapshot("monday", first.id)
     bank.snapshots.publish("loans")
     assert bank.snapshots.of_session("monday").id == first.id
@@ -162,7 +162,7 @@ def test_bad_rows_make_no_snapshot_and_leave_the_old_one(bank, rows, expected):
 
 
 def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
-    bank.describe(('features = "rest"', 'features = "rest"\nmissing = "drop"'))
+    bank.describe("missing", "drop")
     bank.write("id,label,age\na,1,\nb,0,\n")
     with pytest.raises(DataError, match="every row has a missing value, so none is left") as refused:
         bank.snapshots.publish("loans")
@@ -174,7 +174,7 @@ def test_rows_that_all_have_a_missing_value_make_no_snapshot(bank):
     ("positive", "said"), [("paid", "no row has the text 'paid'"), ("yes", "every row has the text")]
 )
 def test_labels_by_a_text_that_no_row_or_every_row_has_make_no_snapshot(bank, positive, said):
-    bank.describe(('label = "label"', f'label = "label"\npositive = "{positive}"'))
+    bank.describe("positive", positive)
     bank.write("id,label,age\na,yes,1\nb,yes,2\n")
     with pytest.raises(DataError, match="column label: the label is the same in every row") as refused:
         bank.snapshots.publish("loans")
@@ -184,15 +184,16 @@ def test_labels_by_a_text_that_no_row_or_every_row_has_make_no_snapshot(bank, po
 @pytest.mark.parametrize(
     "more",
     [
-        'missing = "mean"',
-        'missing = "indicator"',
-        'missing = "mean"\ncategories = ["age"]',
-        'missing = "mean"\ncategories = { age = ["old"] }',
-        'missing = "indicator"\ncategories = ["age"]',
+        {"missing": "mean"},
+        {"missing": "indicator"},
+        {"missing": "mean", "categories": ["age"]},
+        {"missing": "mean", "categories": {"age": ["old"]}},
+        {"missing": "indicator", "categories": ["age"]},
     ],
 )
 def test_a_feature_that_no_row_has_a_value_of_makes_no_snapshot(bank, more):
-    bank.describe(('features = "rest"', f'features = "rest"\n{more}'))
+    for option, value in more.items():
+        bank.describe(option, value)
     bank.write("id,label,age\na,1,\nb,0,\n")
     with pytest.raises(DataError, match=r"column age(=old)?: no row has a value( \(|$)") as refused:
         bank.snapshots.publish("loans")
@@ -206,7 +207,7 @@ def test_a_disk_that_is_full_makes_no_snapshot(bank):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     first = published(bank.snapshots, "loans")
-    snapshots = Snapshots(bank.settings, bank.directory, bank.store, full)
+    snapshots = Snapshots(bank.settings("bank"), bank.root, bank.kept, full)
     with pytest.raises(DataError, match=r"snapshots cannot be written: No space left on device( \(|$)") as refused:
         snapshots.publish("loans")
     assert refused.value.hint == "is the disk full, or may this user not write there?"
@@ -219,7 +220,7 @@ def test_features_that_a_snapshot_does_not_have_are_named(bank):
 
 
 def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):
-    bank = Bank(tmp_path, "measurement")
+    bank = Bank(tmp_path, role="measurement")
     bank.write("id,label\na,1\nb,1\n")
     snapshot = bank.snapshots.publish("loans")
     with open_index(snapshot.directory) as index, index.new_request(None, "refuse") as request:
@@ -228,8 +229,8 @@ def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):
 
 @pytest.mark.parametrize(("positive", "remarks"), [("paid", 1), ("yes", 0)])
 def test_a_measurement_server_is_told_alone_that_no_row_has_the_text_of_label_1(tmp_path, positive, remarks):
-    bank = Bank(tmp_path, "measurement")
-    bank.describe(('label = "label"', f'label = "label"\npositive = "{positive}"'))
+    bank = Bank(tmp_path, role="measurement")
+    bank.describe("positive", positive)
     bank.write("id,label\na,yes\nb,no\n")
     found = list(bank.snapshots.cautions(bank.snapshots.publish("loans")))
     assert [remark.startswith("no row has the text 'paid', ") for remark in found] == [True] * remarks
@@ -246,7 +247,7 @@ bank = Bank(Path(sys.argv[1]))
 snapshots.refuse_another_population = lambda *_: os.kill(os.getpid(), 9)
 bank.snapshots.publish("loans")
 """
-    run = subprocess.run([sys.executable, "-c", killed, bank.directory], cwd=Path(__file__).parents[2], check=False)
+    run = subprocess.run([sys.executable, "-c", killed, bank.root], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
     assert len(bank.directories()) == 3  # it had its name, and its mark
     assert published(bank.snapshots, "loans").id == first.id
@@ -272,36 +273,36 @@ def test_files_are_their_owners_alone(bank):
 def leave(bank, *made):
     """Directories with a file, as something that ended left them."""
     for name in made:
-        directory = bank.directory / "state" / "snapshots" / name
+        directory = bank.root / "state/bank" / "snapshots" / name
         directory.mkdir(parents=True)
         (directory / "rows.arrow").write_bytes(b"rows")
 
 
 def test_what_is_not_ours_stays(bank):
     published(bank.snapshots, "loans")
-    place = bank.directory / "state" / "snapshots"
+    place = bank.root / "state/bank" / "snapshots"
     leave(bank, "my-database-dumps", UNKNOWN)
     (place / ".DS_Store").write_bytes(b"")
-    (place / "link").symlink_to(bank.directory)
-    (place / ".building-link").symlink_to(bank.directory)
+    (place / "link").symlink_to(bank.root)
+    (place / ".building-link").symlink_to(bank.root)
     before = bank.directories()
     second = bank.snapshots.publish("loans")
     bank.snapshots.settle()
     assert bank.directories() == sorted([*before, second.id])
     assert (place / "my-database-dumps" / "rows.arrow").read_bytes() == b"rows"
-    assert (bank.directory / "bank.toml").exists()
+    assert (bank.root / "bank.toml").exists()
 
 
 def test_an_older_database_that_is_put_back_destroys_no_snapshot(bank):
     published(bank.snapshots, "loans")
-    bank.store.close()
-    database = bank.directory / "state" / "party.sqlite"
+    bank.kept.close()
+    database = bank.root / "state/bank" / "party.sqlite"
     older = database.read_bytes()
-    bank.store = Store(database)
+    bank.kept = Store(database)
     newer = bank.snapshots.publish("loans")
-    bank.store.close()
+    bank.kept.close()
     database.write_bytes(older)
-    bank.store = Store(database)
+    bank.kept = Store(database)
     bank.snapshots.publish("loans")
     assert (newer.directory / "rows.arrow").exists()
     (told,) = bank.snapshots.unknown()
@@ -323,7 +324,7 @@ def test_what_is_unfinished_goes_at_a_start(bank):
 def test_a_removal_that_was_killed_is_ended(bank):
     first = published(bank.snapshots, "loans")
     second = bank.snapshots.publish("loans")
-    with bank.store.transaction() as transaction:
+    with bank.kept.transaction() as transaction:
         transaction.remove_snapshot(first.id, "2026-03-01T10:00:00+00:00")
     bank.snapshots.settle()
     assert bank.directories() == [second.id]
@@ -349,7 +350,7 @@ def test_another_publish_is_waited_for_and_named(bank):
         said.append(what)
         other.__exit__(None, None, None)
 
-    other = only_publisher(bank.directory / "state", "other", said.append)
+    other = only_publisher(bank.root / "state/bank", "other", said.append)
     other.__enter__()
     assert bank.snapshots.publish("loans", on_waiting=told).row.number == 1
     (what,) = said
@@ -362,7 +363,7 @@ def test_another_publish_is_not_waited_for_for_ever(bank, monkeypatch):
     monkeypatch.setattr(directories, "MOST_WAIT_S", 0.3)
     with (
         capture_logs() as logs,
-        only_publisher(bank.directory / "state", "other", lambda _: None),
+        only_publisher(bank.root / "state/bank", "other", lambda _: None),
         pytest.raises(DataError, match="loans is not published: another publish of this party is under way: other, si"),
     ):
         bank.snapshots.publish("loans")
@@ -378,13 +379,13 @@ def test_a_source_that_has_changed_is_noticed(bank):
     assert bank.snapshots.changed_since(snapshot) is False
     bank.write(ROWS)
     assert bank.snapshots.changed_since(snapshot) is True
-    (bank.directory / "loans.csv").unlink()
+    (bank.root / "loans.csv").unlink()
     assert bank.snapshots.changed_since(snapshot) is True
 
 
 def test_whether_a_source_has_changed_is_known_without_its_rows(bank, monkeypatch):
     bank.write("id,label,age,region\na,0,31,north\nb,1,44,south\n")
-    bank.describe(('features = "rest"', 'features = "rest"\ncategories = ["region"]'))
+    bank.describe("categories", ["region"])
     snapshot = published(bank.snapshots, "loans")
 
     def read(*_):
@@ -408,7 +409,7 @@ def test_older_ones_are_removed_at_the_operators_word(bank):
 def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_words(bank):
     up = bank.snapshots
     first = published(up, "loans")
-    bank.describe(('features = "rest"', 'features = ["age"]'))
+    bank.describe("features", ["age"])
     second = bank.snapshots.publish("loans")
     with pytest.raises(ConfigError, match="this process has read the file before that") as refused:
         published(up, "loans")
@@ -418,11 +419,11 @@ def test_a_party_that_is_up_does_not_undo_what_its_operator_published_in_other_w
 
 
 def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
-    bank.describe(('features = "rest"', 'features = "rest"\nsnapshot_every_h = 24'))
+    bank.describe("snapshot_every_h", 24)
     assert not bank.snapshots.overdue("loans")  # nobody has published it
     published(bank.snapshots, "loans")
     assert not bank.snapshots.overdue("loans")
-    bank.store._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")
+    bank.kept._db.execute("UPDATE snapshots SET made = '2020-01-01T00:00:00+00:00'")
     assert bank.snapshots.overdue("loans")
     assert not bank.snapshots.overdue("other")
 
@@ -432,7 +433,7 @@ def test_a_schedule_asks_for_the_next_one_changed_or_not(bank, monkeypatch):
 
 def test_rows_that_another_population_has_wait_for_the_operator(bank):
     published(bank.snapshots, "loans")
-    (bank.directory / "other.csv").write_text((bank.directory / "loans.csv").read_text())
+    (bank.root / "other.csv").write_text((bank.root / "loans.csv").read_text())
     with refused(
         'set datasets.{}.population = "{}"; or, if these are other people, '
         "`blindfit snapshot PARTY.TOML {} --other-people`"
@@ -441,18 +442,19 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     assert "its rows are known under the population people, as snapshot 1 of loans" in told.text
     assert told.options == {"datasets.other.population": "people"}
     assert len(bank.directories()) == 1
-    bank.describe(('population = "visitors"', 'population = "people"'))
+    bank.set("datasets.other.population", "people")
     bank.snapshots.publish("other")
-    bank.describe()
+    bank.set("datasets.other.population", "visitors")
     bank.snapshots.publish("other", other_people=True)
     bank.snapshots.publish("other")  # said once
 
 
 def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
     """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
-    bank = Bank(tmp_path, "measurement")
+    bank = Bank(tmp_path, role="measurement")
     bank.write("id,label,who\n" + "".join(f"r{i},{i % 2},p{i // 2}\n" for i in range(40)))
-    bank.describe(('label = "label"', 'label = "label"\nperson = "who"'), ("csv:other.csv", "csv:loans.csv"))
+    bank.describe("person", "who")
+    bank.set("datasets.other.url", "csv:loans.csv")
     bank.snapshots.publish("loans")
     with pytest.raises(ConfigError, match="its rows are known under the population people, as snapshot 1 of loans"):
         bank.snapshots.publish("other")
@@ -460,7 +462,7 @@ def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
 
 def test_a_population_that_is_renamed_is_no_fresh_budget(bank):
     published(bank.snapshots, "loans")
-    bank.describe(('population = "people"', 'population = "visitors"'))
+    bank.describe("population", "visitors")
     with pytest.raises(ConfigError, match="its rows are known under the population people"):
         published(bank.snapshots, "loans")
     bank.write(ROWS.replace("44,", "45,1"))  # nor do other rows under the same name help

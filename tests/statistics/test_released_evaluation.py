@@ -41,7 +41,7 @@ def of_labels(rows: ScoredRows, labels: Floats) -> dict[str, float]:
 
 def test_without_noise_they_are_the_figures_of_the_labels() -> None:
     rows, labels = scored()
-    found = rows.evaluated(labels @ rows.columns(), 0.0, np.random.default_rng(0))
+    found = rows.evaluate(labels @ rows.columns(), 0.0, np.random.default_rng(0))
     wanted = of_labels(rows, labels)
     assert found.keys() == wanted.keys()
     for name, figure in found.items():
@@ -65,10 +65,10 @@ def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
 def held_by_ranges(rows: ScoredRows, labels: Floats, noise_std: float) -> dict[str, int]:
     """In how many draws of the noise."""
     exact = labels @ rows.columns()
-    true, drawn = rows.evaluated(exact, 0.0, np.random.default_rng(0)), np.random.default_rng(7)
+    true, drawn = rows.evaluate(exact, 0.0, np.random.default_rng(0)), np.random.default_rng(7)
     held: dict[str, int] = {}
     for _ in range(DRAWS):
-        found = rows.evaluated(exact + noise_std * drawn.normal(size=len(exact)), noise_std, np.random.default_rng(0))
+        found = rows.evaluate(exact + noise_std * drawn.normal(size=len(exact)), noise_std, np.random.default_rng(0))
         for name in set(RANGED) & set(found):
             assert found[name].low <= found[name].value <= found[name].high
             held[name] = held.get(name, 0) + (found[name].low <= true[name].value <= found[name].high)
@@ -105,7 +105,7 @@ def test_a_range_of_bins_is_no_wider_than_noise_makes_it() -> None:
     """Of very many rows the figures are almost linear in the noise, and AUC's range is then what that says."""
     rows, labels = scored(200_000, figures=("auc",))
     exact, drawn = labels @ rows.columns(), np.random.default_rng(2)
-    found = [rows.evaluated(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]
+    found = [rows.evaluate(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]
     for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5 %
         spread = float(np.std([figures[name].value for figures in found]))
         width = float(np.mean([figures[name].high - figures[name].low for figures in found]))
@@ -125,7 +125,7 @@ def test_figures_alone_have_less_noise_than_together() -> None:
     alone, _ = scored(figures=("log_loss",))
     widths = []
     for rows in (together, alone):
-        loss = rows.evaluated(labels @ rows.columns(), 4.0, np.random.default_rng(0))["log_loss"]
+        loss = rows.evaluate(labels @ rows.columns(), 4.0, np.random.default_rng(0))["log_loss"]
         widths.append(loss.high - loss.low)
     assert widths[0] == pytest.approx(2 * widths[1])
 
@@ -139,7 +139,7 @@ def test_the_order_of_figures_changes_nothing() -> None:
 def test_one_class_or_much_noise_is_no_error(labels: Floats, noise_std: float) -> None:
     rows, _ = scored()
     sums = labels @ rows.columns() + noise_std * np.random.default_rng(1).normal(size=BINS + 3)
-    found = rows.evaluated(sums, noise_std, np.random.default_rng(0))
+    found = rows.evaluate(sums, noise_std, np.random.default_rng(0))
     for name in ("auc", "ks"):
         assert 0 <= found[name].low <= found[name].high <= 1
 
@@ -147,7 +147,7 @@ def test_one_class_or_much_noise_is_no_error(labels: Floats, noise_std: float) -
 @each_case("n", [1, 2])
 def test_hardly_a_row_tells_nothing_of_bins(n: int) -> None:
     rows = ScoredRows.of(np.linspace(-1, 1, n), 1.0, FIGURES, n)
-    found = rows.evaluated(np.ones(n) @ rows.columns(), 4.0, np.random.default_rng(0))
+    found = rows.evaluate(np.ones(n) @ rows.columns(), 4.0, np.random.default_rng(0))
     for name in ("auc", "ks"):
         assert (found[name].low, found[name].high) == (0, 1)
 

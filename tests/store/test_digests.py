@@ -40,6 +40,7 @@ OF_HOW_IT_IS_USED = {
     "active_parties",
     "passive_parties",
     "label_range",
+    "label_rate",
     "scores_may_be_solved_for",
 }
 """Options of a dataset that say how its rows may be used: a snapshot does not depend on them."""
@@ -239,12 +240,12 @@ def test_fields_are_written_as_in_the_first_version_and_read_again(
 ) -> None:
     first, now, changed = drawn
     assert changed.fields(now) == first
-    assert changed.restored(first) == now
+    assert changed.restore(first) == now
 
 
 @given(FIELDS)
 def test_a_format_without_entries_changes_nothing(drawn: dict[str, Any]) -> None:
-    assert DigestFormat().fields(drawn) == drawn == DigestFormat().restored(drawn)
+    assert DigestFormat().fields(drawn) == drawn == DigestFormat().restore(drawn)
 
 
 @pytest.mark.parametrize(
@@ -259,4 +260,4 @@ def test_what_is_removed_stays_where_the_rest_of_its_table_is() -> None:
     changed = DigestFormat(removed={"walr.old": 1, "old": 2})
     assert changed.fields({"walr.l2": 0.5}) == {"walr.l2": 0.5, "walr.old": 1, "old": 2}
     assert changed.fields({"taylor.l2": 0.5}) == {"taylor.l2": 0.5, "old": 2}
-    assert changed.restored({"walr.l2": 0.5, "walr.old": 1, "old": 2}) == {"walr.l2": 0.5}
+    assert changed.restore({"walr.l2": 0.5, "walr.old": 1, "old": 2}) == {"walr.l2": 0.5}

@@ -14,7 +14,7 @@ from rich.console import Console
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain import command as explain
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
-from blindfit.coordinator.job.job import JobFile, load_job, shown
+from blindfit.coordinator.job.job import JobFile, load_job, to_toml
 from blindfit.parties.renamed import NAME
 from blindfit.parties.systems import SYSTEMS, party_class, system
 from blindfit.parties.tables import _models_in, option_of
@@ -114,7 +114,7 @@ def refused(adapter: Any, value: float) -> bool:
 
 def test_show_says_what_each_table_is_for_and_reads_back(tmp_path: Path) -> None:
     job = load_job(ROOT / "examples" / "taylor" / "job.toml")
-    text = shown(job)
+    text = to_toml(job)
     assert "[taylor]  # training under encryption, and its defences" in text
     assert "[walr]" not in text
     (tmp_path / "job.toml").write_text(text)

@@ -89,9 +89,20 @@ def test_an_old_option_and_an_old_value_of_a_job(option: str, value: Any, line: 
 
 
 @pytest.mark.usefixtures("old_names")
-def test_an_old_option_is_explained_by_its_new_name() -> None:
-    with pytest.raises(ConfigError, match=r"taylor\.rounds is now taylor\.epochs: rename it"):
-        explain("taylor.rounds")
+@each_case(
+    ("word", "lines"),
+    [
+        ("taylor.rounds", "taylor.rounds is now taylor.epochs: rename it"),
+        ("datasets.visits.askers", "datasets.visits.askers is now datasets.visits.active_parties: rename it"),
+        ("rounds", "taylor.rounds is now taylor.epochs: rename it"),
+        ("askers", "datasets.NAME.askers is now datasets.NAME.active_parties: rename it"),
+        ("plain", 'taylor.optimiser = "plain" is now "sgd": change the value'),
+    ],
+)
+def test_an_old_option_or_value_is_explained_by_its_new_name(word: str, lines: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        explain(word)
+    assert refused.value.message == lines
 
 
 @pytest.mark.usefixtures("old_names")

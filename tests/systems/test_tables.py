@@ -18,6 +18,7 @@ from blindfit.parties.systems import SYSTEMS, load_model, load_party, party_clas
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.walr.settings import WalrJob
 from tests.each_case import each_case
+from tests.world.vertical import bank_and_shops
 
 ROOT = Path(__file__).parents[2]
 JOBS = {
@@ -134,6 +135,42 @@ def test_every_mistake_of_a_job_file_is_in_one_line():
     assert "datasett is not an option; did you mean dataset?" in said
     with pytest.raises(ConfigError, match=r"^job.toml: parties: 'Notary' is not a party's name"):
         read_job({"protocol": "taylor", "parties": {"Notary": {"role": "key-node"}}}, "job.toml")
+
+
+@each_case(
+    ("option", "meant"),
+    [
+        ("taylor.epsilon", "privacy.epsilon"),
+        ("taylor.seed", "seed, outside of all tables"),
+        ("privacy.norm_bound", "taylor.norm_bound"),
+        ("privacy.epsilom", "epsilon"),
+        ("taylor.role", "parties.NAME.role"),
+    ],
+)
+def test_an_option_in_the_wrong_table_of_a_job_is_named_with_its_own(option: str, meant: str) -> None:
+    table, _, name = option.partition(".")
+    with pytest.raises(ConfigError) as refused:
+        read_job({"protocol": "taylor", table: {name: 1}, "parties": {"bank": {"role": "active"}}}, "job.toml")
+    assert refused.value.message.endswith(f" {option} is not an option; did you mean {meant}?")
+
+
+@each_case(
+    ("option", "meant"),
+    [
+        ("policy.min_linked", "policy.taylor.min_linked"),
+        ("policy.url", "datasets.NAME.url"),
+        ("datasets.rows.min_rows", "policy.min_rows"),
+        ("identity.listen", "listen, outside of all tables"),
+        ("policy.max_epsilom", "max_epsilon"),
+    ],
+)
+def test_an_option_in_the_wrong_table_of_a_party_file_is_named_with_its_own(
+    tmp_path: Path, option: str, meant: str
+) -> None:
+    world = bank_and_shops(tmp_path, rows=1)
+    with pytest.raises(ConfigError) as refused:
+        load_party(world.path("bank.toml"), [f"{option}=1"])
+    assert refused.value.message.endswith(f": {option} is not an option; did you mean {meant}?")
 
 
 # --- parties' files and models -----------------------------------------------------------------------

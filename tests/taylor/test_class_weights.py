@@ -8,7 +8,7 @@ import numpy as np
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
-from blindfit.parties.vertical.class_weights import class_factors
+from blindfit.parties.vertical.prepared import class_factors
 from tests.each_case import each_case
 
 ROWS = 1000

@@ -269,7 +269,7 @@ def test_each_way_out_of_a_small_batch_leads_out(
             if re.fullmatch(rf"taylor.batch_rows = {VALUE}", way):
                 assert not [found for found in again if in_force[found.flag]]
         if others:
-            needed = rules.needed(columns)
+            needed = rules.count_needed(columns)
             sizes = range(2, train + 2)
             assert not any(min(rows_of_batches(train, size)) >= needed for size in sizes)
 

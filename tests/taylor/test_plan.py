@@ -151,10 +151,10 @@ def test_weights_are_held_back_where_a_score_would_pass_its_bound(model: str) ->
     grid = Grid(model, 2)
     features = grid.features([[8.0, -8.0], [1.0, 0.0]])
     few = np.array([grid.largest_score / 16, -grid.largest_score / 16])
-    assert grid.held_back(features, few).tolist() == few.tolist()
-    held = grid.held_back(features, 1000 * few)
+    assert grid.shrink(features, few).tolist() == few.tolist()
+    held = grid.shrink(features, 1000 * few)
     np.testing.assert_allclose(held, few, rtol=1e-15)
-    assert grid.held_back(features[:0], few).tolist() == few.tolist()
+    assert grid.shrink(features[:0], few).tolist() == few.tolist()
 
 
 @each_case(("rows", "size"), [(1, 128), (1023, 128), (1024, 256), (2047, 256), (2048, 512), (10**6, 512)])

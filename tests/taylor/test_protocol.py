@@ -286,7 +286,7 @@ def test_without_re_randomising_the_quotient_is_the_score(insecure_test_key: Pri
     kernel, grid, batch = insecure_test_key.public_key.kernel, case.grid, case.batch
     sent = taylor.steps.step_1_residuals(active, batch, grid)
     own = grid.score_terms(grid.scores(passive.features[batch], passive.optimiser.weights))
-    bare = taylor.steps.added(passive, batch, sent, own, grid.residual_bits)
+    bare = taylor.steps.add_weighted(passive, batch, sent, own, grid.residual_bits)
     read = quotients(kernel.integers(sent.residues), kernel.integers(bare.residues), n)
     assert [quotient % n for quotient in read] == [1] * len(batch)
     assert [quotient // n for quotient in read] == [int(term) % n for term in own]

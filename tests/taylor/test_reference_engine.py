@@ -19,7 +19,7 @@ from blindfit.algorithms.paillier.phe_engine import PheKernel
 from blindfit.algorithms.paillier.randomisers import FullExponent
 from blindfit.algorithms.paillier.vectors import encrypt
 from blindfit.algorithms.protocols.taylor import DataSeat
-from blindfit.coordinator.job.job import load_job, read_job, shown
+from blindfit.coordinator.job.job import load_job, read_job, to_toml
 from blindfit.parties.systems import read_proposed
 from tests.paillier.tools import seeded
 from tests.taylor.seats import Case, case_of
@@ -87,8 +87,8 @@ def test_a_bad_value_is_one_line(project: World, override: str, said: str) -> No
 def test_the_option_is_shown_and_part_of_what_parties_agree_on(project: World) -> None:
     jobs = [load_job(project.root / "job.toml", given) for given in ([], ['paillier.engine="phe"'])]
     assert [job.parameters.to_parameters()["paillier.engine"] for job in jobs] == ["blindfit", "phe"]
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "blindfit"' in shown(jobs[0])
-    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "phe"' in shown(jobs[1])
+    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "blindfit"' in to_toml(jobs[0])
+    assert '[paillier]  # who does arithmetic on ciphertexts\nengine = "phe"' in to_toml(jobs[1])
     again = read_proposed(jobs[1].parameters.to_parameters())
     assert again.paillier.engine == "phe"
 

@@ -294,7 +294,7 @@ def test_step_5_a_number_past_gradient_and_noise_is_refused(
     insecure_test_key: PrivateKey, kept_noise_std: float
 ) -> None:
     parameters = case_of(insecure_test_key, kept_noise_std=kept_noise_std).parameters
-    std = taylor.steps.fresh_noise_steps(parameters) + taylor.steps.kept_noise_steps(parameters)
+    std = taylor.steps.fresh_noise_steps(parameters) + taylor.steps.steps_of_kept_noise(parameters)
     most = parameters.grid.gradient_bound(12) + taylor.parameters.NOISE_REACH * std
     rho = [7, 7]
     taylor.steps.step_5_gradient(answer_of([7 + most, 7 - most]), rho, 12, parameters)
@@ -372,7 +372,7 @@ def test_a_gradient_in_slots_is_laid_out_as_the_key_node_reads_it(insecure_test_
     case, seats = ready(insecure_test_key, n_passive=1, columns=(3, 9))
     masked, _ = taylor.steps.step_3_gradient(seats[1], case.batch, case.grid, residuals_of(case, seats))
     assert masked.layout == Layout.of(case.key.public_key, 9, case.grid.slot_bits(len(case.batch)))
-    read = taylor.roles.masked_gradient(
+    read = taylor.roles.receive_masked_gradient(
         taylor.messages.MaskedGradient(masked.ciphertext),
         seats[1].name,
         len(case.batch),

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from blindfit.algorithms.randomness import system_uniform
-from blindfit.parties.files.written import encoded_json
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -21,10 +21,12 @@ from tests import toy
 
 class ToySettings(Settings):
     rows: int = Field(4, ge=1, le=64)
+    """Number of rows that are multiplied."""
 
 
 class ToyJob(JobParameters):
     protocol: Literal["toy"] = "toy"
+    """System that computes the job."""
     toy: ToySettings = ToySettings()
 
 
@@ -48,7 +50,7 @@ class Holder:
         x, y = (own, nothing) if is_active else (nothing, own)
         share = await toy.run_party(int(not is_active), peer, x, y, session.channel)
         content = {"session": session.id, "share": [str(value) for value in share.tolist()]}
-        self._party.write(session.id, "report.json", encoded_json(content))
+        self._party.write(session.id, "report.json", encode_json(content))
         return {"rows": len(share)}
 
 

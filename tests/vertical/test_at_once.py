@@ -17,8 +17,7 @@ from blindfit.algorithms.protocols import falcon, taylor
 from blindfit.coordinator.job.job import Job, load_job
 from blindfit.parties.node import PartyNode
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.vertical.checkpoints import CHECK_BEGUN
-from blindfit.parties.vertical.running import Running
+from blindfit.parties.vertical.checkpoints import CHECK_BEGUN, Running
 from tests.hints.following import refused
 from tests.world import World
 from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,21 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, JobSession
     return project, project.run(HALF)
 
 
-def written(project: World, name: str, session: str, file: str) -> Any:
-    return json.loads((project.root / "state" / name / "models" / session / file).read_text())
-
-
 def test_slope_and_offset_are_the_active_partys_and_lower_the_loss(trained: tuple[World, JobSession]) -> None:
     project, session = trained
-    model, report = (written(project, "bank", session.id, file) for file in ("model.json", "report.json"))
+    model, report = (project.written("bank", session.id, file) for file in ("model.json", "report.json"))
     figures = report["evaluation"]
     assert model["slope"] > 1.2  # the quadratic loss makes log odds too small
     assert (figures["slope"], figures["offset"]) == (model["slope"], model["offset"])
     assert figures["log_loss"] < figures["log_loss_before"]
     for shop in ("shop-a", "shop-b"):
-        assert not {"slope", "offset"} & written(project, shop, session.id, "model.json").keys()
-        assert written(project, shop, session.id, "report.json")["evaluation"] is None
+        assert not {"slope", "offset"} & project.written(shop, session.id, "model.json").keys()
+        assert project.written(shop, session.id, "report.json")["evaluation"] is None
 
 
 def test_predictions_and_test_scores_use_them(trained: tuple[World, JobSession]) -> None:
     project, session = trained
-    model = written(project, "bank", session.id, "model.json")
+    model = project.written("bank", session.id, "model.json")
     predicted = project.run(f"predict.session={session.id}", job="predict.toml")
     table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
     odds = table["score"].to_numpy() * model["slope"] + model["offset"]
@@ -58,7 +53,7 @@ def check_figures(project: World, session: str) -> dict[str, Any]:
     """Check the report against the file next to it, and return that file's columns."""
     columns = columns_of(project.root / "state/bank/models" / session / "test_scores.csv")
     check = check_values if "prediction" in columns else check_classes
-    check(columns, written(project, "bank", session, "report.json")["evaluation"])
+    check(columns, project.written("bank", session, "report.json")["evaluation"])
     return columns
 
 
@@ -71,9 +66,9 @@ def test_every_figure_follows_from_the_file_next_to_the_report(trained: tuple[Wo
 def test_off_means_off(trained: tuple[World, JobSession]) -> None:
     project, _ = trained
     plain = project.run(HALF, "taylor.calibrate=false", "taylor.epochs=1")
-    model = written(project, "bank", plain.id, "model.json")
+    model = project.written("bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)
-    assert "slope" not in written(project, "bank", plain.id, "report.json")["evaluation"]
+    assert "slope" not in project.written("bank", plain.id, "report.json")["evaluation"]
     assert list(check_figures(project, plain.id)) == ["id", "label", "score", "probability"]
 
 
@@ -101,16 +96,16 @@ def test_under_label_dp_and_for_numbers_nothing_is_calibrated(trained: tuple[Wor
 def test_after_linkage_it_is_fitted_to_sums_over_the_hold_out_rows(trained: tuple[World, JobSession]) -> None:
     project, _ = trained
     linked = project.run("taylor.validation_fraction=0.5", job="linkage.toml")
-    model = written(project, "bank", linked.id, "model.json")
+    model = project.written("bank", linked.id, "model.json")
     assert (model["slope"], model["offset"]) != (1.0, 0.0)  # what is fitted to so few rows is between 4 and 14
-    assert not {"slope", "offset"} & written(project, "shop-a", linked.id, "model.json").keys()
-    report = written(project, "bank", linked.id, "report.json")
+    assert not {"slope", "offset"} & project.written("shop-a", linked.id, "model.json").keys()
+    report = project.written("bank", linked.id, "report.json")
     assert report["evaluation"] is None
     assert report["calibration"] == {"slope": model["slope"], "offset": model["offset"]}
-    assert "calibration" not in written(project, "shop-a", linked.id, "report.json")
+    assert "calibration" not in project.written("shop-a", linked.id, "report.json")
     told = {name for name in linked.summaries["notary"] if "slope" in name or "offset" in name}
     assert not told
     same_rows = ("taylor.validation_fraction=0.5", "taylor.epochs=1")
     plain = project.run("taylor.calibrate=false", *same_rows, job="linkage.toml")
-    model = written(project, "bank", plain.id, "model.json")
+    model = project.written("bank", plain.id, "model.json")
     assert (model["slope"], model["offset"]) == (1.0, 0.0)

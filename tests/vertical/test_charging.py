@@ -11,38 +11,25 @@ import pytest
 
 from blindfit.algorithms.errors import BudgetExhausted
 from blindfit.algorithms.protocols.taylor import TaylorParameters
-from blindfit.algorithms.protocols.taylor.steps import kept_noise_steps
+from blindfit.algorithms.protocols.taylor.steps import steps_of_kept_noise
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.parameters import keeps_noise_of, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training import budget
 from blindfit.parties.training.budget import Charged, event_of
-
-PARTY = """
-name = "bank"
-role = "active"
-identity = { certificate = "c", key = "k", authority = "a" }
-peers = { coordinator = { role = "coordinator" } }
-populations = { people = { epsilon = 5.0, delta = 1e-5 } }
-[datasets.loans]
-url = "csv:loans.csv"
-id = "id"
-label = "label"
-features = "rest"
-population = "people"
-"""
+from tests.world import World
 
 
 @pytest.fixture
 def bank(tmp_path: Path) -> tuple[PartySettings, Store]:
-    (tmp_path / "bank.toml").write_text(PARTY)
-    return load_party(tmp_path / "bank.toml"), Store(tmp_path / "party.sqlite")
+    about, budget = {"label": "label", "population": "people"}, {"people": {"epsilon": 5.0, "delta": 1e-5}}
+    world = World(tmp_path).active("bank", dataset="loans", about=about, populations=budget)
+    return world.settings("bank"), Store(tmp_path / "party.sqlite")
 
 
 def session(name: str, epsilon: float, resume: str = "", snapshot: str = "5eed", shops: str = "5407") -> Any:
@@ -107,7 +94,7 @@ def test_the_key_node_draws_the_same_noise_while_its_standard_deviation_has_as_m
     small = TaylorParameters(("a", "b"), "k", (3, 3), Grid("logistic", 2))
     parameters = replace(small, kept_noise_std=label_noise_std(job, sum(small.columns)))
     event = event_of(job.required_privacy)
-    steps = kept_noise_steps(parameters)
+    steps = steps_of_kept_noise(parameters)
     assert keeps_noise_of(event, job, parameters)
     for factor in (1 + 2 / steps, 1 - 2 / steps, 1.5):
         other = replace(event, noise_multiplier=event.noise_multiplier * factor)

@@ -95,7 +95,7 @@ def test_nothing_stays_when_the_training_is_done(tmp_path: Path) -> None:
     ],
 )
 def test_parties_go_on_from_the_last_epoch_that_all_have(told: dict[str, str], common: int) -> None:
-    assert common_epoch(told) == common
+    assert common_epoch({name: ready.Ready(1, epochs) for name, epochs in told.items()}) == common
 
 
 # --- in the session -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from blindfit.algorithms.protocols import draw
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.randomness import MOST_DRAWS, drawn_together
+from blindfit.parties.training.randomness import MOST_DRAWS, draw_together
 from blindfit.parties.wire.channel import LocalNetwork
 from tests.hints.following import refused
 from tests.taylor.seats import first_failure
@@ -41,7 +41,7 @@ def draw_once(parties: dict[str, Any], snapshot: str = "s-1") -> PublicRandomnes
             me=SimpleNamespace(name=name),
             channel=network.channel(name),
         )
-        return await drawn_together(parties[name], session, list(ROLES))
+        return await draw_together(parties[name], session, list(ROLES))
 
     drawn: list[PublicRandomness] = []
 

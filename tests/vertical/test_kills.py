@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, PolicyRefused
-from tests.vertical.cluster import DATA_PARTIES, ROLES, Cluster, Lost, running
+from tests.vertical.cluster import Cluster, Lost, running
 from tests.vertical.victim import Order
+from tests.world.vertical import DATA_PARTIES, ROLES, bank_and_shops, weights
 
 pytestmark = pytest.mark.timeout(300)  # parties start anew after each kill
 DEADLINE_S = 10.0  # a cut may last two seconds, an abort two more to be told
@@ -54,21 +55,21 @@ class Begun:
         """To the weights of the undisturbed training; or every party had stored them before the victim was lost."""
         ended = lost.session.id
         with contextlib.suppress(PolicyRefused):
-            ended = self.cluster.run(self.resume)
-        same(self.cluster.weights(ended), self.weights)
+            ended = self.cluster.train(self.resume)
+        same(weights(self.cluster, ended), self.weights)
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
-    with running(tmp_path_factory.mktemp("kills")) as cluster:
+    with running(bank_and_shops(tmp_path_factory.mktemp("kills"), rows=96)) as cluster:
         lost = cluster.lose("shop-b", Order("receive HoldOutLabels"))
         check(lost)
         cluster.save_checkpoints()
         resume = f"taylor.resume={lost.session.id}"
-        undisturbed = cluster.run(resume)
-        weights = cluster.weights(undisturbed)
-        assert set(weights) == set(DATA_PARTIES)
-        yield Begun(cluster, resume, undisturbed, weights)
+        undisturbed = cluster.train(resume)
+        expected = weights(cluster, undisturbed)
+        assert set(expected) == set(DATA_PARTIES)
+        yield Begun(cluster, resume, undisturbed, expected)
 
 
 def same(weights: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
@@ -80,11 +81,11 @@ def check(lost: Lost) -> None:
     """That everybody who did not finish says who was lost and why."""
     assert lost.exit_code == -signal.SIGKILL
     assert isinstance(lost.error, BlindfitError)
-    assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(lost.error)
+    assert f"cannot reach {lost.victim} at localhost:" in str(lost.error)
     for name, error in lost.session.ends.items():
         if name != lost.victim and error is not None:
             assert isinstance(error, BlindfitError)
-            assert f"cannot reach {lost.victim} at 127.0.0.1:" in str(error), f"{name}: {error}"
+            assert f"cannot reach {lost.victim} at localhost:" in str(error), f"{name}: {error}"
 
 
 # --- some of each role -----------------------------------------------------------------------------------
@@ -92,12 +93,12 @@ def check(lost: Lost) -> None:
 
 def test_lost_while_rows_are_aligned(begun: Begun) -> None:
     """Nothing can be resumed yet: the same job begins again."""
-    expected = begun.cluster.weights(begun.cluster.run(*REPEATABLE))
+    expected = weights(begun.cluster, begun.cluster.train(*REPEATABLE))
     for victim, label in ALIGNMENT.items():
         lost = begun.cluster.lose(victim, Order(label), *REPEATABLE)
         check(lost)
-        assert not begun.cluster.weights(lost.session.id)
-    same(begun.cluster.weights(begun.cluster.run(*REPEATABLE)), expected)
+        assert not weights(begun.cluster, lost.session.id)
+    same(weights(begun.cluster, begun.cluster.train(*REPEATABLE)), expected)
 
 
 @pytest.mark.parametrize("victim", LATER)
@@ -131,11 +132,11 @@ def test_lost_in_a_training_on_linked_rows(begun: Begun) -> None:
     check(lost)
     resume = f"taylor.resume={lost.session.id}"
     cluster.save_checkpoints("linked")
-    expected = cluster.weights(cluster.run(resume, ALLOWED, **job))
+    expected = weights(cluster, cluster.train(resume, ALLOWED, **job))
     assert set(expected) == {"bank", "shop-a"}
     cluster.restore_checkpoints("linked")
     check(cluster.lose("notary", Order("send Verdict", 2), resume, ALLOWED, **job))
-    same(cluster.weights(cluster.run(resume, ALLOWED, **job)), expected)
+    same(weights(cluster, cluster.train(resume, ALLOWED, **job)), expected)
 
 
 # --- prediction ------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def test_lost_while_new_rows_are_scored(begun: Begun, victim: str, label: str) -
     check(cluster.lose(victim, Order(label), model, **job))
     predictions = cluster.path("state", "bank", "predictions")
     assert not list(predictions.glob("*/*scores*"))
-    scored = cluster.run(model, **job)
+    scored = cluster.train(model, **job)
     assert len((predictions / scored / "scores.csv").read_text().splitlines()) == 97
     (predictions / scored / "scores.csv").unlink()
 
@@ -171,7 +172,7 @@ def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
     """Of each party: a quarter before there is anything to resume, the rest at any later point; half of them later by
     up to 50 ms, in the middle of what was computed then."""
     cluster, draw = begun.cluster, random.Random(f"{victim} {first}")
-    expected = cluster.weights(cluster.run(*REPEATABLE))
+    expected = weights(cluster, cluster.train(*REPEATABLE))
     before = cluster.points(*REPEATABLE)[victim]
     before = before[: before.index("write base.json")]
     cluster.restore_checkpoints()
@@ -185,6 +186,6 @@ def test_kills_at_random(begun: Begun, victim: str, first: int) -> None:
             check(lost)
             assert lost.took_s < DEADLINE_S
         if fresh:
-            same(cluster.weights(cluster.run(*REPEATABLE)), expected)
+            same(weights(cluster, cluster.train(*REPEATABLE)), expected)
         else:
             begun.goes_on_after(lost)

@@ -15,13 +15,12 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.coordinator.cli.main import app
-from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.wire import error_codes
 from tests.hints.following import refused
 from tests.vertical.in_process import finished, seated
 from tests.world import World
-from tests.world.vertical import bank_and_shops, write_rows
+from tests.world.vertical import bank_and_shops, label_bits, write_rows
 
 SHOPS = ("shop-a", "shop-b")
 ROWS = 120  # half of the time is their alignment
@@ -31,14 +30,6 @@ TWO_BATCHES = 210  # of each of the sizes below
 @pytest.fixture
 def project(tmp_path: Path) -> World:
     return bank_and_shops(tmp_path, rows=ROWS)
-
-
-def shares(project: World) -> list[float]:
-    """What the bank has counted, of all its snapshots."""
-    store = Store(project.root / "state/bank/party.sqlite")
-    found = [share for row in store.reader().snapshots() for share in store.reader().label_layouts(row.id).values()]
-    store.close()
-    return sorted(found)
 
 
 # --- labels ------------------------------------------------------------------------------------------------
@@ -51,21 +42,21 @@ def test_the_same_training_again_is_free_and_other_batches_add_up(project: World
     write_rows(project, TWO_BATCHES)
     for number in range(2):
         seated(project, session=f"same-{number}")
-    (one,) = shares(project)
+    (one,) = label_bits(project)
     assert 6 / 2 * np.log2(1 + 1 / (4 * 0.25**2)) / 64 <= one < 1 / 8
     seated(project, OTHER_BATCHES[0], session="other")
-    assert len(shares(project)) == 2
+    assert len(label_bits(project)) == 2
     with (
         capture_logs() as logged,
         pytest.raises(PolicyRefused, match=r"bank refuses .*: label bits: with other layouts of batches") as caught,
     ):
         seated(project, OTHER_BATCHES[1], session="third")
     (said,) = (entry for entry in logged if entry["event"] == "label bits")  # how many is the bank's to know
-    assert said["given_before"] == pytest.approx(sum(shares(project)), abs=1e-4)
+    assert said["given_before"] == pytest.approx(sum(label_bits(project)), abs=1e-4)
     told = error_codes.error_of(error_codes.status_of(caught.value), peer="bank")
     assert str(told) == str(caught.value)  # in full
     assert 'taylor.unsafe = ["label-bits"] allows it' in str(told)
-    assert len(shares(project)) == 2  # a refused training costs nothing
+    assert len(label_bits(project)) == 2  # a refused training costs nothing
     seated(project, session="same-again")
 
 
@@ -80,22 +71,22 @@ def test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pas
     flags = "taylor.unsafe=['label-bits', 'class-weights']"
     for count, override in enumerate(others, start=1):
         seated(project, override, flags, session=f"s{count}")
-        assert len(shares(project)) == 1 + count
-    assert sum(shares(project)) > 0.25
+        assert len(label_bits(project)) == 1 + count
+    assert sum(label_bits(project)) > 0.25
 
 
 def test_what_makes_the_same_equations_is_the_same_layout(project: World) -> None:
     seated(project)
     seated(project, "taylor.epochs=9", "taylor.learning_rate=0.01", "taylor.l2=0.5", session="other")
     seated(project, "taylor.resume='s1'", session="resumed")
-    assert len(shares(project)) == 1
+    assert len(label_bits(project)) == 1
 
 
 def test_columns_that_a_partner_publishes_anew_are_new_equations(project: World) -> None:
     seated(project)
     project.publish("shop-b")
     seated(project, session="other")
-    assert len(shares(project)) == 2
+    assert len(label_bits(project)) == 2
 
 
 def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_told(project: World) -> None:
@@ -105,12 +96,12 @@ def test_a_new_snapshot_of_the_labels_counts_from_nothing_and_its_operator_is_to
     told = CliRunner().invoke(app, ["snapshot", str(project.root / "bank.toml"), "rows"])
     assert "labels that have not changed can be given away once more" in " ".join(told.output.split())
     seated(project, OTHER_BATCHES[1], session="third")
-    assert len(shares(project)) == 3
+    assert len(label_bits(project)) == 3
 
 
 def test_under_label_dp_no_layout_is_counted(project: World) -> None:
     seated(project, "privacy.epsilon=1.0")
-    assert shares(project) == []
+    assert label_bits(project) == []
 
 
 # --- features ------------------------------------------------------------------------------------------------
@@ -135,9 +126,9 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 ) -> None:
     project = four_columns(bank_and_shops(tmp_path, rows=120))
     made = finished(project, *QUICK, key=real_key, session="one")
-    store = Store(project.root / "state/shop-a/party.sqlite")
-    (snapshot,) = store.reader().snapshots()
-    (scored,) = store.reader().scored_rows(snapshot.id)
+    with project.store("shop-a") as store:
+        (snapshot,) = store.reader().snapshots()
+        (scored,) = store.reader().scored_rows(snapshot.id)
     part = ModelStore(project.root / "state/shop-a").read("one")
     assert scored.bits <= 16
     assert part.score_rounding > 0
@@ -150,25 +141,18 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     for name in ("bank", *SHOPS):
         project.publish(name)
     seated(project, *QUICK, session="four")
-    store.close()
 
 
 @pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0",)])
 def test_three_columns_are_trained_on_and_evaluated_by_their_operators_word(
     project: World, overrides: tuple[str, ...]
 ) -> None:
-    for name in SHOPS:
-        party = project.root / f"{name}.toml"
-        party.write_text(party.read_text().replace("scores_may_be_solved_for = true\n", ""))
+    project.set("datasets.rows.scores_may_be_solved_for", None, *SHOPS)
     if overrides:  # no row is scored
         seated(project, *overrides)
         return
     with refused("set {}.scores_may_be_solved_for = true, if it is no secret") as told:
         seated(project)
     assert "datasets.rows: whoever gets scores could work out its features: it has 3" in told.text
-    for name in SHOPS:
-        party = project.root / f"{name}.toml"
-        party.write_text(
-            party.read_text().replace("[datasets.rows]\n", "[datasets.rows]\nscores_may_be_solved_for = true\n")
-        )
+    project.set("datasets.rows.scores_may_be_solved_for", True, *SHOPS)
     seated(project, session="s2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
-from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.postgres import PostgresServer
 from tests.world import World
-from tests.world.vertical import ROLES, bank_and_shops
+from tests.world.vertical import ROLES, bank_and_shops, weights
 
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 JOB = ("privacy.epsilon=2", "taylor.epochs=2", "align.min_common=30", "timeouts.step_s=20")
@@ -64,22 +62,9 @@ def stopped_after(epoch: int, project: World) -> str:
     return session
 
 
-def weights(project: World, session: str) -> np.ndarray:
-    parts = [json.loads((project.root / f"state/{n}/models/{session}/model.json").read_text()) for n in DATA_PARTIES]
-    return np.concatenate([[*part["weights"].values(), part.get("intercept") or 0.0] for part in parts])
-
-
-def charges(project: World) -> list[str]:
-    store = Store(project.root / "state/bank/party.sqlite")
-    try:
-        return [entry.request_id for entry in store.reader().ledger("people")]
-    finally:
-        store.close()
-
-
 def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(project: World) -> None:
     begun = stopped_after(1, project)
-    (charged,) = charges(project)
+    (charged,) = project.ledger("bank")
     for name in ROLES:
         kept = project.root / f"state/{name}/checkpoints"
         shutil.copytree(kept, project.root / "begun" / name)
@@ -90,9 +75,10 @@ def test_it_ends_in_the_weights_of_one_that_ran_through_and_is_charged_once(proj
         shutil.rmtree(project.root / f"state/{name}/checkpoints")
         shutil.copytree(project.root / "begun" / name, project.root / f"state/{name}/checkpoints")
     through = project.run(*JOB, f"taylor.resume={begun}").id
-    assert np.abs(weights(project, resumed)).max() > 0.01
-    assert np.abs(weights(project, resumed) - weights(project, through)).max() <= 1e-9
-    assert charges(project) == [charged]
+    found, expected = (np.concatenate([*weights(project, one).values()]) for one in (resumed, through))
+    assert np.abs(found).max() > 0.01
+    assert np.abs(found - expected).max() <= 1e-9
+    assert project.ledger("bank") == [charged]
 
 
 def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:

@@ -22,10 +22,8 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 from blindfit.parties.store.receipts import acknowledge_losses
-from blindfit.parties.systems import load_party
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
@@ -39,47 +37,29 @@ from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import bank_and_shops
 
-PARTY = """
-name = "bank"
-role = "active"
-data_dir = "bank"
-identity = { certificate = "c", key = "k", authority = "a" }
-peers = { coordinator = { role = "coordinator" } }
-populations = { people = { epsilon = BUDGET, delta = 1e-5 } }
-[datasets.loans]
-url = "csv:loans.csv"
-id = "id"
-label = "label"
-features = "rest"
-population = "people"
-"""
 WIDE, NARROW = 50.0, 1.0
 ROLES = {"bank": "active", "shop": "passive", "notary": "key-node"}
 OTHERS = ("shop", "notary")
 
 
 @dataclass
-class House:
+class House(World):
     """A bank that is charged for trainings with a shop and a notary, and a coordinator: all that they say of it, and
     not the training itself."""
 
-    root: Path
     budget: float = WIDE
     stores: dict[str, Store] = field(default_factory=dict)
     sent: list[tuple[str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        (self.root / "bank.toml").write_text(PARTY.replace("BUDGET", str(self.budget)))
+        about, budget = {"label": "label", "population": "people"}, {"epsilon": self.budget, "delta": 1e-5}
+        self.active("bank", dataset="loans", about=about, populations={"people": budget})
         self.coordinator = HeldReceipts(self.root / "user" / "receipts.sqlite")
         self.open()
 
-    @property
-    def settings(self) -> PartySettings:
-        return load_party(self.root / "bank.toml")
-
     def open(self) -> None:
-        self.stores = {name: Store(self.root / name / "party.sqlite") for name in ROLES}
-        self.bank = unconnected(self.settings, self.root, self.stores["bank"])
+        self.stores = {name: Store(self.path("state", name, "party.sqlite")) for name in ROLES}
+        self.bank = unconnected(self.settings("bank"), self.root, self.stores["bank"])
 
     def close(self) -> None:
         for store in self.stores.values():
@@ -218,7 +198,7 @@ def test_a_hundred_rollbacks(house: House) -> None:
 
 
 def test_what_was_lost_counts_against_the_budget(tmp_path: Path) -> None:
-    house = House(tmp_path, NARROW)
+    house = House(tmp_path, budget=NARROW)
     copy = house.back_up()
     spent = house.train(0.9).spent_epsilon
     house.restore(copy)

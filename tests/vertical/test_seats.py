@@ -13,7 +13,6 @@ from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.protocols.taylor import DataSeat
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
@@ -25,7 +24,6 @@ from tests.world.vertical import COLUMNS, bank_and_shops, write_rows
 
 ROWS = 120  # half of the time is their alignment
 MANY = 240  # for a law
-ROW_IS = 'row_is = "a client"\n'
 DATA_PARTIES = ("bank", "shop-a", "shop-b")
 ALL_COLUMNS = len(DATA_PARTIES) * COLUMNS + 1  # and the intercept
 LABEL_DP = "privacy.epsilon=1.0"
@@ -82,15 +80,15 @@ def norms(rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("party", ["bank", "shop-a"])
 def test_label_dp_of_rows_is_not_promised_of_persons(project: World, party: str) -> None:
     """A person of three rows would have three times the epsilon that the ledger says."""
-    file = project.root / f"{party}.toml"
-    file.write_text(file.read_text().replace('id = "id"', 'id = "id"\nperson = "name"').replace(ROW_IS, ""))
-    table = '\n[datasets.rows.quasi_identifiers]\nname = "name"\n'
-    file.write_text(file.read_text().replace(table, "\n"))
+    project.set("datasets.rows.person", "name", party)
+    project.set("datasets.rows.quasi_identifiers", None, party)
+    if party == "bank":
+        project.set("datasets.rows.row_is", None, party)
     with pytest.raises(
         ConfigError, match=r"^datasets\.rows\.person: a vertical training with privacy\.epsilon protects"
     ):
         seated(project, LABEL_DP)
-    assert Store(project.root / "state/bank/party.sqlite").reader().ledger() == []
+    assert project.ledger("bank") == []
     seated(project)
 
 

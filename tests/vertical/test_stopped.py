@@ -134,7 +134,7 @@ def test_time_left_is_of_all_epochs_and_at_most_that(monkeypatch: pytest.MonkeyP
     epochs, said = _Epochs(60), []
     for epoch in (5, 6, 7, 60):
         now[0] = 100.0 + 3 * (epoch - 5)
-        said.append(epochs.said(epoch))
+        said.append(epochs.describe(epoch))
     assert said == [
         "epoch 5 of 60",
         "epoch 6 of 60, at most 3 min left",

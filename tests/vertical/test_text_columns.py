@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ def with_texts(project: World, *, more: str = 'categories = ["region"]\nmissing 
     said = pa.array(["yes" if bought else "no" for bought in bank["bought"].to_pylist()])
     by_id = dict(zip(bank["id"].to_pylist(), bank["bought"].to_pylist(), strict=True))
     pyarrow.csv.write_csv(bank.set_column(2, "bought", said), project.root / "bank.csv")
-    change(project, "bank", 'label = "bought"\n', 'label = "bought"\npositive = "yes"\n')
+    project.edit("bank.toml", 'label = "bought"\n', 'label = "bought"\npositive = "yes"\n')
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     draw = np.random.default_rng(4)
     bought = np.array([by_id[name] for name in shop["id"].to_pylist()])
@@ -44,18 +43,7 @@ def with_texts(project: World, *, more: str = 'categories = ["region"]\nmissing 
     ages = [None if draw.random() < 0.1 else float(age) for age in draw.normal(50, 9, len(bought))]
     shop = shop.append_column("region", pa.array(regions.tolist())).append_column("age", pa.array(ages))
     pyarrow.csv.write_csv(shop, project.root / "shop-a.csv")
-    change(project, "shop-a", 'features = "rest"\n', f'features = "rest"\n{more}')
-
-
-def change(project: World, name: str, old: str, new: str) -> None:
-    file = project.root / f"{name}.toml"
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-
-
-def part_of(project: World, name: str, session: str) -> dict[str, Any]:
-    return json.loads((project.root / "state" / name / "models" / session / "model.json").read_text())
+    project.edit("shop-a.toml", 'features = "rest"\n', f'features = "rest"\n{more}')
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +61,7 @@ def trained(first_job: tuple[World, JobSession]) -> tuple[World, str]:
 
 def test_levels_have_weights_of_their_own(trained: tuple[World, str]) -> None:
     project, session = trained
-    weights = part_of(project, "shop-a", session)["weights"]
+    weights = project.written("shop-a", session)["weights"]
     assert {"region=north", "region=south", "region=west", "age", "age="} <= weights.keys()
     assert weights["region=north"] > 0.05 > -0.05 > weights["region=west"]
 
@@ -93,7 +81,7 @@ def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(t
     strange = [("east", "north")[i % 2] for i in range(60)]
     shop = shop.set_column(at, "region", pa.array(strange))
     pyarrow.csv.write_csv(shop, project.root / "new.csv")
-    change(project, "shop-a", "csv:shop-a.csv", "csv:new.csv")
+    project.edit("shop-a.toml", "csv:shop-a.csv", "csv:new.csv")
     predicted = project.run(f"predict.session={session}", job="predict.toml")
     table = pyarrow.csv.read_csv(project.root / "state/bank/predictions" / predicted.id / "scores.csv")
     assert len(table) == 60
@@ -111,7 +99,7 @@ def test_new_rows_with_other_levels_are_scored_alike_by_the_job_and_the_scorer(t
 
 def test_a_part_takes_a_table_with_the_texts_in_it(trained: tuple[World, str]) -> None:
     project, session = trained
-    part = VerticalModelPart.from_dict(part_of(project, "shop-a", session))
+    part = VerticalModelPart.from_dict(project.written("shop-a", session))
     shop = pyarrow.csv.read_csv(project.root / "shop-a.csv")
     rows = {name: shop[name].to_pylist() for name in shop.column_names}
     by_hand = {f"region={level}": [float(r == level) for r in rows["region"]] for level in REGIONS}
@@ -131,7 +119,7 @@ def test_levels_of_one_category_are_one_column_of_what_scores_may_tell(tmp_path:
     shop = pyarrow.csv.read_csv(tmp_path / "shop-a.csv")
     levels = pa.array([f"level {i % 20}" for i in range(400)])
     pyarrow.csv.write_csv(shop.append_column("region", levels), tmp_path / "shop-a.csv")
-    change(project, "shop-a", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
+    project.edit("shop-a.toml", 'features = "rest"\n', 'features = "rest"\ncategories = ["region"]\n')
     settings = load_party(tmp_path / "shop-a.toml")
     with contextlib.closing(Store.of(settings, tmp_path)) as store:
         made = Snapshots(settings, tmp_path, store).publish("rows")

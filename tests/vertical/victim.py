@@ -32,6 +32,7 @@ class Order:
     signal: int = SIGKILL
 
     def give(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         (folder / OBEYED).unlink(missing_ok=True)
         (folder / ORDER).write_text(json.dumps(asdict(self)))
 

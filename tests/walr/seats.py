@@ -56,7 +56,7 @@ class MemoryDesk:
     async def before_release(self, tally: Tally) -> None:
         """It is the only server."""
 
-    def told(self, answer: NoisySum) -> NoisySum:
+    def redact(self, answer: NoisySum) -> NoisySum:
         return answer
 
     def tally(self, request: AggregateOpen) -> Tally:
@@ -69,7 +69,7 @@ class MemoryDesk:
     def keep_bits(self, bits: bytes) -> None:
         self._kept += bits
 
-    def kept_pieces(self) -> Iterator[bytes]:
+    def pieces_to_keep(self) -> Iterator[bytes]:
         yield self._kept[:1]
         yield self._kept[1:]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.statistics.linear.scaling import PIECE_ROWS
-from blindfit.parties.walr.fit import moved_up
+from blindfit.parties.walr.fit import move_up
 
 
 @pytest.mark.parametrize("n_rows", [1, PIECE_ROWS, 3 * PIECE_ROWS + 5])
@@ -17,7 +17,7 @@ def test_the_kept_rows_in_their_order_and_no_other_array(n_rows: int, share: flo
     rows = rng.integers(-99, 99, (n_rows, 4)).astype(kind)
     kept = rng.random(n_rows) < share
     wanted = rows[kept]
-    found = moved_up(rows, kept)
+    found = move_up(rows, kept)
     assert np.array_equal(found, wanted)
     assert found.dtype == kind
     assert found.base is rows

@@ -208,7 +208,7 @@ class HeldOutBatches:
     def __init__(self, batches: frozenset[int]) -> None:
         self._batches = batches
 
-    def chosen(self, _purpose: str, ids: list[str], _fraction: float) -> Any:
+    def choose(self, _purpose: str, ids: list[str], _fraction: float) -> Any:
         return np.array([int(i.removeprefix("row ")) // BATCH_ROWS in self._batches for i in ids])
 
 
@@ -236,7 +236,7 @@ def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batc
     rows, columns = parts.chosen(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
     assert rows.n_rows == kept.sum()
     assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
-    (total,) = rows.summed(column_sums)
+    (total,) = rows.sum_rows(column_sums)
     assert np.array_equal(total, columns.sum(axis=0))
     places = np.random.default_rng(0).permutation(len(columns))[:40]
     assert np.array_equal(rows.take(places), columns[places])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PeerTimeout, UnexpectedStep
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, RowsEnd, WeightRows
 from blindfit.algorithms.protocols.walr import request as walr_request
@@ -21,6 +19,7 @@ from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.parties.wire import codec
 from tests.protocols.counts import assert_as_often
 from tests.walr.seats import FRAC_BITS, MemoryDesk, labels_of, request_for, rows_of, run_both, talk
+from tests.walr_split.released import without_noise
 
 ROWS = rows_of()
 LABELS = labels_of(ROWS)
@@ -95,10 +94,7 @@ def test_the_same_request_gets_the_stored_answer_without_rows(dropped: tuple[str
 
 @pytest.fixture
 def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
-        return [0] * n
-
-    monkeypatch.setattr(gaussian, "sample_vector", zeros)
+    without_noise(monkeypatch)
 
 
 @pytest.mark.parametrize("dropped", [0, 40])

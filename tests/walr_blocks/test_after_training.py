@@ -21,7 +21,7 @@ from blindfit.coordinator.report import content
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.systems import kind_of
 from blindfit.parties.files import written
-from blindfit.parties.sessions.purge import kept_of
+from blindfit.parties.sessions.purge import find_kept
 from blindfit.parties.training.split import HELD_OUT_SCORES
 from tests.hints.following import refused as refused_by
 from tests.hints.following import says
@@ -206,7 +206,7 @@ def test_a_job_that_could_not_write_its_model_does_not_take_over_an_earlier_one(
             house.run("privacy.epsilon=0.1", job="alone.toml")
     with house.store("shop") as store:
         (later,) = [row for row in store.reader().sessions() if row.state == "FAILED"]
-        kept = {one.path.name for one in kept_of(store, house.root / "state/shop", later.session)}
+        kept = {one.path.name for one in find_kept(store, house.root / "state/shop", later.session)}
     assert file not in kept
     refused(house, later.session, "is failed, not done")
     if file == "model.json":

@@ -118,7 +118,7 @@ def blocks_changed(change: Callable[[list[Any]], object]) -> Change:
         asked = parts["servers"][0]["release"]["asked"]
         blocks = json.loads(asked["blocks"])["blocks"]
         change(blocks)
-        asked["blocks"] = several_parties.named(
+        asked["blocks"] = several_parties.encode_blocks(
             [several_parties.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks]
         )
 

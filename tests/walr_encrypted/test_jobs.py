@@ -48,11 +48,6 @@ def _quick_keys() -> Iterator[None]:
         yield
 
 
-def spent(house: Split) -> int:
-    with house.store("whole") as store:
-        return len(store.reader().ledger())
-
-
 def test_the_sum_is_that_of_a_trusted_server(
     tmp_path: Path, real_key: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,10 +59,9 @@ def test_the_sum_is_that_of_a_trusted_server(
     trusted = house.run(job="trusted.toml")
     assert sums[0].sums.tolist() == sums[1].sums.tolist()
     assert sums[0].noise_std == sums[1].noise_std
-    models = [house.root / "state/shop/models" / session.id / "model.json" for session in (hidden, trusted)]
-    weights = [json.loads(path.read_text()) for path in models]
+    weights = [house.written("shop", session) for session in (hidden, trusted)]
     assert weights[0]["weights"] == weights[1]["weights"]
-    assert spent(house) == 2  # another request
+    assert len(house.ledger("whole")) == 2  # another request
 
 
 def test_a_persons_rows_are_counted_as_ever(
@@ -89,7 +83,7 @@ def test_a_job_again_gets_the_remembered_answer_for_nothing(house: Split, monkey
     house.run(job="hidden.toml")
     house.run(job="hidden.toml")
     assert sums[0].sums.tolist() == sums[1].sums.tolist()
-    assert spent(house) == 1
+    assert len(house.ledger("whole")) == 1
 
 
 def test_who_lost_the_key_pays_again(house: Split, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +93,7 @@ def test_who_lost_the_key_pays_again(house: Split, monkeypatch: pytest.MonkeyPat
     (house.root / "state/shop" / ROW_KEY).unlink()
     house.run(job="hidden.toml")
     assert sums[0].sums.tolist() != sums[1].sums.tolist()
-    assert spent(house) == 2
+    assert len(house.ledger("whole")) == 2
 
 
 # --- who must allow it ----------------------------------------------------------------------------------------
@@ -109,7 +103,7 @@ def test_a_server_whose_policy_does_not_say_so_refuses(house: Split) -> None:
     house.write_party("whole")
     with pytest.raises(PolicyRefused, match="unchecked-rows"):
         house.run(job="hidden.toml")
-    assert not (house.root / "state/whole/party.sqlite").exists() or spent(house) == 0
+    assert not (house.root / "state/whole/party.sqlite").exists() or len(house.ledger("whole")) == 0
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
@@ -130,7 +124,7 @@ def test_a_consumer_that_encrypts_rows_in_a_job_that_does_not_say_so_is_refused(
     asking(monkeypatch, key=key.fingerprint, public_key=key.to_bytes(), slot_bits=60, content_salt=b"")
     with pytest.raises(BlindfitError, match="unchecked-rows"):
         house.run(job="trusted.toml")
-    assert spent(house) == 0
+    assert len(house.ledger("whole")) == 0
 
 
 @pytest.mark.parametrize(
@@ -313,7 +307,7 @@ def test_a_damaged_key_ends_the_job_and_is_named_to_its_operator(
     with pytest.raises(BlindfitError, match="its operator knows why"):
         house.run(job="hidden.toml")
     assert ROW_KEY in "".join(capfd.readouterr())
-    assert spent(house) == 0
+    assert len(house.ledger("whole")) == 0
 
 
 # --- what is said of it ---------------------------------------------------------------------------------------------

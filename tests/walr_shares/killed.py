@@ -30,4 +30,4 @@ def run(house: Split | Holders, job: str) -> None:
         try:
             drive(loaded, launched, Console(quiet=True))
         except BlindfitError as error:
-            raise launched.lost_process(error) from None
+            raise launched.find_lost_process(error) from None

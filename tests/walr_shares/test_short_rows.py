@@ -26,7 +26,7 @@ def honest_numbers(plan: Plan, seed: int = 0) -> np.ndarray:
     real = np.random.default_rng(seed).normal(size=(plan.n_rows, plan.n_columns))
     real *= (plan.norm_bound - 1) / np.linalg.norm(real, axis=1, keepdims=True)
     real[::2] *= 0.1
-    return short_rows.filled(real.astype(np.int32), plan)
+    return short_rows.fill_rows(real.astype(np.int32), plan)
 
 
 def opened(
@@ -154,7 +154,7 @@ def test_rows_that_cannot_be_proved_are_refused_with_what_to_do() -> None:
 
 def test_a_row_longer_than_the_bound_is_not_even_filled() -> None:
     with pytest.raises(RangeError, match="longer than the norm bound"):
-        short_rows.filled(np.array([[2**15, 1, 0]], np.int32), PLAN)
+        short_rows.fill_rows(np.array([[2**15, 1, 0]], np.int32), PLAN)
 
 
 def test_signs_are_minus_one_zero_and_one_with_their_chances() -> None:

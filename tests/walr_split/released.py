@@ -13,6 +13,8 @@ from blindfit.parties.measurement.servers import Servers
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw 0 in the place of all noise, so that a test can count."""
+
     def zeros(n: int, sigma_squared: Fraction, uniform: Any) -> list[int]:
         return [0] * n
 

@@ -47,7 +47,7 @@ def test_a_sum_of_shares_is_exact(data: Any) -> None:
     for _ in range(2):  # it grows
         tally.add_up(np.array(shares, np.uint64), np.array(kept), np.array(matrix, np.int32))
     wanted = [2 * sum(s * row[j] for s, row, of in zip(shares, matrix, kept, strict=True) if of) % P for j in range(k)]
-    assert tally.wrapped(tally.sums.tolist()).tolist() == wanted
+    assert tally.wrap(tally.sums.tolist()).tolist() == wanted
 
 
 def release(rows: ConsumerRows, labels: np.ndarray, seed: int) -> tuple[list[NoisySum], Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from blindfit.algorithms.protocols.table import Table, listed
+from blindfit.algorithms.protocols.table import Table, list_arrows
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire.exchange import ExchangeChannel, ExchangeServicer
@@ -31,7 +31,7 @@ class Site:
     def __init__(self, authority: Path, name: str, limits: Limits | None = None, tables: Sequence[Table] = ()) -> None:
         self.identity: Identity = make_identity(authority, name)
         self.name, self.limits = name, limits or Limits(connect_timeout_s=10.0)
-        self.listed = listed(tables)
+        self.listed = list_arrows(tables)
         self.sessions: dict[str, ExchangeChannel] = {}
         self.addresses: dict[str, str] = {}
         self.server: grpc.aio.Server | None = None

@@ -248,7 +248,7 @@ async def test_who_has_taken_a_job_may_end_it_while_another_is_asked_and_a_cut_i
         await asyncio.sleep(0.05)
 
     monkeypatch.setattr(session, "_watch", watch)
-    monkeypatch.setattr(session, "_approved", approved)
+    monkeypatch.setattr(session, "_await_approval", approved)
     session._proposed = ["shop", "meter"]
     with pytest.raises(PeerAborted) if is_end else contextlib.nullcontext():
         await session._wait_for_approval("meter")

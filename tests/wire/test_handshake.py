@@ -11,7 +11,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, HandshakeMismatch, MalformedMessage
 from blindfit.algorithms.messages import Channel, canonical_bytes, parameters_digest
 from blindfit.algorithms.protocols import handshake
-from blindfit.algorithms.protocols.handshake import Hello, agreed_digest, step_1_hello, step_2_compare
+from blindfit.algorithms.protocols.handshake import Hello, digest_of_agreement, step_1_hello, step_2_compare
 from blindfit.parties.wire.channel import LocalNetwork
 from tests.each_case import each_case
 from tests.protocols.counts import assert_as_often
@@ -155,7 +155,7 @@ async def test_another_version_is_one_line_on_both_sides_even_if_all_else_differ
     assert ends["p1"].message == "p0 disagrees on protocol version: ours is '2', theirs is '1'"
 
 
-@each_case("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), agreed_digest({}, PARAMETERS)])
+@each_case("digest", [b"", b"x" * 32, parameters_digest(PARAMETERS), digest_of_agreement({}, PARAMETERS)])
 def test_a_hash_that_is_not_that_of_members_and_parameters(digest: bytes) -> None:
     with pytest.raises(MalformedMessage) as caught:
         step_2_compare(hello("p0"), replace(hello("p1"), digest=digest), peer="p1", peer_role="measurement")

@@ -85,3 +85,20 @@ def with_numbers(world: World, labels: np.ndarray, label_range: tuple[float, flo
     pyarrow.csv.write_csv(table.set_column(place, "bought", pa.array(labels)), path)
     kind = 'label_kind = "number"\n' + (f"label_range = {list(label_range)}\n" if label_range else "")
     world.edit("bank.toml", 'label = "bought"\n', f'label = "bought"\n{kind}')
+
+
+def weights(world: World, session: str) -> dict[str, np.ndarray]:
+    """Return the weights of each data party that has kept its part, the intercept last."""
+    found = {}
+    for name in DATA_PARTIES:
+        if world.path("state", name, "models", session, "model.json").exists():
+            part = world.written(name, session)
+            constant = [] if part.get("intercept") is None else [part["intercept"]]
+            found[name] = np.array([*part["weights"].values(), *constant])
+    return found
+
+
+def label_bits(world: World) -> list[float]:
+    """Return what the bank has counted of each label's bits, of all its snapshots."""
+    with world.store("bank") as store, store.view() as view:
+        return sorted(share for row in view.snapshots("rows") for share in view.label_layouts(row.id).values())

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import pyarrow.csv
 from cryptography import x509
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.jobs.check import Finding, check
 from blindfit.coordinator.running.launcher import identity_of
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import snapshots_of
@@ -144,6 +147,7 @@ class World:
 
     def at_addresses(self) -> World:
         """Give every party and the coordinator a certificate, and every party an address; write the jobs afterwards."""
+        self._issued(COORDINATOR)
         for name in self.roles:
             path = self.root / f"{name}.toml"
             content = tomllib.loads(path.read_text())
@@ -172,6 +176,38 @@ class World:
         assert before in text, f"{file} does not have {before!r}"
         self.path(file).write_text(text.replace(before, after))
 
+    def set(self, option: str, value: Any = None, *files: str) -> None:
+        """Set an option by its dotted name, such as policy.min_rows, or remove it if the value is None.
+
+        Args:
+            files: names of TOML files without their ending; by default the file of every party.
+        """
+        for file in files or self.roles:
+            path = self.path(f"{file}.toml")
+            content = tomllib.loads(path.read_text())
+            *tables, last = option.split(".")
+            place = content
+            for table in tables:
+                place = place.setdefault(table, {})
+            if value is None:
+                del place[last]
+            else:
+                place[last] = value
+            path.write_text(toml_of(content))
+
+    def table(self, name: str) -> dict[str, np.ndarray]:
+        """Return the columns of a party's CSV file."""
+        read = pyarrow.csv.read_csv(self.path(f"{name}.csv"))
+        return {column: read[column].to_numpy() for column in read.column_names}
+
+    def columns(self, party: str, /, **columns: Any) -> None:
+        """Add columns to a party's CSV file, or replace them."""
+        self.write_table(party, self.table(party) | columns)
+
+    def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
+        """Write a party's CSV file again."""
+        write_csv(self.path(f"{name}.csv"), columns)
+
     def copied_to(self, root: Path) -> Self:
         """Copy it with all that its parties keep."""
         shutil.copytree(self.root, root, dirs_exist_ok=True)
@@ -182,7 +218,10 @@ class World:
     def load(self, *overrides: str, job: str = "job.toml") -> Job:
         return load_job(self.root / job, list(overrides))
 
-    # --- in this process: nodes over mutual TLS
+    # --- in this process: the pre-flight, and nodes over mutual TLS
+
+    def check(self, *overrides: str) -> list[Finding]:
+        return check(self.load(*overrides), self.root)
 
     def run(
         self, *overrides: str, job: str = "job.toml", beside: Callable[[dict[str, PartyNode]], None] = lambda _: None
@@ -205,7 +244,7 @@ class World:
             return asyncio.run(to_its_end())
 
     @contextlib.asynccontextmanager
-    async def up(self, job: Job) -> AsyncIterator[dict[str, PartyNode]]:
+    async def up(self, job: Job, *, first_snapshots: bool = True) -> AsyncIterator[dict[str, PartyNode]]:
         """Yield the job's parties as nodes that serve."""
         nodes: dict[str, PartyNode] = {}
         try:
@@ -214,7 +253,8 @@ class World:
                 paths = {"certificate": files.certificate, "key": files.key, "authority": files.authority}
                 identity = ", ".join(f"{what} = {json.dumps(str(path))}" for what, path in paths.items())
                 given = ["listen=127.0.0.1:0", f"identity={{{identity}}}", *self.overrides]
-                nodes[name] = PartyNode(load_party(self.root / str(party.config), given), self.root)
+                settings = load_party(self.root / str(party.config), given)
+                nodes[name] = PartyNode(settings, self.root, first_snapshots=first_snapshots)
                 await nodes[name].start()
             yield nodes
         finally:
@@ -255,16 +295,24 @@ class World:
     def command(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "blindfit", *arguments]
 
-    def start(self, *names: str, program: Sequence[str] = (), sets: Sequence[str] = ()) -> None:
+    def start(
+        self,
+        *names: str,
+        program: Sequence[str] = (),
+        module: Sequence[str] = ("blindfit",),
+        sets: Sequence[str] = (),
+    ) -> None:
         """Start parties that stay up at their addresses.
 
         Args:
+            module: what a forked party runs, with its first arguments; {name} stands for the party's name.
             program: what Python runs, in a process of its own; by default the party is forked.
         """
         for name in names:
             self.path(f"{name}.ready").unlink(missing_ok=True)
             with self.path(f"{name}.log").open("ab") as out:
-                words = [sys.executable, *(program or ("-m", "blindfit")), "party", f"{name}.toml"]
+                words = [sys.executable, *(program or ("-m", *(word.format(name=name) for word in module)))]
+                words += ["party", f"{name}.toml"]
                 start = subprocess.Popen if program else Forked
                 words += ["--ready-file", f"{name}.ready", *(word for one in sets for word in ("--set", one))]
                 self.processes[name] = start(words, cwd=self.root, stdout=out, stderr=out)

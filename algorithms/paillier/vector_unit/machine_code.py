@@ -110,11 +110,15 @@ class _Code:
         self.vector = ir.VectorType(_WORD, lanes)
         self.module = ir.Module()
         self._low, self._high = self._multiply_add("l"), self._multiply_add("h")
-        self._one_product, self._two_products = self._reduced_sum(1), self._reduced_sum(2)
-        self._settle, self._settle_twice = self._settled(1), self._settled(2)
+        self._one_product, self._two_products = self._write_reduced_sum(1), self._write_reduced_sum(2)
+        self._settle, self._settle_twice = self._write_settle(1), self._write_settle(2)
         self._multiply, self._square = self._product(), self._squaring()
-        self._spread_half, self._gather, self._scatter = self._spread(), self._gathered(), self._scattered()
-        self._select = self._selected()
+        self._spread_half, self._gather, self._scatter = (
+            self._write_spread(),
+            self._write_gather(),
+            self._write_scatter(),
+        )
+        self._select = self._write_select()
         self._horner()
         self._powers()
 
@@ -132,7 +136,7 @@ class _Code:
 
     # --- arithmetic ---------------------------------------------------------------------------------
 
-    def _reduced_sum(self, count: int) -> Value:
+    def _write_reduced_sum(self, count: int) -> Value:
         """sum <- (sum + a b [+ c d] + m n) / R, its limbs not carried; m is kept.
 
         For each limb x of a: sum <- (sum + x b + m n) / 2^52, where this limb of m makes the lowest one vanish.
@@ -170,7 +174,7 @@ class _Code:
         at.ret_void()
         return function
 
-    def _settled(self, factor: int) -> Value:
+    def _write_settle(self, factor: int) -> Value:
         """out <- factor * sum, every limb below 2^52."""
         function, to = self._function(f"settled_{factor}", _POINTER, _POINTER, _WORD)
         out, total, limbs = function.args
@@ -231,7 +235,7 @@ class _Code:
 
     # --- rows ---------------------------------------------------------------------------------------
 
-    def _spread(self) -> Value:
+    def _write_spread(self) -> Value:
         """One half, the same in all lanes."""
         function, to = self._function("spread", _POINTER, _POINTER, _WORD)
         half, row, limbs = function.args
@@ -239,7 +243,7 @@ class _Code:
         to.at.ret_void()
         return function
 
-    def _gathered(self) -> Value:
+    def _write_gather(self) -> Value:
         """Into lane i of a number the row of the table that indices_i names."""
         function, to = self._function("gather", _POINTER, _POINTER, _POINTER, _WORD)
         number, table, indices, limbs = function.args
@@ -252,7 +256,7 @@ class _Code:
         to.at.ret_void()
         return function
 
-    def _scattered(self) -> Value:
+    def _write_scatter(self) -> Value:
         """Lane i of a number into row i."""
         function, to = self._function("scatter", _POINTER, _POINTER, _WORD)
         number, table, limbs = function.args
@@ -269,7 +273,7 @@ class _Code:
     def _row(to: _Body, table: Value, index: Value, limbs: Value) -> Value:
         return to.words(table, to.at.mul(to.at.mul(index, limbs), _WORD(2)))
 
-    def _selected(self) -> Value:
+    def _write_select(self) -> Value:
         """The entry of the table whose mask is all ones; every entry is read, whichever that is."""
         function, to = self._function("select", _POINTER, _POINTER, _POINTER, _WORD)
         number, table, masks, limbs = function.args
@@ -296,7 +300,7 @@ class _Code:
         What has been multiplied is squared so often before each next factor. The indices of a group's first factors
         come first, one for each lane.
         """
-        to, own, place, _ = self._exported("horner", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _WORD)
+        to, own, place, _ = self._export("horner", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _WORD)
         out, table, indices, groups, factors, squarings = own
         workspace, limbs, _ = place
         at, (a, b) = to.at, to.halves(workspace, limbs, A, B)
@@ -322,7 +326,7 @@ class _Code:
         Masks are TABLE_SIZE words for each digit of the exponent, the highest digit first. What is computed, and
         where it is read and written, depends on how many digits there are and on nothing else.
         """
-        to, own, place, constants = self._exported("powers", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _POINTER)
+        to, own, place, constants = self._export("powers", _POINTER, _POINTER, _POINTER, _WORD, _WORD, _POINTER)
         out, table, indices, groups, digits, masks = own
         workspace, limbs, _ = place
         at, (a, b, one) = to.at, to.halves(workspace, limbs, A, B, TABLE)
@@ -353,7 +357,7 @@ class _Code:
         to.repeat(0, groups, group)
         at.ret_void()
 
-    def _exported(self, name: str, *kinds: Value) -> tuple[_Body, list[Value], list[Value], Value]:
+    def _export(self, name: str, *kinds: Value) -> tuple[_Body, list[Value], list[Value], Value]:
         """Its body, its own arguments, where private functions compute, and the constants: n, the offset and 1."""
         function, to = self._function(name, *kinds, _POINTER, _POINTER, _WORD, _WORD, private=False)
         *own, workspace, constants, limbs, k = function.args

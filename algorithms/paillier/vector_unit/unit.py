@@ -87,9 +87,9 @@ class VectorUnit:
     def products(self, a: Rows, b: Rows) -> Rows:
         """a_i b_i."""
         pairs = np.arange(2 * len(a)).reshape(2, -1).T
-        return self.grouped_products(np.concatenate([a, b]), pairs)
+        return self.multiply_groups(np.concatenate([a, b]), pairs)
 
-    def grouped_products(self, table: Rows, indices: npt.NDArray[np.integer[Any]], squarings: int = 0) -> Rows:
+    def multiply_groups(self, table: Rows, indices: npt.NDArray[np.integer[Any]], squarings: int = 0) -> Rows:
         """For each line of indices, shape (groups, factors), the product of the rows of the table that it names.
 
         Before each next factor, what has been multiplied is squared so many times: Horner's scheme.
@@ -128,7 +128,7 @@ class VectorUnit:
         for part, lanes in _parts(len(indices)):
             by_lane = _by_lane(indices[part], lanes)
             space = _zeros((HALVES + extra_halves) * (self._half + 1) * lanes)
-            _compiled(lanes)[name](
+            _compile(lanes)[name](
                 out[part].ctypes.data,
                 table.ctypes.data,
                 by_lane.ctypes.data,
@@ -229,7 +229,7 @@ def _join(rows: Rows) -> list[mpz]:
 
 def vector_unit(n: int) -> VectorUnit | None:
     """A vector unit for an odd n, mod n^2, or None where this machine has none that multiplies as GMP does."""
-    if n.bit_length() < LEAST_BITS or not _supported():
+    if n.bit_length() < LEAST_BITS or not _is_supported():
         return None
     unit = VectorUnit(n)
     return unit if _agrees_with_gmp(unit) else None
@@ -242,7 +242,7 @@ def _agrees_with_gmp(unit: VectorUnit) -> bool:
     count, rows = len(numbers), unit.rows(numbers)
     triples = [(i, j, count - 1) for i in range(count) for j in range(count)]
     products = [numbers[i] * numbers[j] * top % unit.modulus for i, j, _ in triples]
-    if unit.integers(unit.grouped_products(rows, np.array(triples))) != products:
+    if unit.integers(unit.multiply_groups(rows, np.array(triples))) != products:
         return False
     exponent = int(unit.n % (1 << 64))
     powers = [gmpy2.powmod(number, exponent, unit.modulus) for number in numbers]
@@ -250,19 +250,19 @@ def _agrees_with_gmp(unit: VectorUnit) -> bool:
     with_top = np.array([(i, count - 1) for i in range(count)])
     return (
         unit.integers(unit.powers(rows, exponent)) == powers
-        and unit.integers(unit.grouped_products(rows, with_top, squarings=2)) == shifted
+        and unit.integers(unit.multiply_groups(rows, with_top, squarings=2)) == shifted
     )
 
 
 @cache
-def _supported() -> bool:
+def _is_supported() -> bool:
     llvm = binding()
     features = llvm and llvm.get_host_cpu_features()
     return bool(features) and all(features.get(name, False) for name in _FEATURES)
 
 
 @cache
-def _compiled(lanes: int) -> dict[str, Any]:
+def _compile(lanes: int) -> dict[str, Any]:
     """Return the functions for so many numbers side by side. More work on loops makes them no faster."""
     from blindfit.algorithms.paillier.vector_unit.machine_code import llvm_code
 

@@ -46,7 +46,7 @@ class IntervalMechanism(LabelMechanism):
         """How many outputs a label favours."""
         return 2 * self.half_steps + 1
 
-    def clipped(self, steps: Steps) -> Steps:
+    def clip(self, steps: Steps) -> Steps:
         return np.clip(steps, self.low, self.high)
 
     def share_outside(self, prior: Prior) -> float:

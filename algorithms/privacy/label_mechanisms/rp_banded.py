@@ -65,7 +65,7 @@ class RPBanded(NotDebiasable, IntervalMechanism):
         drawn = below(near + other * self._other_bands, len(steps), uniform)
         residue = self._gap + below(self.window - self._gap, len(steps), uniform).astype(np.int64)
         favoured = np.uint64(near - other)
-        start = self.clipped(steps) - self.low
+        start = self.clip(steps) - self.low
         in_window = start + (residue - start) % self.window
         on_bands = ((drawn - favoured) // np.uint64(other)).astype(np.int64) * self.window + residue
         return self.low - self.half_steps + np.where(drawn < favoured, in_window, on_bands)
@@ -74,7 +74,7 @@ class RPBanded(NotDebiasable, IntervalMechanism):
         near, other = self._weights
         places = np.arange(self.window * (self._other_bands + 1))
         outputs = self.low - self.half_steps + places[places % self.window >= self._gap]
-        centre = int(self.clipped(self.grid.steps([label]))[0])
+        centre = int(self.clip(self.grid.steps([label]))[0])
         weights = np.full(len(outputs), other, dtype=object)
         weights[np.abs(outputs - centre) <= self.half_steps] = near
         return Law.of_weights(outputs, weights)

@@ -74,13 +74,13 @@ class RPWithPrior(IntervalMechanism):
         favoured = (near - other) * self.window
         anywhere = drawn >= np.uint64(favoured)
         place = np.where(anywhere, (drawn - np.uint64(favoured)) // np.uint64(other), drawn // np.uint64(near - other))
-        origin = np.where(anywhere, self.low, self.clipped(steps)) - self.half_steps
+        origin = np.where(anywhere, self.low, self.clip(steps)) - self.half_steps
         return origin + place.astype(np.int64)
 
     def law(self, label: float) -> Law:
         near, other = self._weights
         outputs = np.arange(self.low - self.half_steps, self.high + self.half_steps + 1)
-        centre = int(self.clipped(self.grid.steps([label]))[0])
+        centre = int(self.clip(self.grid.steps([label]))[0])
         weights = np.full(len(outputs), other, dtype=object)
         weights[np.abs(outputs - centre) <= self.half_steps] = near
         return Law.of_weights(outputs, weights)

@@ -72,28 +72,28 @@ def integer_weights(program: Floats, inputs: list[int], outputs: list[int], epsi
     Raises:
         RangeError: no mixture of up to a 64th makes up for the solver's errors.
     """
-    raised = _raised(np.array(np.rint(program * _SCALE), dtype=np.int64).astype(object), epsilon)
+    raised = _raise_weights(np.array(np.rint(program * _SCALE), dtype=np.int64).astype(object), epsilon)
     mix = _FIRST_MIX
     while mix <= _LAST_MIX:
-        weights = _balanced(raised, inputs, outputs, mix)
+        weights = _balance(raised, inputs, outputs, mix)
         if weights is not None and _keeps(weights, epsilon):
             return tuple(tuple(int(w) for w in row) for row in weights)
         mix *= 4
     raise RangeError(f"unbiased: the linear program's solution at epsilon {epsilon:g} is too inexact", hint=_EASIER)
 
 
-def _raised(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
-    """No weight below its column's largest / e^epsilon, nor below 1."""
+def _raise_weights(weights: npt.NDArray[np.object_], epsilon: float) -> npt.NDArray[np.object_]:
+    """Raise each weight to at least its column's largest / e^epsilon, and to at least 1."""
     most = exp_bounds(epsilon)[0]
     least = [max(1, math.ceil(top / most)) for top in weights.max(axis=0)]
     raised: npt.NDArray[np.object_] = np.maximum(weights, np.array(least, dtype=object))
     return raised
 
 
-def _balanced(
+def _balance(
     weights: npt.NDArray[np.object_], inputs: list[int], outputs: list[int], mix: float
 ) -> npt.NDArray[np.object_] | None:
-    """Adds to the first and last output of each row what makes its total the common one and its mean its input."""
+    """Add to each row's first and last output what makes its total the common one and its mean its input."""
     first, last = outputs[0], outputs[-1]
     total = int(max(weights.sum(axis=1))) + int(_SCALE * mix)
     balanced = weights.copy()

@@ -63,7 +63,7 @@ from blindfit.algorithms.protocols.falcon.noise import Noise
 from blindfit.algorithms.protocols.falcon.parameters import (
     WEIGHT_BOUND,
     FalconParameters,
-    opened_bits,
+    bits_of_opened_weight,
 )
 from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestErrors, TestFigures, Trained
 from blindfit.algorithms.protocols.falcon.roles import (
@@ -93,10 +93,10 @@ __all__ = [
     "TestErrors",
     "TestFigures",
     "Trained",
+    "bits_of_opened_weight",
     "check_parameters",
     "deal_key",
     "deal_seeds",
-    "opened_bits",
     "receive_key_share",
     "receive_seed",
     "run_data_party",

@@ -61,7 +61,7 @@ async def run_check(
         MacCheckFailed: the residues do not add up.
         MalformedMessage: a party saw other openings, or opened other than what it had committed to.
     """
-    drawn = {me: _drawn(uniform)}
+    drawn = {me: _draw_bytes(uniform)}
     mine = CheckCommitment(opened.digest(), draw.step_2_commit(me, context, drawn[me]).digest)
     committed = await exchange_with_all(mine, others, CheckCommitment, channel)
     for other, theirs in committed.items():
@@ -83,7 +83,7 @@ async def _residues(
     mine: Elements, me: str, others: Sequence[str], context: bytes, channel: Channel, uniform: UniformInt
 ) -> list[Elements]:
     """All parties' residues, each of which was committed to before any was told."""
-    own = Residue(mine, _drawn(uniform))
+    own = Residue(mine, _draw_bytes(uniform))
     commitment = ResidueCommitment(_commit(me, context, own))
     committed = await exchange_with_all(commitment, others, ResidueCommitment, channel)
     told: Mapping[str, Residue] = await exchange_with_all(own, others, Residue, channel)
@@ -100,7 +100,7 @@ def _commit(owner: str, context: bytes, residue: Residue) -> bytes:
     return draw.step_2_commit(owner, hashlib.sha256(b"blindfit residue v1/" + context).digest(), told).digest
 
 
-def _drawn(uniform: UniformInt) -> bytes:
+def _draw_bytes(uniform: UniformInt) -> bytes:
     return uniform(1 << 8 * DRAWN_BYTES).to_bytes(DRAWN_BYTES, "big")
 
 

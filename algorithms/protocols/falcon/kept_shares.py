@@ -21,7 +21,7 @@ from blindfit.algorithms.errors import SharesDoNotFit
 from blindfit.algorithms.protocols.falcon.seats import Seat
 from blindfit.algorithms.sharing.computing import multiply
 from blindfit.algorithms.sharing.dealing import Item
-from blindfit.algorithms.sharing.kept import KeptShares, flat_length, kept_length
+from blindfit.algorithms.sharing.kept import KeptShares, flat_length, length_of_kept_share
 from blindfit.algorithms.sharing.shares import Share, join
 
 
@@ -50,7 +50,7 @@ async def take_up(seat: Seat, parties: int, columns: int, mine: KeptShares | Non
     for place in range(1, parties):
         total = total + await seat.put_in("kept shares", place, shape, own)
     if macs:
-        await _check(seat, total, kept_length(columns, macs=macs))
+        await _check(seat, total, length_of_kept_share(columns, macs=macs))
     return total[:columns]
 
 

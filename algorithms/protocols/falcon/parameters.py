@@ -155,8 +155,8 @@ class FalconParameters:
             pulled[self.columns[0] - 1] = 0
         return field.elements(pulled)
 
-    def owned(self, place: int) -> slice:
-        """A party's columns among all."""
+    def column_slice(self, place: int) -> slice:
+        """Return the place of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
@@ -251,6 +251,6 @@ class FalconParameters:
         return math.sqrt(squares) / (1 - self.optimiser.momentum_of)
 
 
-def opened_bits(kept_bits: int) -> int:
-    """That one opened weight has at most: its steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
+def bits_of_opened_weight(kept_bits: int) -> int:
+    """Return the most bits of one opened weight: it has steps from -WEIGHT_BOUND up to below WEIGHT_BOUND."""
     return math.ceil(math.log2(2 * WEIGHT_BOUND)) + kept_bits

@@ -347,7 +347,7 @@ async def _open_weights(
         w = await scoring.round_weights(seat, "weights", w, WEIGHT_BITS, steps, WEIGHT_BOUND)
         opened = await seat.with_weights("weights", w, steps)
     kept = await keep(seat, w, macs=p.macs) if p.weights_stay_shared else None
-    owned = [] if p.weights_stay_shared else [(place, w[p.owned(place)]) for place in range(len(p.columns))]
+    owned = [] if p.weights_stay_shared else [(place, w[p.column_slice(place)]) for place in range(len(p.columns))]
     opens = len(owned)
     if p.test_rows:
         owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))

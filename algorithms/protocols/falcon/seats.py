@@ -257,7 +257,7 @@ class DataSeat(_EverySeat):
         if owner == self.place:
             if mine is None or mine.shape != shape:
                 raise LocalProtocolError(f"what this party puts in is not of shape {shape}")
-            masked = f.subtract(mine, self._expander.known(item, "u"))
+            masked = f.subtract(mine, self._expander.derive_known(item, "u"))
             await self._tell(masked.ravel())
         else:
             masked = (await self._hear(self._parties[owner], math.prod(shape))).reshape(shape)
@@ -310,7 +310,7 @@ class DataSeat(_EverySeat):
         opened = await self.open_(*hidden)
         await self.check()
         return {
-            number: f.subtract(value, self._expander.known(item, "u"))
+            number: f.subtract(value, self._expander.derive_known(item, "u"))
             for number, ((owner, _), item, value) in enumerate(zip(owned, items, opened, strict=True))
             if owner == self.place
         }

@@ -65,7 +65,7 @@ class ThresholdDataSeat(DataSeat):
     ) -> None:
         super().__init__(me, p.data_parties, p.key_node, seed, run, channel, macs=False, uniform=uniform)
         public_key = key_share.public_key
-        self._scales, self._columns, self._owned = EncryptedScales(p), sum(p.columns), p.owned(self.place)
+        self._scales, self._columns, self._owned = EncryptedScales(p), sum(p.columns), p.column_slice(self.place)
         penalised = p.penalised[self._owned].astype(np.int64)
         self._block = EncryptedBlock(self._scales, public_key, penalised)
         others = [name for name in p.data_parties if name != me]

@@ -216,21 +216,21 @@ class RollCall:
         """Step 4 for one batch."""
         n = len(batch.ids)
         if not 0 < n <= MAX_IDS_A_MESSAGE:
-            raise _malformed(consumer, "ids", f"not 1 to {MAX_IDS_A_MESSAGE} in a batch", "LabelIds")
+            raise _error(consumer, "ids", f"not 1 to {MAX_IDS_A_MESSAGE} in a batch", "LabelIds")
         if self.rows + n > self.request.n_rows:
-            raise _malformed(consumer, "ids", "more rows than n_rows", "LabelIds")
+            raise _error(consumer, "ids", "more rows than n_rows", "LabelIds")
         self.content.update(WeightRows(batch.ids, np.zeros((n, 0), np.int32)))
         look_up(batch.ids)
         self.rows += n
 
     def finish(self, *, consumer: str) -> None:
         if self.rows != self.request.n_rows:
-            raise _malformed(consumer, "n_rows", "is not the number of rows that came", "LabelIdsEnd")
+            raise _error(consumer, "n_rows", "is not the number of rows that came", "LabelIdsEnd")
         if self.content.digest() != self.request.content_sha256:
-            raise _malformed(consumer, "content_sha256", "is not the hash of the ids", "LabelIdsEnd")
+            raise _error(consumer, "content_sha256", "is not the hash of the ids", "LabelIdsEnd")
 
 
-def _malformed(culprit: str, name: str, reason: str, step: str) -> MalformedMessage:
+def _error(culprit: str, name: str, reason: str, step: str) -> MalformedMessage:
     return MalformedMessage(culprit=culprit, field=name, reason=reason, step=step)
 
 

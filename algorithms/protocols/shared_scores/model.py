@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.sharing.field import Elements, P
-from blindfit.algorithms.sharing.kept import KeptShares, kept_length
+from blindfit.algorithms.sharing.kept import KeptShares, length_of_kept_share
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.algorithms.statistics.linear import fields
 from blindfit.algorithms.statistics.linear.named_columns import Features
@@ -64,7 +64,7 @@ class SharedModelPart:
             raise DataError("role: not that of data_parties")
         if self.columns[self.place] != len(self.standardiser.columns) + self.has_intercept:
             raise DataError("columns: another number than the standardiser has")
-        if len(self.kept.share) != kept_length(sum(self.columns), macs=self.kept.macs):
+        if len(self.kept.share) != length_of_kept_share(sum(self.columns), macs=self.kept.macs):
             raise DataError("shares: another number than of columns")
 
     @property
@@ -129,11 +129,11 @@ class SharedModelPart:
             score_limit=fields.number(stored, "score_limit"),
             score_bits=_whole(stored, "score_bits"),
             trained_in=fields.text(stored, "trained_in"),
-            kept=_kept(stored),
+            kept=_read_kept_shares(stored),
         )
 
 
-def _kept(stored: Mapping[str, Any]) -> KeptShares:
+def _read_kept_shares(stored: Mapping[str, Any]) -> KeptShares:
     if stored.get("macs") is None:
         return KeptShares(Share(_elements(stored, "shares"), None), None)
     share = Share(_elements(stored, "shares"), _elements(stored, "macs"))

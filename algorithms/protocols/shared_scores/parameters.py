@@ -52,13 +52,13 @@ class ScoringParameters:
     def rounded(self) -> dict[int, int]:
         """Of the parties whose part is: the bits that it loses."""
         return {
-            place: dropped_bits(bits, self.score_limit, self.scale)
+            place: bits_to_drop(bits, self.score_limit, self.scale)
             for place, bits in enumerate(self.score_bits)
             if bits
         }
 
-    def owned(self, place: int) -> slice:
-        """A party's columns among all."""
+    def column_slice(self, place: int) -> slice:
+        """Return the place of a party's columns among all."""
         start = sum(self.columns[:place])
         return slice(start, start + self.columns[place])
 
@@ -118,8 +118,8 @@ def _require(condition: bool, culprit: str, field: str, reason: str) -> None:
 # --- how a part is rounded ------------------------------------------------------------------------------------------
 
 
-def dropped_bits(bits: int, limit: float, scale: int) -> int:
-    """The least number of bits that a part loses, of 2^-scale, so that it has at most `bits` bits."""
+def bits_to_drop(bits: int, limit: float, scale: int) -> int:
+    """Return the fewest bits that a part must lose, of 2^-scale, to have at most `bits` bits."""
     dropped = 0
     while part_bits(limit, scale, dropped) > bits:
         dropped += 1

@@ -66,7 +66,7 @@ async def run_program(
 async def _score(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights: Share) -> Share:
     parts = []
     for place in range(len(p.columns)):
-        own = p.owned(place)
+        own = p.column_slice(place)
         parts.append(await scoring.scores(seat, f"part of {place}", block.columns(own), weights[own]))
     if p.rounded:
         for place, part in zip(p.rounded, await _round(seat, p, parts), strict=True):

@@ -17,10 +17,10 @@ from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, Ran
 from blindfit.algorithms.fixed_point import Fixed
 from blindfit.algorithms.paillier.sums import columns_dot
 from blindfit.algorithms.paillier.vectors import concatenate, decrypt
-from blindfit.algorithms.protocols.taylor.hold_out import held_scores, label_product, labels_of, score_steps
+from blindfit.algorithms.protocols.taylor.hold_out import label_product, labels_of, score_steps, shrink_and_score
 from blindfit.algorithms.protocols.taylor.messages import Calibration
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
-from blindfit.algorithms.protocols.taylor.steps import Fresh, bounded, weighted
+from blindfit.algorithms.protocols.taylor.steps import Fresh, bound_vector, weigh
 from blindfit.algorithms.statistics.linear.platt import IDENTITY, LEAST_ROWS, Platt
 from blindfit.algorithms.statistics.vertical.grid import Grid
 from blindfit.algorithms.statistics.vertical.row_plan import Rows
@@ -47,11 +47,11 @@ class Moments:
 
 def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     """[[f o z_A]] and the five sums of the active party's own scores."""
-    y, (_, scores) = labels_of(seat)[rows], held_scores(seat, rows, grid)
-    scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
+    y, (_, scores) = labels_of(seat)[rows], shrink_and_score(seat, rows, grid)
+    scores_enc = weigh(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     a, b = grid.loss.square, grid.loss.cross
     terms = np.column_stack([np.ones(len(rows)), y, scores, a * scores**2, b * y * scores])
-    sums = bounded(_sum(seat, rows, terms, grid), grid.loss_bound(len(rows)))
+    sums = bound_vector(_sum(seat, rows, terms, grid), grid.loss_bound(len(rows)))
     return scores_enc, sums.rerandomize(seat.randomisers)
 
 
@@ -59,7 +59,7 @@ def step_8_sums(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, sums_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
     """The five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
-    weights, scores = held_scores(seat, rows, grid)
+    weights, scores = shrink_and_score(seat, rows, grid)
     a, none = grid.loss.square, np.zeros(len(rows))
     own = _sum(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
     cross = Fixed.from_reals(2 * a * scores[:, None], grid.score_bits)

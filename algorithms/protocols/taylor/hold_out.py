@@ -11,7 +11,7 @@ from blindfit.algorithms.paillier.sums import columns_dot
 from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt
 from blindfit.algorithms.protocols.taylor.messages import Verdict
 from blindfit.algorithms.protocols.taylor.parameters import DataSeat, Encrypted, Floats, KeySeat, TaylorParameters
-from blindfit.algorithms.protocols.taylor.steps import Fresh, added, bounded, weighted
+from blindfit.algorithms.protocols.taylor.steps import Fresh, add_weighted, bound_vector, weigh
 from blindfit.algorithms.statistics.vertical.grid import LABEL_TERM_BOUND, Grid
 from blindfit.algorithms.statistics.vertical.row_plan import Rows
 
@@ -21,7 +21,7 @@ from blindfit.algorithms.statistics.vertical.row_plan import Rows
 def step_0_labels(seat: DataSeat, rows: Rows, grid: Grid) -> Fresh:
     """[[f o y]] on the hold-out rows."""
     y = Fixed.from_reals(labels_of(seat)[rows], grid.label_bits).values
-    return weighted(seat, rows, y, grid, grid.label_bits, LABEL_TERM_BOUND << grid.label_bits)
+    return weigh(seat, rows, y, grid, grid.label_bits, LABEL_TERM_BOUND << grid.label_bits)
 
 
 def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> Encrypted:
@@ -31,10 +31,10 @@ def step_0_mu(seat: DataSeat, rows: Rows, grid: Grid, labels_enc: Encrypted) -> 
 
 def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
     """[[f o z_A]] and [[sum f (c - b y z_A + a z_A^2)]]."""
-    y, (_, scores) = labels_of(seat)[rows], held_scores(seat, rows, grid)
-    scores_enc = weighted(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
+    y, (_, scores) = labels_of(seat)[rows], shrink_and_score(seat, rows, grid)
+    scores_enc = weigh(seat, rows, score_steps(scores, grid), grid, grid.score_bits, grid.score_bound)
     losses = grid.loss.constants(y) - grid.loss.cross * y * scores + grid.loss.square * scores**2
-    loss = bounded(_weighted_sum(seat, rows, losses, grid), grid.loss_bound(len(rows)))
+    loss = bound_vector(_weighted_sum(seat, rows, losses, grid), grid.loss_bound(len(rows)))
     return scores_enc, loss.rerandomize(seat.randomisers)
 
 
@@ -46,7 +46,7 @@ def step_6_loss(
     The operations' bound of the loss is checked against the key; the bound that it leaves with is the smaller one that
     every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
     """
-    weights, scores = held_scores(seat, rows, grid)
+    weights, scores = shrink_and_score(seat, rows, grid)
     cross = Fixed.from_reals(2 * grid.loss.square * scores[:, None], grid.score_bits)
     total = (
         loss_enc
@@ -59,9 +59,9 @@ def step_6_loss(
 
 def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
     """The scores of the parties so far, re-randomised, for the next in the chain."""
-    own = score_steps(held_scores(seat, rows, grid)[1], grid)
+    own = score_steps(shrink_and_score(seat, rows, grid)[1], grid)
     bound = scores_enc.bound + grid.score_bound * grid.factor_bound
-    scores_enc = bounded(added(seat, rows, scores_enc, own, grid.score_bits), bound)
+    scores_enc = bound_vector(add_weighted(seat, rows, scores_enc, own, grid.score_bits), bound)
     return scores_enc.rerandomize(seat.randomisers)
 
 
@@ -71,10 +71,10 @@ def labels_of(seat: DataSeat) -> Floats:
     return seat.y
 
 
-def held_scores(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Floats, Floats]:
-    """The party's weights, held back to what the protocol's numbers hold, and its scores of the rows by them."""
+def shrink_and_score(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Floats, Floats]:
+    """Return the party's weights, shrunk to what the protocol's numbers hold, and its scores of the rows by them."""
     features = seat.features[rows]
-    weights = grid.held_back(features, seat.optimiser.weights)
+    weights = grid.shrink(features, seat.optimiser.weights)
     return weights, grid.scores(features, weights)
 
 

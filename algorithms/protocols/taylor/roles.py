@@ -311,7 +311,7 @@ async def run_key_node(
             told.report(f"epoch {epoch + 1}", number, len(batch_rows))
             for party in parameters.data_parties:
                 message = await channel.receive(party, MaskedGradient)
-                masked = masked_gradient(message, party, rows, public_key, parameters)
+                masked = receive_masked_gradient(message, party, rows, public_key, parameters)
                 answer = await in_thread(partial(step_4_answer, seat, masked, parameters, (party, epoch, number)))
                 await channel.send(party, answer)
         judged = parameters.hold_out_loss
@@ -363,7 +363,7 @@ async def _judge(
     return bool(verdict.go_on)
 
 
-def masked_gradient(
+def receive_masked_gradient(
     message: MaskedGradient, party: str, rows: int, public_key: PublicKey, parameters: TaylorParameters
 ) -> PackedVector[Ciphertext]:
     grid = parameters.grid

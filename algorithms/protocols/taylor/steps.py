@@ -42,13 +42,13 @@ def step_0_factors(seat: DataSeat, grid: Grid) -> Fresh:
     factors = Fixed(seat.factors, grid.factor_bits)
     if seat.mask_enc is None:
         return encrypt(factors, seat.randomisers, bound=grid.factor_bound)
-    return bounded(seat.mask_enc.scale(factors), grid.factor_bound).rerandomize(seat.randomisers)
+    return bound_vector(seat.mask_enc.scale(factors), grid.factor_bound).rerandomize(seat.randomisers)
 
 
 def step_0_own_factors(seat: DataSeat, grid: Grid) -> Encrypted | None:
     """[[f]] as the party itself uses it, before a passive party gets the active party's; None where it is plain."""
     if seat.factors is not None and seat.mask_enc is not None:
-        return bounded(seat.mask_enc.scale(Fixed(seat.factors, grid.factor_bits)), grid.factor_bound)
+        return bound_vector(seat.mask_enc.scale(Fixed(seat.factors, grid.factor_bits)), grid.factor_bound)
     return seat.mask_enc
 
 
@@ -57,14 +57,14 @@ def step_1_residuals(seat: DataSeat, batch: Rows, grid: Grid) -> Fresh:
     if seat.label_terms is None:
         raise LocalProtocolError("only the active party has labels")
     residuals = _own_terms(seat, batch, grid) + seat.label_terms[batch]
-    return weighted(seat, batch, residuals, grid, grid.residual_bits, grid.residual_bound_after(1))
+    return weigh(seat, batch, residuals, grid, grid.residual_bits, grid.residual_bound_after(1))
 
 
 def step_2_add(seat: DataSeat, batch: Rows, grid: Grid, residuals_enc: Encrypted) -> Fresh:
     """[[w]] + [[f]] o 2a z_p, re-randomised."""
-    residuals = added(seat, batch, residuals_enc, _own_terms(seat, batch, grid), grid.residual_bits)
+    residuals = add_weighted(seat, batch, residuals_enc, _own_terms(seat, batch, grid), grid.residual_bits)
     bound = residuals_enc.bound + (SCORE_TERM_BOUND << grid.residual_bits) * grid.factor_bound
-    return bounded(residuals, bound).rerandomize(seat.randomisers)
+    return bound_vector(residuals, bound).rerandomize(seat.randomisers)
 
 
 def step_3_gradient(
@@ -73,7 +73,7 @@ def step_3_gradient(
     """[[X^T w + rho]], packed, and rho."""
     gradient = columns_dot(Fixed(seat.features[batch], grid.feature_bits), residuals_enc, workers=seat.workers)
     rho = [seat.uniform(grid.hiding_bound(len(batch))) for _ in range(len(gradient))]
-    packed = pack(bounded(gradient, grid.gradient_bound(len(batch))), grid.slot_bits(len(batch)))
+    packed = pack(bound_vector(gradient, grid.gradient_bound(len(batch))), grid.slot_bits(len(batch)))
     masked = packed + Fixed(np.array(rho, dtype=object), grid.gradient_bits)
     return masked.rerandomize(seat.randomisers), rho
 
@@ -87,7 +87,7 @@ def step_5_gradient(answer: NoisyGradient, rho: Sequence[int], batch_rows: int, 
     values = integers_of(answer.values)
     grid = parameters.grid
     reach = grid.gradient_bound(batch_rows)
-    reach += NOISE_REACH * (fresh_noise_steps(parameters) + kept_noise_steps(parameters))
+    reach += NOISE_REACH * (fresh_noise_steps(parameters) + steps_of_kept_noise(parameters))
     if len(values) != len(rho) or any(abs(value - mask) > reach for value, mask in zip(values, rho, strict=True)):
         raise MalformedMessage(
             culprit=parameters.key_node,
@@ -103,8 +103,8 @@ def _own_terms(seat: DataSeat, rows: Rows, grid: Grid) -> Rows:
     return grid.score_terms(grid.scores(seat.features[rows], seat.optimiser.weights))
 
 
-def bounded(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
-    """The vector under a bound that follows from what is public, and that its own operations keep to.
+def bound_vector(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
+    """Give the vector a bound that follows from what is public; its own operations keep to the bound.
 
     Raises:
         RangeError: they do not.
@@ -114,19 +114,19 @@ def bounded(vector: EncryptedVector[C_co], bound: int) -> EncryptedVector[C_co]:
     return vector.within(bound)
 
 
-def weighted(seat: DataSeat, rows: Rows, values: Rows, grid: Grid, frac_bits: int, bound: int) -> Fresh:
+def weigh(seat: DataSeat, rows: Rows, values: Rows, grid: Grid, frac_bits: int, bound: int) -> Fresh:
     """[[f]] o values: from encrypted factors, from plain ones, or from none."""
     bound *= grid.factor_bound
     if seat.factors_enc is not None:
         scaled = seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
-        return bounded(scaled, bound).rerandomize(seat.randomisers)
+        return bound_vector(scaled, bound).rerandomize(seat.randomisers)
     if seat.factors is not None:
         values = seat.factors[rows] * values
         frac_bits += grid.factor_bits
     return encrypt(Fixed(values, frac_bits), seat.randomisers, bound=bound)
 
 
-def added(seat: DataSeat, rows: Rows, vector: Encrypted, values: Rows, frac_bits: int) -> Encrypted:
+def add_weighted(seat: DataSeat, rows: Rows, vector: Encrypted, values: Rows, frac_bits: int) -> Encrypted:
     """vector + [[f]] o values."""
     if seat.factors_enc is not None:
         return vector + seat.factors_enc.take(rows.tolist()).scale(Fixed(values, frac_bits))
@@ -167,7 +167,7 @@ def gradient_noise(
     """
     party, epoch, batch = where
     fresh = _draw(noise_key, f"gradient/{party}/{epoch}/{batch}", fresh_noise_steps(parameters), columns)
-    kept = _draw(noise_key, f"gradient/{party}/kept/{batch}", kept_noise_steps(parameters), columns)
+    kept = _draw(noise_key, f"gradient/{party}/kept/{batch}", steps_of_kept_noise(parameters), columns)
     return [a + b for a, b in zip(fresh, kept, strict=True)]
 
 
@@ -181,7 +181,7 @@ def fresh_noise_steps(parameters: TaylorParameters) -> int:
     return _steps(parameters.noise_std, parameters)
 
 
-def kept_noise_steps(parameters: TaylorParameters) -> int:
+def steps_of_kept_noise(parameters: TaylorParameters) -> int:
     return _steps(parameters.kept_noise_std, parameters)
 
 

@@ -254,13 +254,13 @@ class EncryptedTally(Tally):
             groups += [np.append(label * width + j, of_label[:, j]) for j in range(width)]
         ends = np.cumsum([len(group) for group in groups])
         bases = Residues.concatenate([self._products, rows])
-        self._products = kernel.grouped_products(bases, np.concatenate(groups), ends)
+        self._products = kernel.multiply_groups(bases, np.concatenate(groups), ends)
 
     def check_content(self, *, consumer: str) -> None:
         """The hash is of what the server does not read: it is the consumer's word, and ledger and answer have it."""
 
-    def released(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5: noise on the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
+    def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
+        """Step 5: add noise to the product of label 1, and a fresh r^n, which leaves nothing of how it was made."""
         noise = Fixed.from_integers(mechanism.release([0] * self.request.n_columns, uniform), self.request.frac_bits)
         width, bound = self._layout.ciphertexts, self.request.n_rows * self.request.norm_bound
         total = Ciphertext(self._key, self._products[width:])

@@ -95,8 +95,8 @@ class Desk(Protocol):
 
     def keep_bits(self, bits: bytes) -> object: ...
 
-    def kept_pieces(self) -> Iterator[bytes]:
-        """Which rows counted in the answer; kept with it, so that they belong to each other for good."""
+    def pieces_to_keep(self) -> Iterator[bytes]:
+        """Yield which rows counted in the answer. They are kept with it, so that they belong to each other for good."""
         ...
 
     async def before_release(self, tally: Tally) -> None:
@@ -106,8 +106,8 @@ class Desk(Protocol):
         """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
         answer."""
 
-    def told(self, answer: NoisySum) -> NoisySum:
-        """What of it the consumer gets."""
+    def redact(self, answer: NoisySum) -> NoisySum:
+        """Cut an answer to what the active party gets."""
         ...
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]:
@@ -125,9 +125,9 @@ async def run_measurement_server(consumer: str, channel: Channel, desk: Desk) ->
         tally = await receive_rows(request, consumer, channel, desk)
         await desk.before_release(tally)
         answer = await desk.in_background(lambda: desk.release(tally))
-    await channel.send(consumer, desk.told(answer))
+    await channel.send(consumer, desk.redact(answer))
     if answer.rows_kept < request.n_rows and not request.blocks:
-        pieces = desk.kept_pieces()
+        pieces = desk.pieces_to_keep()
         while piece := await desk.in_background(lambda: next(pieces, b"")):
             await channel.send(consumer, RowsKept(piece))
     return answer

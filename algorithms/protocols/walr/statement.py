@@ -84,7 +84,7 @@ def read(
         DataError: it is no statement.
     """
     try:
-        asked, answered = DIGEST.restored(stated["asked"]), ANSWER_DIGEST.restored(stated["answered"])
+        asked, answered = DIGEST.restore(stated["asked"]), ANSWER_DIGEST.restore(stated["answered"])
         for name, value in (*asked.items(), *answered.items()):
             if type(value) is not _TYPE_OF[name]:
                 raise TypeError
@@ -118,7 +118,7 @@ def read(
     return request, answer, about
 
 
-def proved(answer: NoisySum, entry: LedgerEntry, receipt: tuple[bytes, bytes]) -> NoisySum:
+def attach_proof(answer: NoisySum, entry: LedgerEntry, receipt: tuple[bytes, bytes]) -> NoisySum:
     return replace(answer, entry=book.to_json_line(entry), receipt=receipt[0], receipt_signature=receipt[1])
 
 
@@ -132,15 +132,15 @@ def check_proof(request: AggregateOpen, answer: NoisySum, about: Between) -> Led
         MalformedMessage: the receipt does not prove this answer to this request.
     """
     try:
-        entry = charged(answer.entry, Receipt.from_statement(answer.receipt))
+        entry = read_charge(answer.entry, Receipt.from_statement(answer.receipt))
         check_entry(entry, request, answer, about)
     except DataError as error:
         raise MalformedMessage(culprit=about.server, field="entry", reason=error.message, step="NoisySum") from None
     return entry
 
 
-def charged(line: str, receipt: Receipt) -> LedgerEntry:
-    """The entry of a ledger's line, if the receipt is the one of this entry.
+def read_charge(line: str, receipt: Receipt) -> LedgerEntry:
+    """Read the entry of a ledger's line, and check that the receipt is the one of this entry.
 
     Raises:
         DataError: says why not.

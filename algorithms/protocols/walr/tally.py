@@ -84,12 +84,12 @@ class Tally:
     def add_up(self, labels: npt.NDArray[Any], kept: Bits, rows: IntegerRows) -> None:
         self.sums += _weighted_sum((labels != 0) & kept, rows)
 
-    def released(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
-        """Step 5."""
-        return Released(self.wrapped(mechanism.release(self.sums.tolist(), uniform)))
+    def release(self, mechanism: GaussianMechanism, uniform: UniformInt) -> Released:
+        """Step 5: add noise to the sums."""
+        return Released(self.wrap(mechanism.release(self.sums.tolist(), uniform)))
 
-    def wrapped(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
-        """The noisy sum as it is answered."""
+    def wrap(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return the noisy sum as it is answered."""
         return np.array(noisy, np.int64)
 
     def _keep(self, kept: Bits, *, last: bool = False) -> None:
@@ -163,7 +163,7 @@ def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft
     """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
     mechanism = mechanism_of(tally.request)
     return Draft(
-        released=tally.released(mechanism, uniform),
+        released=tally.release(mechanism, uniform),
         noise_std=math.sqrt(mechanism.sigma_squared),
         sensitivity=float(tally.request.sensitivity),
         event=mechanism.event(neighbours),

@@ -117,8 +117,8 @@ def step_2_agreement(request: AggregateOpen, split_id: str, ids_sha256: bytes, a
     return Agreement(split_id, ids_sha256, request_sha256, answered_in)
 
 
-def asked_otherwise(mine: AggregateOpen, theirs: AggregateOpen) -> str:
-    """The first of what both must be asked alike that is not; empty: there is none."""
+def find_difference(mine: AggregateOpen, theirs: AggregateOpen) -> str:
+    """Return the first field that differs where both servers must be asked alike; empty where none differs."""
     alike = (*_ASKED_ALIKE, "content_sha256")
     return next((name for name in alike if getattr(mine, name) != getattr(theirs, name)), "")
 
@@ -150,7 +150,7 @@ class ShareTally(Tally):
         part = field.transposed_times(field.contiguous(field.elements(rows)), shares)
         self.sums = field.integers(field.add(field.elements(self.sums), part))
 
-    def wrapped(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
+    def wrap(self, noisy: Sequence[int]) -> npt.NDArray[np.int64]:
         return np.array([number % P for number in noisy], np.int64)
 
 

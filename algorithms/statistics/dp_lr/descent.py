@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import IntegerRows, quantise_rows
 from blindfit.algorithms.statistics.linear.logistic import BLOCK_ENTRIES, Floats, sigmoid, softplus
-from blindfit.algorithms.statistics.linear.scaling import bounded
+from blindfit.algorithms.statistics.linear.scaling import clip_numbers
 from blindfit.algorithms.statistics.quality import metrics
 
 GRID_BITS = 24
@@ -103,7 +103,7 @@ def descend(
         sample: the rows of the next iteration, or None for all of them in every one.
         release_loss: for the sum of losses less LOSS_BOUND / 2, in steps of LOSS_BOUND 2^-25.
     """
-    weights, losses = bounded(start), []
+    weights, losses = clip_numbers(start), []
     path = [weights]
     for _ in range(settings.n_iterations):
         chosen = slice(None) if sample is None else sample()
@@ -122,19 +122,19 @@ def _step(weights: Floats, gradient: Floats, anchor: Floats, settings: DescentSe
     # The penalty's step is implicit: however strong, it never jumps past the anchor.
     pull = settings.learning_rate * settings.shrinkage
     with np.errstate(over="ignore", invalid="ignore"):
-        return bounded((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))
+        return clip_numbers((weights - settings.learning_rate * gradient + pull * anchor) / (1 + pull))
 
 
 def gradient_sums(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> list[int]:
-    """The sum over all rows of `clipped_gradients`."""
+    """The sum over all rows of `clip_gradients`."""
     total = np.zeros(columns.shape[1], np.int64)
     for rows, happened in _blocks(columns, labels):
-        total += clipped_gradients(rows, happened, weights, clip_norm).sum(axis=0, dtype=np.int64)
+        total += clip_gradients(rows, happened, weights, clip_norm).sum(axis=0, dtype=np.int64)
     return [int(entry) for entry in total]
 
 
-def clipped_gradients(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> IntegerRows:
-    """Each row's gradient in steps of clip_norm 2^-24; no row of integers is longer than CLIP_STEPS."""
+def clip_gradients(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> IntegerRows:
+    """Return each row's gradient in steps of clip_norm 2^-24; no row of integers is longer than CLIP_STEPS."""
     residuals = sigmoid(_scores(columns, weights)) - labels
     return quantise_rows(columns * (residuals / clip_norm)[:, None], CLIP_STEPS, GRID_BITS)
 

@@ -26,7 +26,7 @@ class DPLogisticModel(StandardisedLogistic):
 
     def scores(self, features: Features) -> Floats:
         """Of raw features (n, columns), scaled as in the descent: a row of any size has a score."""
-        scores: Floats = self.standardiser.bounded_transform(features) @ np.array(self.weights) + self.intercept
+        scores: Floats = self.standardiser.transform_and_clip(features) @ np.array(self.weights) + self.intercept
         return scores
 
     def to_dict(self) -> dict[str, Any]:

@@ -69,18 +69,18 @@ class RowsElsewhere(ABC):
     """Rows in parts, each where somebody else can read it: sums over rows are made there, part by part."""
 
     @abstractmethod
-    def summed(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
-        """The sum over the parts, in their order, of function(part, *arguments)."""
+    def sum_rows(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        """Add up function(part, *arguments) over the parts, in their order."""
 
 
-def summed(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums:
-    """function(rows, *arguments), which gives sums over the rows; made where the rows are.
+def sum_rows(rows: Rows, function: Callable[..., Sums], *arguments: Any) -> Sums:
+    """Return function(rows, *arguments), which gives sums over the rows, computed where the rows are.
 
     Args:
         function: of a module, so that it can be sent to where the rows are.
     """
     if isinstance(rows, RowsElsewhere):
-        return rows.summed(function, *arguments)
+        return rows.sum_rows(function, *arguments)
     return function(rows, *arguments)
 
 
@@ -180,7 +180,7 @@ def column_sums(rows: Rows) -> Sums:
 
 
 def column_means(rows: Rows) -> Floats:
-    (total,) = summed(rows, column_sums)
+    (total,) = sum_rows(rows, column_sums)
     means: Floats = total / rows.n_rows
     return means
 
@@ -262,7 +262,7 @@ class WalrObjective:
         return weights if self.anchor is None else weights - self.anchor
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        loss, gradient = summed(self.rows, loss_and_gradient, weights)
+        loss, gradient = sum_rows(self.rows, loss_and_gradient, weights)
         with np.errstate(over="ignore", invalid="ignore"):
             shift = self.from_anchor(weights)
             penalty_gradient = self.penalty * shift
@@ -271,7 +271,7 @@ class WalrObjective:
 
     def hessian(self, weights: Floats) -> NDArray[np.float64]:
         hessian: Floats
-        (hessian,) = summed(self.rows, weighted_squares, weights)
+        (hessian,) = sum_rows(self.rows, weighted_squares, weights)
         hessian /= self.rows.n_rows
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian

@@ -55,7 +55,7 @@ def in_order(rows: Features, columns: Sequence[str], record: TableRecord | None 
             converted.
     """
     names, record = names_in(rows), record or TableRecord.of_numbers(columns)
-    matrix = _filled(real_matrix(rows), columns, record) if names is None else _by_name(rows, names, columns, record)
+    matrix = _fill(real_matrix(rows), columns, record) if names is None else _by_name(rows, names, columns, record)
     if matrix.shape[1] != len(columns):
         raise DataError(f"rows have {matrix.shape[1]} columns; the model was made for {len(columns)}")
     check_finite(matrix, columns=columns)
@@ -71,7 +71,7 @@ def record_of(rows: Features, columns: Sequence[str]) -> TableRecord:
     from blindfit.algorithms.columns import tables  # here, because an array needs no Arrow
 
     _refuse_other_names(names_in(rows) or (), columns)
-    return tables.inferred_record(rows, columns)
+    return tables.infer_record(rows, columns)
 
 
 def _refuse_other_names(present: Sequence[Any], wanted: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ def _by_name(rows: Any, names: tuple[Any, ...], columns: Sequence[str], record: 
     return np.column_stack([found[name] for name in columns])
 
 
-def _filled(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floats:
+def _fill(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floats:
     """Put the recorded mean in place of NaN, in the columns that have one."""
     for place, name in enumerate(columns[: matrix.shape[1]]):
         if name in record.fill and (missing := np.isnan(matrix[:, place])).any():

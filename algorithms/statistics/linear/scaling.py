@@ -48,7 +48,7 @@ class Moments:
         rows = _as_rows(batch)
         if not len(rows):
             raise DataError("a batch without rows has no moments")
-        return merged(cls._of_piece(rows[piece], first_row + piece.start) for piece in pieces(len(rows)))
+        return merge_moments(cls._of_piece(rows[piece], first_row + piece.start) for piece in pieces(len(rows)))
 
     @classmethod
     def _of_piece(cls, rows: NDArray[Any], first_row: int) -> Moments:
@@ -182,14 +182,14 @@ class Standardiser:
         standardised /= np.array(self.std)
         return standardised
 
-    def bounded_transform(self, rows: Features) -> Floats:
-        """As `transform`, and each number cut to LARGEST: a tiny std makes none that is not finite.
+    def transform_and_clip(self, rows: Features) -> Floats:
+        """Transform the rows and clip each number to LARGEST: even a tiny std makes only finite numbers.
 
         Raises:
             DataError: a column is missing or comes twice, or a value is no finite number.
         """
         with np.errstate(all="ignore"):
-            return bounded(self.transform(rows))
+            return clip_numbers(self.transform(rows))
 
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
         """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
@@ -246,11 +246,11 @@ class Standardiser:
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
     """The moments of all batches together; under `map`, memory does not grow with their number."""
-    return merged(each(_moments_of_one, _numbered(batches)))
+    return merge_moments(each(_moments_of_one, _number_batches(batches)))
 
 
-def merged(of_batches: Iterable[Moments | None]) -> Moments:
-    """In their order; None stands for a batch without rows.
+def merge_moments(of_batches: Iterable[Moments | None]) -> Moments:
+    """Merge moments in their order; None stands for a batch without rows.
 
     Raises:
         DataError: there are no rows.
@@ -264,8 +264,8 @@ def merged(of_batches: Iterable[Moments | None]) -> Moments:
     return total
 
 
-def _numbered(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
-    """Each with the number of rows before it."""
+def _number_batches(batches: Iterable[ArrayLike]) -> Iterator[tuple[int, ArrayLike]]:
+    """Yield each batch with the number of rows before it."""
     before = 0
     for batch in batches:
         yield before, batch
@@ -286,8 +286,8 @@ def _as_rows(batch: ArrayLike) -> NDArray[Any]:
     return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
 
 
-def bounded(numbers: Floats) -> Floats:
-    """Each by itself cut to [-LARGEST, LARGEST]; 0 for what is no number."""
+def clip_numbers(numbers: Floats) -> Floats:
+    """Clip each number to [-LARGEST, LARGEST], and put 0 for NaN."""
     cut: Floats = np.clip(numbers, -LARGEST, LARGEST)
     cut[np.isnan(cut)] = 0.0
     return cut

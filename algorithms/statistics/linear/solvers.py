@@ -30,7 +30,7 @@ from blindfit.algorithms.statistics.linear.logistic import (
     sigmoid,
     signed_sums,
     softplus,
-    summed,
+    sum_rows,
 )
 from blindfit.algorithms.statistics.linear.solver_settings import FitResult, SolverSettings
 
@@ -120,7 +120,7 @@ def _check_unpenalised(objective: WalrObjective) -> None:
     if objective.unpenalised is None:
         return
     column = objective.unpenalised
-    negatives, positives = summed(objective.rows, signed_sums)
+    negatives, positives = sum_rows(objective.rows, signed_sums)
     negative, positive = float(negatives[column]), float(positives[column])
     lowest, highest = negative / objective.rows.n_rows, positive / objective.rows.n_rows
     if not lowest < objective.mu[column] < highest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def kept_bits_for(train_rows: int, model: str = "logistic") -> int:
+def choose_kept_bits(train_rows: int, model: str = "logistic") -> int:
     """Of told weights: the finest steps of a power of two that are not below a quarter of a weight's statistical error:
     for a standardised column 2 / sqrt(rows) at least, and 1 / sqrt(rows) of a linear model, if its columns explain
     nothing of a standardised label.

@@ -9,7 +9,7 @@ CLASS_WEIGHT_BITS = 8  # after the point
 LARGEST_CLASS_WEIGHT = 64
 
 
-def balanced(train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], bool]:
+def balance(train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], bool]:
     """Of a row without the label and of one with it, in steps of 2^-8 and at most LARGEST_CLASS_WEIGHT; and whether one
     was clipped.
 

@@ -201,7 +201,7 @@ class BatchRules:
     features: bool = True
     labels: bool = True
 
-    def needed(self, columns: Sequence[int]) -> int:
+    def count_needed(self, columns: Sequence[int]) -> int:
         """Return how many rows each batch needs.
 
         Args:
@@ -225,14 +225,14 @@ def check_batches(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) 
 def _check_features(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
     leaks, smallest = [], min(map(len, plan.batches))
 
-    def needed_with(party: str, own: int) -> int:
-        return rules.needed([own if name == party else count for name, count in columns.items()])
+    def count_needed_with(party: str, own: int) -> int:
+        return rules.count_needed([own if name == party else count for name, count in columns.items()])
 
     for party, own in columns.items():
         if smallest >= rows_for_features(own, rules.match_rate):
             continue
-        fewer = _fewer_columns(own, plan, partial(needed_with, party))
-        advice = _larger_batches(plan, needed_with(party, own), fewer)
+        fewer = _fewer_columns(own, plan, partial(count_needed_with, party))
+        advice = _larger_batches(plan, count_needed_with(party, own), fewer)
         text = f"{party} has {own} columns, which are too many for a batch of {smallest} rows"
         leaks.append(Leak("rows against features", text, advice, "leverage", party))
     return leaks
@@ -246,7 +246,7 @@ def _check_labels(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) 
         return []
     more = _more_jitter(passive, rows_that_count(_one_batch(plan), rate), jitter)
     fewer = _fewer_columns(passive, plan, lambda count: rows_for_labels(count, jitter, rate))
-    needed = rules.needed(list(columns.values()))
+    needed = rules.count_needed(list(columns.values()))
     advice = _larger_batches(plan, needed, more + fewer, _more_jitter(passive, rows, jitter))
     text = (
         f"the {passive} columns of all passive parties could give away {bits:.0f} bits about the {rows} labels of a "
@@ -304,27 +304,18 @@ def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
     return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
 
 
-def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
-    """Return how many bits of a label a layout of batches gives away at most: one without jitter."""
-    return min(1.0, label_bits(n_columns, jitter) / batch_rows) if jitter > 0 else 1.0
-
-
-def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
-    """Check all layouts of batches in which the same labels are trained on.
+def too_many_label_bits() -> Leak:
+    """Return what is wrong with a layout of batches that does not fit beside those before.
 
     The text is the same whatever was before: other parties read it, and need not have been there.
     """
-    if sum(before) + share <= MOST_BITS_PER_ROW:
-        return []
-    return [
-        Leak(
-            LABEL_BITS,
-            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
-            "each label",
-            "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
-            "label-bits",
-        )
-    ]
+    return Leak(
+        LABEL_BITS,
+        f"with other trainings on the same people before, this one could give away more than {MOST_BITS_PER_ROW} bits "
+        "of each label",
+        "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
+        "label-bits",
+    )
 
 
 def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:

@@ -87,7 +87,7 @@ class Grid:
         """z of one party's columns."""
         return self.reals(features) @ weights
 
-    def held_back(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def shrink(self, features: Rows, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """One party's weights, shrunk where a score of these rows would else pass its bound: where a training diverges
         the loss is that of weights which the protocol's numbers hold.
         """

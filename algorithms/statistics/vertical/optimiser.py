@@ -70,7 +70,7 @@ class Optimiser:
         self.seen = np.zeros(len(self.kept), np.bool_)
 
     def step(self, gradient: Floats, epoch: int, batch: int) -> None:
-        """theta <- theta - rate (gradient + l2 theta), then the soft threshold of l1; held by `_held`."""
+        """theta <- theta - rate (gradient + l2 theta), then the soft threshold of l1; limited by `_limit`."""
         if epoch != self._epoch:
             self._epoch, self._began, self.shortened = epoch, self.weights, 0
         rate = self.settings.rate(epoch)
@@ -81,10 +81,10 @@ class Optimiser:
         moved = self.weights - rate * direction + self.settings.momentum_of * self.velocity
         threshold = rate * self.settings.l1 * penalised
         moved = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
-        before, self.weights = self.weights, self._held(moved)
+        before, self.weights = self.weights, self._limit(moved)
         self.velocity = self.weights - before
 
-    def _held(self, moved: Floats) -> Floats:
+    def _limit(self, moved: Floats) -> Floats:
         """So far from the epoch's begin that no row's score is farther from what it was than MOST_MOVED allows.
 
         What moves from one gradient of a batch to the next shows the party's columns to the others. How far, whoever

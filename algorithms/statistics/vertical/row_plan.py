@@ -21,8 +21,8 @@ def suitable_batch_rows(n_train: int, sizes: Sequence[int] = BATCH_SIZES) -> int
     return next(size for size in sizes if n_train >= LEAST_BATCHES * size or size == sizes[-1])
 
 
-def held_out_rows(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
-    """How many are for the test, and for the validation."""
+def count_held_out(n_rows: int, test_fraction: float, validation_fraction: float) -> tuple[int, int]:
+    """Return how many rows are for the test, and how many for the validation."""
     return round(n_rows * test_fraction), round(n_rows * validation_fraction)
 
 
@@ -58,7 +58,7 @@ class RowPlan:
             DataError: a part would be empty.
         """
         n_rows = len(order)
-        n_test, n_validation = held_out_rows(n_rows, test_fraction, validation_fraction)
+        n_test, n_validation = count_held_out(n_rows, test_fraction, validation_fraction)
         train = order[n_test + n_validation :]
         validation = f"{table}.validation_fraction"
         if not len(train):

@@ -19,7 +19,7 @@ from blindfit.algorithms.statistics.linear.logistic import (
     as_rows,
     column_means,
     signed_sums,
-    summed,
+    sum_rows,
 )
 from blindfit.algorithms.statistics.linear.solver_settings import FitResult, SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import backtrack, fit, solve_positive
@@ -83,7 +83,7 @@ class Feasibility:
 
 def column_bounds(rows: Rows) -> tuple[Floats, Floats]:
     """The least and largest X^T q / N of each column over q in [0, 1]^N."""
-    lowest, highest = summed(rows, signed_sums)
+    lowest, highest = sum_rows(rows, signed_sums)
     return lowest / rows.n_rows, highest / rows.n_rows
 
 
@@ -187,17 +187,17 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
     half_a_row = np.linalg.norm(highest - lowest) / (2 * known.n_rows)
     allowed = tolerance * float(max(np.linalg.norm(released), half_a_row)) / share
 
-    def solved(l2: float, start: Floats, max_steps: int) -> FitResult:
+    def solve(l2: float, start: Floats, max_steps: int) -> FitResult:
         settings = SolverSettings(l2=l2, solver="newton", unpenalised=None, warm_start_rows=0, max_iterations=max_steps)
         return fit(known, target, settings, start=start)
 
     # A mu from inside needs no path: its weights stay small however small l2 is, and a few steps find them.
-    found, l2 = solved(L2_INSIDE, np.zeros_like(target), STEPS_INSIDE), L2_INSIDE
+    found, l2 = solve(L2_INSIDE, np.zeros_like(target), STEPS_INSIDE), L2_INSIDE
     if _distance_from_projection(found, l2) <= allowed:
         return centre + share * (target - l2 * found.weights)
     weights, l2 = np.zeros_like(target), 1.0
     while l2 > 1e-14:
-        found = solved(l2, weights, 50)
+        found = solve(l2, weights, 50)
         weights = found.weights
         if _distance_from_projection(found, l2) <= allowed:
             return centre + share * (target - l2 * weights)

@@ -89,11 +89,11 @@ class ScoredRows:
         one_hot: Floats = (self.bins[:, None] == np.arange(self.n_bins)).astype(np.float64)
         return one_hot
 
-    def kept(self, kept: NDArray[np.bool_]) -> ScoredRows:
-        """Of rows that counted alone."""
+    def select(self, kept: NDArray[np.bool_]) -> ScoredRows:
+        """Select the rows that counted."""
         return ScoredRows(self.scores[kept], self.bound, self.figures, self.bins[kept], self.n_bins)
 
-    def evaluated(self, sums: Floats, noise_std: float, generator: np.random.Generator) -> dict[str, Interval]:
+    def evaluate(self, sums: Floats, noise_std: float, generator: np.random.Generator) -> dict[str, Interval]:
         """
         Args:
             sums: (width,), released of these rows' `columns`.

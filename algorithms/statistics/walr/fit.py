@@ -57,7 +57,7 @@ def fit_released(
     exact = rows.n_rows * rows.n_features <= FEW_CELLS
     feasibility = defaults.feasibility(rows, mu, max_iterations=100 if exact else 0, bounds=bounds)
     chosen = treatment_of(treatment, rows.n_rows * rows.n_features)
-    mu = treated(rows, mu, chosen, bounds)
+    mu = treat(rows, mu, chosen, bounds)
     if l2 == "auto":
         l2 = defaults.default_l2(noise_std, norm_bound, rows.n_features, epsilon)
     result = solvers.fit(rows, mu, replace(settings, l2=l2), anchor=init, generator=generator, on_progress=on_progress)
@@ -75,8 +75,8 @@ def treatment_of(treatment: MuTreatment, cells: int) -> Treatment:
     return "project" if cells <= FEW_CELLS else "clip"
 
 
-def treated(rows: Rows, mu: Floats, treatment: Treatment, bounds: Bounds | None = None) -> Floats:
-    """A mu that noise may have carried out of the feasible set, brought back as `defaults` says."""
+def treat(rows: Rows, mu: Floats, treatment: Treatment, bounds: Bounds | None = None) -> Floats:
+    """Bring back a mu that noise may have carried out of the feasible set, as `defaults` does."""
     if treatment == "project":
         mu = defaults.project_mu(rows, mu)
     if treatment != "as-released":  # a projection ends at the boundary, where an unpenalised intercept is infinite

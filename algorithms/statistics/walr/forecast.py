@@ -37,7 +37,7 @@ from blindfit.algorithms.statistics.linear.logistic import (
 )
 from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.walr.defaults import default_l2
-from blindfit.algorithms.statistics.walr.fit import MuTreatment, treated, treatment_of
+from blindfit.algorithms.statistics.walr.fit import MuTreatment, treat, treatment_of
 
 MOST_FITTED_ROWS = 20_000
 MOST_STRENGTH = 10.0  # of the scores: beyond, labels are as good as told by the features
@@ -162,7 +162,7 @@ class _World:
         """Over the entropy of the base rate; infinite where the fit is."""
         fitting, l2 = case.fitting, l2_of(case, self.fitted.n_features)
         treatment = treatment_of(fitting.treatment, self.fitted.n_rows * self.fitted.n_features)
-        mu = treated(self.fitted, self.mu + case.noise_std * self.noise, treatment)
+        mu = treat(self.fitted, self.mu + case.noise_std * self.noise, treatment)
         try:
             found = solvers.fit(
                 self.fitted,

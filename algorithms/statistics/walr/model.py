@@ -42,9 +42,9 @@ class WALRModel(LogisticModel):
         Raises:
             DataError: a column is missing or comes twice, or a feature is not finite.
         """
-        return clip_rows(self.unclipped_rows(features), self.norm_bound)
+        return clip_rows(self.standardise_rows(features), self.norm_bound)
 
-    def unclipped_rows(self, features: Features) -> NDArray[np.float64]:
+    def standardise_rows(self, features: Features) -> NDArray[np.float64]:
         standardised = self.standardiser.transform(features)
         return append_constant(standardised) if self.intercept else standardised
 

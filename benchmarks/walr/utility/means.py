@@ -25,7 +25,7 @@ from blindfit.algorithms.statistics.linear.logistic import RealRows
 from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.walr import defaults
-from blindfit.algorithms.statistics.walr.fit import MuTreatment, treated, treatment_of
+from blindfit.algorithms.statistics.walr.fit import MuTreatment, treat, treatment_of
 
 L2_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the noise of mu
 
@@ -49,7 +49,7 @@ class Walr(Arm):
         """As `fit.fit_released` without its check of feasibility, which changes no weight."""
         mu, noise_std = task.once((epsilon, seed), lambda: released_mean(task, epsilon, seed))
         treatment = treatment_of(self.treatment, task.integers.size)
-        mu = task.once((epsilon, seed, treatment), lambda: treated(task.quantised, mu, treatment))
+        mu = task.once((epsilon, seed, treatment), lambda: treat(task.quantised, mu, treatment))
         l2 = 1 / task.n_rows
         if self.automatic:
             l2 = defaults.default_l2(noise_std, task.norm_bound, task.integers.shape[1], epsilon)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from blindfit.algorithms.errors import ConfigError
+from benchmarks.kit.pages import put_between
 
 Figures = Mapping[str, Any]
 BEGIN, END = "<!-- figures of benchmarks.walr.utility -->", "<!-- end of the figures -->"
@@ -40,17 +40,9 @@ def number(value: float | None) -> str:
 
 
 def put_into(page: str, data: Mapping[str, Figures]) -> str:
-    """The page with the tables between its two marks.
-
-    Raises:
-        ConfigError: the page has no such marks.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ConfigError(f"the page has no place for the figures, between {BEGIN} and {END}")
-    tables = "\n".join(line for name, figures in data.items() for line in markdown(name, figures))
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+    """Return the page with the tables between its two marks."""
+    lines = [line for name, figures in data.items() for line in markdown(name, figures)]
+    return put_between(page, BEGIN, END, "\n".join(lines) + "\n")
 
 
 def markdown(name: str, figures: Figures) -> Iterator[str]:

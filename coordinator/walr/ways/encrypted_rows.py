@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 
@@ -43,7 +43,7 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def server_learnt(facts: Figures) -> tuple[str, ...]:
-    sent = counted(facts.rows.sent, "row")
+    sent = quantity(facts.rows.sent, "row")
     return (
         f"The ids of the {sent} sent for training, how many columns they have, and the norm bound; no feature.",
         "It holds the labels already. Held-out rows were not sent to it.",

@@ -8,17 +8,17 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import count, counted, figure, listed
+from blindfit.coordinator.terminal.wording import count, figure, join_names, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 
 def in_words(facts: Figures) -> str:
     """The passive parties."""
-    return listed(facts.privacy.holders)
+    return join_names(facts.privacy.holders)
 
 
 def _all(facts: Figures) -> str:
-    return listed([facts.active, *facts.privacy.holders])
+    return join_names([facts.active, *facts.privacy.holders])
 
 
 def two_sentences(facts: Figures) -> str:
@@ -37,7 +37,7 @@ def trust(facts: Figures) -> list[Section]:
             "Whose columns",
             (
                 f"{_all(facts)} hold columns of the same people; {facts.server} joined them by "
-                f"id: {counted(facts.rows.trained, 'row')} that all of them have.",
+                f"id: {quantity(facts.rows.trained, 'row')} that all of them have.",
                 f"{facts.server} fitted the model, once for this release, and told each holder the weights of its own "
                 "columns. No holder has a whole model: new rows are scored together, by `blindfit predict`.",
             ),
@@ -49,6 +49,8 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
     return (
         f"Each holder clips its part of a row to a norm of its own; whole rows are at most "
         f"{figure(facts.privacy.norm_bound)} long, and {facts.server} enforces each part.",
+        f"{facts.server} leaves out columns of fewer than 20 effective rows, and shortens rows that stand out in the "
+        "columns of all holders except any one, so that no holder reads one row's score.",
         f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
     )
 
@@ -59,7 +61,7 @@ def active_learnt(facts: Figures) -> Section:
         "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
         "their statistical error at least.",
         f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-        f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
+        f"({count(facts.rows.trained)}), and whether a column of its own has 20 effective rows among them.",
         "It was also told what describes the dataset, and what was released about this population before.",
     )
 
@@ -86,7 +88,7 @@ def server_learnt(facts: Figures) -> tuple[str, ...]:
 
 
 def collusion(facts: Figures) -> tuple[str, ...]:
-    return measured.trusted_server(
+    return measured.describe_trust(
         facts,
         revealed=f"every label is revealed to them, and every row that {_all(facts)} sent",
         whatever="whatever it sends, also together with the other holders",

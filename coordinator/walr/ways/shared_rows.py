@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.coordinator.walr.figures import Figures
 from blindfit.coordinator.walr.ways import two_servers
 
@@ -37,7 +37,7 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def server_learnt(facts: Figures) -> tuple[str, ...]:
-    sent = counted(facts.rows.sent, "row")
+    sent = quantity(facts.rows.sent, "row")
     return (
         f"Each: the ids of the {sent} sent for training, how many columns they have, and the norm bound.",
         "What each got of rows and labels are uniform numbers, which alone tell nothing.",
@@ -53,7 +53,8 @@ def key_node_learnt(facts: Figures) -> Section:
         (
             "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum "
             "or weight.",
-            f"It knows every mask: with one of {facts.server} it would know rows and labels.",
+            f"It knows every mask: with one of {facts.server} it would know rows and labels. With {facts.active} it "
+            "learns no more than the noisy sum, if both follow the protocol.",
         ),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 
@@ -34,7 +34,7 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def server_learnt(facts: Figures) -> tuple[str, ...]:
-    sent = counted(facts.rows.sent, "row")
+    sent = quantity(facts.rows.sent, "row")
     return (
         f"The ids and the standardised, clipped, rounded features of the {sent} sent for training.",
         "It holds the labels already. Held-out rows were not sent to it.",
@@ -43,7 +43,7 @@ def server_learnt(facts: Figures) -> tuple[str, ...]:
 
 
 def collusion(facts: Figures) -> tuple[str, ...]:
-    return measured.trusted_server(
+    return measured.describe_trust(
         facts,
         revealed=f"every label is revealed to them, and so is every row that {facts.active} sent",
         whatever="whatever it sends",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from blindfit.coordinator.measured import report as measured
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
-from blindfit.coordinator.terminal.wording import counted, figure
+from blindfit.coordinator.terminal.wording import figure, quantity
 from blindfit.coordinator.walr.figures import Figures
 
 
@@ -44,7 +44,7 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
 
 
 def server_learnt(facts: Figures) -> tuple[str, ...]:
-    sent = counted(facts.rows.sent, "row")
+    sent = quantity(facts.rows.sent, "row")
     return (
         f"Each: the ids and the standardised, clipped, rounded features of the {sent} sent for training.",
         "Each holds one share of every label, a uniform number which alone tells nothing of it.",

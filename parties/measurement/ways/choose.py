@@ -42,5 +42,4 @@ async def way_at_active_party(
 
 
 def meet(session: Session[Any]) -> two_servers.Meeting | None:
-    """Return the meeting of a session's two servers."""
     return session.shared(shared_rows.meet if session.job.shares_rows else two_servers.meet)

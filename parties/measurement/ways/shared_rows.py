@@ -76,7 +76,7 @@ class Meeting(two_servers.Meeting):
             self._refuse("session", "its masks were used, and the call was cut: run the job again")
         self._is_used = True
         dealt = await asyncio.shield(self._dealing)
-        hidden.summed(await in_own_thread(self._session.channel, lambda channel: self._sum(channel, dealt, hidden)))
+        hidden.take_sums(await in_own_thread(self._session.channel, lambda channel: self._sum(channel, dealt, hidden)))
 
     async def _sum(self, channel: Channel, dealt: Dealt, tally: SharedRowsTally) -> Elements:
         session = self._session

@@ -28,8 +28,6 @@ log = structlog.get_logger(__name__)
 
 
 class Meeting:
-    """Of one session, at one of its two servers."""
-
     def __init__(self, session: Session[Any], peer: str) -> None:
         self._session, self._peer = session, peer
         self._begun = asyncio.Event()
@@ -148,7 +146,7 @@ class AtServer(way.AtServer):
         n_rows = self.request.n_rows
         if answer.rows_kept == n_rows:
             return two_servers.step_4_counted(np.packbits(np.ones(n_rows, np.bool_)).tobytes())
-        return two_servers.step_4_counted(b"".join(self.call.kept_pieces()))
+        return two_servers.step_4_counted(b"".join(self.call.pieces_to_keep()))
 
     def tally(self) -> Tally:
         return ShareTally(self.request, self.call.keep_bits)

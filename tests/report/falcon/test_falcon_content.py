@@ -11,7 +11,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.protocols.falcon import TestFigures as OpenedFigures
-from blindfit.algorithms.statistics.linear.weight_bits import kept_bits_for
+from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.coordinator.falcon.cautions import cautions_of
 from blindfit.coordinator.falcon.figures import Figures, figures_of
 from blindfit.parties.falcon.data_party import evaluation_of
@@ -90,7 +90,7 @@ def test_bits_are_those_that_the_active_party_counts(shares: MadeUpShares, rows:
     shares.weights["shop"] = {f"shop{j}": 0.0 for j in range(7)}
     facts = facts_of(shares, rows__trained=rows)
     parameters = SimpleNamespace(
-        kept_bits=kept_bits_for(rows), columns=(4, 1, 7), train_rows=rows, weights_stay_shared=False
+        kept_bits=choose_kept_bits(rows), columns=(4, 1, 7), train_rows=rows, weights_stay_shared=False
     )
     assert facts.most_told == weights_share(parameters)  # type: ignore[arg-type]
     assert facts.pooled is not None

@@ -149,7 +149,7 @@ def test_one_passive_party_cannot_hide_its_part(training: MadeUpTraining) -> Non
     assert "it sees no passive party's own" in text_of(training, "learnt-active")
     training.with_roles(bank="active", shop="passive", notary="key_node")
     assert "The score less its own part is shop's part" in text_of(training, "learnt-active")
-    assert "shop alone learn" in text_of(training, "collusion")
+    assert "shop alone learns of a batch" in text_of(training, "collusion")
 
 
 def test_passive_parties_are_named(training: MadeUpTraining) -> None:

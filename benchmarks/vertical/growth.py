@@ -1,23 +1,47 @@
-"""The picture of how a training's time and bytes grow: a column for each thing varied, time above, bytes below."""
+"""How a training's time and bytes grow with one thing varied at a time, and the picture of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+from rich.console import Console
 
 BLUE, ORANGE = "#1f5fbf", "#c4581a"
+Shape = dict[str, int]
+
+
+def grow(
+    shapes: Mapping[str, Sequence[int]],
+    base: Shape,
+    measure: Callable[[Shape], Mapping[str, float]],
+    console: Console,
+    *,
+    digits: int,
+) -> dict[str, list[dict[str, Any]]]:
+    """Measure each shape that differs from the base in one thing, and return the points by what is varied."""
+    grown: dict[str, list[dict[str, Any]]] = {}
+    for varied, values in shapes.items():
+        grown[varied] = []
+        for value in values:
+            shape = base | {varied: value}
+            with console.status(f"{varied} = {value:,}"):
+                figures = measure(shape)
+            grown[varied].append({**shape, **{name: round(figure, digits) for name, figure in figures.items()}})
+    return grown
 
 
 def draw(
     grown: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, title: str, time_key: str, unit: str, bytes_key: str
 ) -> None:
-    """Args:
-    grown: by what is varied, its points.
-    time_key, bytes_key: of a point's figures; bytes are drawn in KiB.
-    unit: of the time.
+    """Draw a column for each thing varied, the time above and the bytes below.
+
+    Args:
+        grown: the points, by what is varied.
+        time_key, bytes_key: the names of a point's figures; bytes are drawn in KiB.
+        unit: of the time.
     """
     figure, grid = plt.subplots(
         2, len(grown), figsize=(11, 5.6), sharex="col", sharey="row", squeeze=False, layout="constrained"

@@ -1,0 +1,221 @@
+"""The disclosure account of a population: what was revealed about its people without a charge to a budget.
+
+Labels, scores, columns and membership each have a limit. An entry is written before what it counts is sent, whether or
+not the session then comes to its end. A new snapshot of the same people changes no entry; people who were never
+published before raise the limit of labels. Entries count until the operator resets the account, or as long as
+`policy.account_period_days` says.
+
+Source: MATH 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+
+import structlog
+
+from blindfit.algorithms.errors import BlindfitError
+from blindfit.parties.data.settings import PartyDatasetSettings
+from blindfit.parties.settings import PartySettings, PolicySettings
+from blindfit.parties.snapshots.people import unpack
+from blindfit.parties.store.account import AccountReads, Disclosure
+from blindfit.parties.store.database import Writes, stamp
+
+log = structlog.get_logger(__name__)
+
+BITS_OF_A_LABEL = 1 / 4  # that a limit allows for each person, of a label that is 1 for half of the people
+RESET = "reset"
+MOST_MEMBERSHIP = 16  # linkages with another party, or draws of who is held out, of a population
+
+
+class Account:
+    """The account of one population at this party."""
+
+    def __init__(self, policy: PolicySettings, dataset: PartyDatasetSettings) -> None:
+        self._policy, self._dataset = policy, dataset
+        self.population = dataset.population or ""
+
+    @classmethod
+    def of(cls, settings: PartySettings, dataset: str) -> Account:
+        """Return the account that a dataset of a party belongs to."""
+        return cls(settings.policy, settings.datasets[dataset])
+
+    # --- what counts
+
+    def entries(self, reader: AccountReads, subject: str, about: str | None = None) -> list[Disclosure]:
+        """Return the entries about a subject that count today, the oldest first.
+
+        An entry of an older version may not say what it is about: it counts for everything of its subject.
+        """
+        found = reader.disclosures(self.population)
+        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]
+        since = self._since()
+        return [
+            entry
+            for entry in found[resets[-1] + 1 if resets else 0 :]
+            if entry.subject == subject and entry.made >= since and (about is None or entry.about in (about, ""))
+        ]
+
+    def _since(self) -> str:
+        days = self._policy.account_period_days
+        return "" if days is None else stamp(-timedelta(days=days))
+
+    def spent(self, reader: AccountReads, subject: str, about: str, learner: str | None = None) -> float:
+        """Return the bits about a subject that were revealed to one party, or to all."""
+        return sum(
+            entry.bits
+            for entry in self.entries(reader, subject, about)
+            if learner is None or learner in entry.learner.split(",")
+        )
+
+    # --- limits
+
+    @property
+    def label(self) -> str:
+        return self._dataset.label or ""
+
+    @property
+    def label_entropy(self) -> float:
+        """Return the bits of one label at the base rate that its owner declares; 1 where none is declared."""
+        return entropy(self._dataset.label_rate)
+
+    def label_limit(self, reader: AccountReads) -> float:
+        """Return how many bits about all labels together may be revealed."""
+        people = len(unpack(reader.labelled_people(self.population, self.label)).nonzero()[0])
+        return people * self.label_entropy * BITS_OF_A_LABEL
+
+    def fits(
+        self, reader: AccountReads, subject: str, about: str, learners: Iterable[str], bits: float, limit: float
+    ) -> bool:
+        """Return whether so many more bits stay within the limit, and within each learner's share of it.
+
+        A share is never below what one job reveals: else a limit that is divided would allow nothing to anybody.
+        """
+        if self.spent(reader, subject, about) + bits > limit * (1 + 1e-9):
+            return False
+        shares = self._policy.account_shares
+        for learner in learners if shares else ():
+            spent = self.spent(reader, subject, about, learner)
+            if spent and spent + bits > limit * shares.get(learner, 0.0):
+                return False
+        return True
+
+    # --- entries
+
+    def enter(
+        self,
+        transaction: Writes,
+        *,
+        subject: str,
+        about: str,
+        learners: Sequence[str],
+        event: str,
+        question: str,
+        bits: float,
+        snapshot: str,
+        session: str,
+        people: bytes = b"",
+    ) -> None:
+        """Write an entry; it is on the disk when the transaction ends."""
+        transaction.add_disclosure(
+            Disclosure(
+                population=self.population,
+                subject=subject,
+                about=about,
+                learner=",".join(sorted(learners)),
+                event=event,
+                question=question,
+                bits=bits,
+                people=people,
+                snapshot=snapshot,
+                session=session,
+                made=stamp(),
+            )
+        )
+
+    def enter_label_bits(
+        self,
+        transaction: Writes,
+        *,
+        event: str,
+        question: str,
+        bits: float,
+        asked: float,
+        learners: Sequence[str],
+        snapshot: str,
+        session: str,
+        refuse: Callable[[], BlindfitError | None],
+    ) -> None:
+        """Count what labels are revealed; a question that was counted before is free.
+
+        Args:
+            bits: that are counted now.
+            asked: that must fit, with what the job will count later.
+            refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
+        """
+        known = self.entries(transaction, "labels", self.label)
+        if any(entry.question == question and set(learners) <= set(entry.learner.split(",")) for entry in known):
+            return
+        limit = self.label_limit(transaction)
+        if not self.fits(transaction, "labels", self.label, learners, asked, limit) and (error := refuse()) is not None:
+            before = round(self.spent(transaction, "labels", self.label), 1)
+            log.warning("label bits", session=session, revealed=before, asked=round(asked, 1), limit=round(limit, 1))
+            raise error
+        if bits:
+            self.enter(
+                transaction,
+                subject="labels",
+                about=self.label,
+                learners=learners,
+                event=event,
+                question=question,
+                bits=bits,
+                snapshot=snapshot,
+                session=session,
+            )
+
+    def enter_column_bits(
+        self,
+        transaction: Writes,
+        *,
+        about: str,
+        learner: str,
+        event: str,
+        question: str,
+        bits: float,
+        limit: float,
+        snapshot: str,
+        session: str,
+        refuse: Callable[[], BlindfitError],
+    ) -> None:
+        """Count what columns are revealed; a question that was counted before is free.
+
+        Args:
+            about: whose columns.
+            refuse: makes the error, whose words are the same whatever was before.
+        """
+        known = self.entries(transaction, "columns", about)
+        if any(entry.question.partition(" ")[0] == question for entry in known):
+            return
+        if not self.fits(transaction, "columns", about, [learner], bits, limit):
+            raise refuse()
+        self.enter(
+            transaction,
+            subject="columns",
+            about=about,
+            learners=[learner],
+            event=event,
+            question=question,
+            bits=bits,
+            snapshot=snapshot,
+            session=session,
+        )
+
+
+def entropy(rate: float | None) -> float:
+    """Return the entropy of a yes/no value in bits; 1 where its rate is not declared."""
+    if rate is None:
+        return 1.0
+    return -(rate * math.log2(rate) + (1 - rate) * math.log2(1 - rate))

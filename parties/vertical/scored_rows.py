@@ -35,7 +35,7 @@ from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
-SCORES, FIT = "scores", "weights of a fit"
+SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -97,8 +97,8 @@ class ScoreQuota:
         """
         self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
 
-    def count_fit(self, session: Session[JobParameters], bits: float) -> None:
-        """Count what the weights of a fit reveal of each row's score, before the rows are sent.
+    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
+        """Count what weights or figures reveal of each row's score, before they are opened.
 
         Args:
             bits: of one row, by its leverage. The same question counts once.
@@ -110,7 +110,7 @@ class ScoreQuota:
         snapshot, asker, question = session.published, _asker(session), session.question.hex()
         with self._party.store.transaction() as transaction:
             if not self._content.weakness():
-                self._check(transaction, session, question, bits, np.arange(snapshot.row.rows), FIT)
+                self._check(transaction, session, question, bits, np.arange(snapshot.row.rows), event)
             known = join(transaction.people(self._account.population))
             here = np.zeros(len(known), np.bool_)
             here[places(known, snapshot.people())] = True
@@ -119,7 +119,7 @@ class ScoreQuota:
                 subject="scores",
                 about="",
                 learners=[asker],
-                event=FIT,
+                event=event,
                 question=question,
                 bits=bits,
                 people=pack(here),

@@ -259,7 +259,8 @@ class LedgerBehind(PrivacyError):
         super().__init__(
             f"a signed receipt proves entry {receipt_position} of the ledger of {population}, which this ledger "
             f"({ledger_position} entries) does not have: it was restored or replaced, so nothing is released",
-            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges what was lost again",
+            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge REASON`, which charges what was lost "
+            "again",
         )
         self.population = population
         self.ledger_position, self.receipt_position = ledger_position, receipt_position

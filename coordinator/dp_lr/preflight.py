@@ -14,6 +14,7 @@ from blindfit.coordinator.terminal.wording import figure
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import check_rows as check_min_rows
+from blindfit.parties.dp_lr.trainer import cost_of
 from blindfit.parties.training.budget import population_of
 
 AGAIN = "only a job that was answered before gets its model again"
@@ -52,6 +53,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
+    cost_of(job.parameters, len(rows.test), k).check()
     check_min_rows(int(job.parameters.expected_rows(rows.n_trained)), party.settings)
     yield _noise(job, rows.n_trained, k + 1)
     yield from large_delta(job.parameters.delta, rows.n_trained)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
@@ -116,8 +117,14 @@ class PartyHere:
             return store.reader().ledger(population)
 
 
+def _not_lost(party: PartyHere) -> Iterator[Finding]:
+    Store.check_not_lost(party.settings, party.base_dir)
+    yield from ()
+
+
 def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    """Say what the job would read of the party's datasets."""
+    """Say what the job would read of the party's datasets, and that it cannot start with a lost database."""
+    yield from catch_error(party.name, partial(_not_lost, party))
     for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
         said = f"{name} is not published: `blindfit run` and the party's next start do so"
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)

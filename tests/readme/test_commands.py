@@ -351,7 +351,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
     "docs/keeping.md": {
-        "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),
+        "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
+            says=("0 lost charges",)
+        ),
         "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
             says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
         ),

@@ -113,7 +113,8 @@ def test_people_are_linked_at_one_number(project: World, first: int) -> None:
     with pytest.raises(PolicyRefused, match=f"(bank|shop-a) refuses the job: {said}"):
         enough(project, 75)
     assert enough(project, first) == answer
-    project.publish("shop-a")
+    for name in DATA_PARTIES:
+        project.publish(name)
     with refused(
         "the people of {} were first linked with {} at min_common = {}, and other numbers would reveal how many rows "
         "match: set align.min_common = {}"

@@ -298,7 +298,7 @@ WHAT_TO_DO = {
     "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.max_delta",
     "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
-    "models_per_row": "have {party}'s operator raise policy.models_per_row, or publish the dataset again",
+    "models_per_row": "have {party}'s operator raise policy.models_per_row",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
     "max_failed_uploads_in_all": "have {party}'s operator raise policy.max_failed_uploads_in_all",
     # of what the party is or has

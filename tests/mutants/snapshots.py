@@ -9,6 +9,7 @@ FIRST = "tests/snapshots/test_first_snapshots.py"
 NEIGHBOURS = "tests/interference/test_neighbours.py"
 CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
+DRAWN = "tests/vertical/test_drawn.py"
 SCHEDULE = "tests/snapshots/test_schedule.py"
 DRAW = "tests/protocols/test_draw.py"
 DP_LR = "tests/dp_lr/test_training.py"
@@ -191,17 +192,65 @@ MUTANTS = (
         "one-jitter-in-all-sizes",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        'bytes.fromhex(session.published.id), struct.pack("<d", size)',
-        'bytes.fromhex(session.published.id), struct.pack("<d", 0.0)',
-        ("tests/vertical/test_seats.py::test_another_size_of_jitter_is_another_draw",),
+        "account.label, model, size.hex())",
+        "account.label, model)",
+        (f"{SEATS}::test_another_size_of_jitter_is_another_draw",),
     ),
     Mutant(
         "a-jitter-for-each-place-and-not-for-each-row",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        "drawn[np.maximum(positions, 0)]",
-        "drawn[: len(positions)]",
-        ("tests/vertical/test_seats.py::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
+        "key.uniforms(self._people(prepared), labels)",
+        "key.uniforms(np.arange(len(labels), dtype=np.uint64), labels)",
+        (f"{SEATS}::test_a_person_has_one_jitter_in_all_trainings",),
+    ),
+    Mutant(
+        "a-new-snapshot-draws-new-jitter",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.label, model, size.hex())",
+        "account.label, model, size.hex(), self._session.published.id)",
+        (f"{SEATS}::test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_label",),
+    ),
+    Mutant(
+        "one-jitter-for-both-labels",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "key.uniforms(self._people(prepared), labels)",
+        "key.uniforms(self._people(prepared), np.zeros(len(labels)))",
+        (f"{SEATS}::test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_label",),
+    ),
+    Mutant(
+        "one-jitter-in-all-label-columns",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.population, account.label, model",
+        "account.population, model",
+        (f"{SEATS}::test_another_label_column_or_model_is_another_draw",),
+    ),
+    Mutant(
+        "one-jitter-in-all-models",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.label, model, size.hex())",
+        "account.label, size.hex())",
+        (f"{SEATS}::test_another_label_column_or_model_is_another_draw",),
+    ),
+    Mutant(
+        "a-new-snapshot-draws-again-who-is-held-out",
+        (25,),
+        "blindfit.parties.training.randomness:draw_together",
+        'kept = f"{context.hex()} {account.population}"',
+        'kept = f"{context.hex()} {account.population} {session.published.id}"',
+        (f"{DRAWN}::test_what_was_drawn_is_drawn_once_for_the_same_people",),
+    ),
+    Mutant(
+        "draws-have-no-limit",
+        (25,),
+        "blindfit.parties.training.randomness:draw_together",
+        "if len(before) >= MOST_MEMBERSHIP:",
+        "if False:",
+        (f"{DRAWN}::test_so_many_draws_and_no_more",),
     ),
     Mutant(
         "held-out-by-place",

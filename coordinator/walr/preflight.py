@@ -8,7 +8,7 @@ from functools import partial
 
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols.walr import encrypted_rows, two_servers
+from blindfit.algorithms.protocols.walr import encrypted_rows, lone_rows, several_parties, two_servers
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.walr import defaults
@@ -79,12 +79,27 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
+    yield from _check_rows_for_columns(told)
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
         bound = math.sqrt(squares) if whole == "auto" else whole
         rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
         yield _noise(job, rows, columns, bound, unit)
+
+
+def _check_rows_for_columns(told: Sequence[ReadColumns]) -> Iterator[Finding]:
+    """Refuse as the server would: both numbers are public."""
+    if not told:
+        return
+    rows, needed = min(len(read.norms) for read in told), lone_rows.rows_needed([read.columns.width for read in told])
+    if rows < needed:
+        text = f"{rows:,} rows to train on are too few for the columns of these parties, which need {needed:,}"
+        yield Finding("refuses", "rows", f"{text}: use more rows or fewer columns")
+        return
+    bits = several_parties.score_bits_of_a_fit(rows)
+    text = f"the weights of this fit count as {bits:.2g} bits about each row's score"
+    yield Finding("note", "who learns what", text)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
+SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -96,6 +97,36 @@ class ScoreQuota:
         """
         self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
 
+    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
+        """Count what weights or figures reveal of each row's score, before they are opened.
+
+        Args:
+            bits: of one row, by its leverage. The same question counts once.
+
+        Raises:
+            ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
+            LedgerUnavailable: it could not be written.
+        """
+        snapshot, asker, question = session.published, _asker(session), session.question.hex()
+        with self._party.store.transaction() as transaction:
+            if not self._content.weakness():
+                self._check(transaction, session, question, bits, np.arange(snapshot.row.rows), event)
+            known = join(transaction.people(self._account.population))
+            here = np.zeros(len(known), np.bool_)
+            here[places(known, snapshot.people())] = True
+            self._account.enter(
+                transaction,
+                subject="scores",
+                about="",
+                learners=[asker],
+                event=event,
+                question=question,
+                bits=bits,
+                people=pack(here),
+                snapshot=snapshot.id,
+                session=session.id,
+            )
+
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
         """Count the scores of a model that a digest names, which have so many bits each."""
         asker = _asker(session)
@@ -112,7 +143,7 @@ class ScoreQuota:
                 subject="scores",
                 about="",
                 learners=[asker],
-                event="scores",
+                event=SCORES,
                 question=model,
                 bits=bits,
                 people=pack(here),
@@ -130,6 +161,7 @@ class ScoreQuota:
         model: str | None,
         bits: float,
         rows: Positions,
+        event: str = SCORES,
     ) -> None:
         if self._lifted:
             return
@@ -143,10 +175,10 @@ class ScoreQuota:
                 free |= here
             else:  # one of an older version does not say whose scores it counts
                 counts = here if entry.learner == asker and entry.people else np.ones_like(here)
-                models += counts
+                models += counts if entry.event == SCORES else 0
                 spent += entry.bits * counts
         models, spent = models[~free], spent[~free]  # these scores are those that were given before
-        if models.max(initial=0) >= self._models:
+        if event == SCORES and models.max(initial=0) >= self._models:
             raise PolicyRefused(
                 party=self._party.settings.name,
                 field="models_per_row",

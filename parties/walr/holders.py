@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import structlog
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
-from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr import lone_rows, several_parties
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.messages import BlockColumns, BlockContent, BlockFit, BlockGrid, BlockWanted
 from blindfit.algorithms.protocols.walr.several_parties import Block
@@ -30,6 +31,8 @@ from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
+
+log = structlog.get_logger(__name__)
 
 LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # for blocks whose bounds are rounded, or made a step long
 GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
@@ -197,7 +200,28 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     require(1 <= fit.rows_kept <= fixed_point.MAX_ROWS, "rows_kept", "is out of range")
     require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
     require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")
+    left_out = fit.left_out.tolist()
+    require(left_out == sorted(set(left_out) & set(range(width))), "left_out", "are no columns")
+    require(not fit.weights[left_out].any(), "weights", "of a column that was left out is not 0")
     return fit
+
+
+def find_left_out(prepared: PreparedRows, fit: BlockFit) -> tuple[str, ...]:
+    """Return the names of the party's own columns that the server left out, and log them for its operator."""
+    names = (*prepared.standardiser.columns, "the constant")
+    left_out = tuple(names[place] for place in fit.left_out if place not in _without_values(prepared.standardiser))
+    if left_out:
+        log.warning(
+            f"columns are not in the model: fewer than {lone_rows.LEAST_EFFECTIVE_ROWS} common rows stand out in each, "
+            "or each follows from the others",
+            columns=left_out,
+        )
+    return left_out
+
+
+def _without_values(standardiser: Standardiser) -> set[int]:
+    """Return the places of columns that are constant in the party's own rows."""
+    return set(range(len(standardiser.columns))) - set(standardiser.kept)
 
 
 def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *, intercept: bool) -> VerticalModelPart:

@@ -87,9 +87,9 @@ def walr_holders() -> Case:
         case,
         roles={"shop": "active", "bank": "passive", "meter": "measurement"},
         data={
-            "shop": table(1, features=2, rows=2 * MORE_ROWS),
-            "bank": table(3, features=2, rows=2 * MORE_ROWS),
-            "meter": table(2, label=binary, rows=2 * MORE_ROWS),
+            "shop": table(1, features=2, rows=3 * MORE_ROWS),
+            "bank": table(3, features=2, rows=3 * MORE_ROWS),
+            "meter": table(2, label=binary, rows=3 * MORE_ROWS),
         },
         datasets={
             **case.datasets,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants import (
+    account,
     approval,
     encoding,
     hidden_rows,
@@ -22,6 +23,7 @@ from tests.mutants import (
 )
 
 MUTANTS = (
+    *account.MUTANTS,
     *privacy.MUTANTS,
     *ledger.MUTANTS,
     *wire.MUTANTS,

@@ -20,6 +20,7 @@ from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, BatchesTooLarge, Scales
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.residual_bound import residual_bound
+from blindfit.algorithms.sharing.scoring import LARGEST_LOSS_BITS
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OUT_ROWS
@@ -33,6 +34,7 @@ LEAST_TEST_ROWS = 50
 LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
+MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 _BATCHES = Seed(hashlib.sha256(b"blindfit batches v1").digest())
 SAFE_DEVIATIONS = 8  # of noise in a weight, which must stay below the largest
 
@@ -103,6 +105,27 @@ class FalconParameters:
     def judges(self) -> bool:
         """Whether a loss decides when to stop."""
         return self.validation_rows > 0 and self.patience > 0
+
+    @property
+    def count_shift(self) -> int:
+        """Return the bits of a count of test rows that are rounded away: a quarter of its standard error, or less."""
+        return max(0, math.floor(math.log2(math.sqrt(max(1, self.test_rows)) / 8)))
+
+    @property
+    def pair_shift(self) -> int:
+        """Return the bits of AUC and KS, times the pairs of test rows, that are rounded away, for the same reason."""
+        return max(0, math.floor(math.log2(max(1, self.test_rows) ** 1.5 / 64)))
+
+    @property
+    def figure_bits(self) -> float:
+        """Return how many bits all figures of the test rows have at most, whoever deviates: log2 of their values."""
+        n = self.test_rows
+        if not n:
+            return 0.0
+        if self.is_linear:
+            return MEAN_LOSS_BITS + 1 + 2 * math.log2(max(2.0, self.residual_bound))
+        counts, pairs = (n >> self.count_shift) + 2, (n * n // 2 >> self.pair_shift) + 2
+        return 2 * math.log2(counts) + 2 * math.log2(pairs) + MEAN_LOSS_BITS + 1 + LARGEST_LOSS_BITS
 
     @cached_property
     def batches(self) -> list[slice]:

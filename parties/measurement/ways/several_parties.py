@@ -147,6 +147,8 @@ class AtServer(way.AtServer):
         self.blocks, dataset = check_blocks(self.call), self.call.dataset
         if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.passive_parties]:
             self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
+        if reason := several_parties.step_5_too_few_rows(self.request, self.blocks):
+            self.call.refuse("rows", reason)
         self.call.check_snapshot()
 
     def _find_blocks(self) -> Blocks:
@@ -187,10 +189,10 @@ class AtServer(way.AtServer):
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
             log_unanswered(error, call.consumer)
             raise CannotAnswer(party=call.service.name) from None
-        columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
-        told = several_parties.bits_told_of(columns, tally.rows_kept)
+        told = several_parties.bits_told_of(tally.n_columns, tally.rows_kept)
         owners = (*self._find_blocks().holders, call.consumer)
         self._count_told_bits(dict(zip(owners, told, strict=True)), tally.rows_kept)
+        tally.sum_blocks()
 
     def _count_told_bits(self, bits: Mapping[str, int], rows_kept: int) -> None:
         """Count the bits of weights that depend on the columns of each party, before they are sent.

@@ -1,0 +1,112 @@
+"""Whole jobs on the same people: what they reveal adds up over snapshots, and stays below one limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.parties.account.account import Account
+from tests.vertical.in_process import seated
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops, write_rows
+
+ROWS = 160
+DAYS = 10
+SHOPS = ("shop-a", "shop-b")
+
+
+def revealed(world: World) -> tuple[float, float]:
+    """Return the bits about the bank's labels that were revealed, and how many may be."""
+    account = Account.of(world.settings("bank"), "rows")
+    with world.store("bank") as store:
+        reader = store.reader()
+        return account.spent(reader, "labels", account.label), account.label_limit(reader)
+
+
+def publish_all(world: World) -> None:
+    for name, role in ROLES.items():
+        if role != "key-node":
+            world.publish(name)
+
+
+@pytest.mark.parametrize("passives", [SHOPS, ("shop-a",)], ids=["three data parties", "two data parties"])
+def test_rows_that_are_published_and_trained_on_daily_stay_below_one_limit(
+    passives: tuple[str, ...], tmp_path: Path
+) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    if len(passives) == 1:
+        world.job(
+            "taylor", parties=["bank", *passives, "notary"], seed=5, align={"min_common": 50}, taylor={"epochs": 1}
+        )
+    trained = 0
+    for day in range(DAYS):
+        publish_all(world)
+        try:
+            seated(world, session=f"day-{day}")
+        except PolicyRefused as refused:
+            assert refused.field == "label bits"  # noqa: PT017 - a day may pass or be refused
+        else:
+            trained += 1
+        spent, limit = revealed(world)
+        assert limit == ROWS / 4
+        assert spent <= limit
+    assert 1 <= trained < DAYS
+
+
+def test_the_same_people_in_another_order_with_one_row_more_keep_their_jitter_and_their_count(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    first = seated(world, session="first")
+    spent, _ = revealed(world)
+    table = world.table("bank")
+    order = np.random.default_rng(7).permutation(ROWS)
+    world.write_table(
+        "bank",
+        {name: np.append(column[order], column[:1]) for name, column in table.items()}
+        | {
+            "id": np.append(table["id"][order], "somebody else"),
+            "name": np.append(table["name"][order], "somebody else"),
+        },
+    )
+    world.publish("bank")
+    second = seated(world, session="second")
+    terms = [made.seats["bank"].label_terms for made in (first, second)]
+    assert terms[0] is not None
+    assert terms[1] is not None
+    assert sorted(terms[0]) == sorted(terms[1])
+    assert revealed(world) == (spent, (ROWS + 1) / 4)
+
+
+def test_a_new_person_has_a_label_to_reveal(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    publish_all(world)
+    write_rows(world, 2 * ROWS)
+    publish_all(world)
+    assert revealed(world) == (0, 2 * ROWS / 4)
+
+
+def test_a_declared_rate_lowers_the_limit(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    world.set("datasets.rows.label_rate", 0.01, "bank")
+    world.publish("bank")
+    _, limit = revealed(world)
+    assert limit == pytest.approx(ROWS / 4 * 0.0808, rel=1e-3)
+    with pytest.raises(PolicyRefused, match="label bits"):
+        seated(world, session="s1")
+
+
+def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    seated(world, session="s1")
+    assert revealed(world)[0] > 0
+    refused = world.blindfit("ledger", "bank.toml", "--reset-account", "rows")
+    assert refused.returncode == 2
+    assert "needs --reason" in refused.stderr
+    done = world.blindfit("ledger", "bank.toml", "--reset-account", "rows", "--reason", "new contract")
+    assert done.returncode == 0, done.stderr
+    assert revealed(world)[0] == 0
+    shown = world.blindfit("ledger", "bank.toml").stdout
+    assert "new contract" in shown
+    assert "batch layout" in shown

@@ -242,7 +242,8 @@ class PopulationSettings(Settings):
 
 
 #: Options that each role uses in each system; `System.options` names the other options of [policy].
-POLICY_OF_ALL = frozenset(
+ACCOUNT_OPTIONS = frozenset({"policy.account_shares", "policy.account_period_days"})
+POLICY_OF_ALL = ACCOUNT_OPTIONS | frozenset(
     f"policy.{option}" for option in ("systems", "max_epsilon", "max_delta", "approve", "accept_seed")
 )
 SERVER_OPTIONS = {
@@ -364,6 +365,19 @@ class PartySettings(Settings):
         scores = {"[scores]"} if "scores" in self.model_fields_set else set[str]()
         flags = set[str]() if self.policy.unsafe else {"policy.unsafe"}
         return (self.policy.options_set() | scores) - POLICY_OF_ALL - flags
+
+    @model_validator(mode="after")
+    def _an_account_is_of_people_and_peers(self) -> PartySettings:
+        in_vain = ACCOUNT_OPTIONS & self.policy.options_set()
+        if in_vain and not self.datasets:
+            raise ValueError(f"{min(in_vain)} does nothing without [datasets], remove it")
+        strangers = [name for name in self.policy.account_shares if name not in self.peers]
+        if strangers:
+            raise ValueError(
+                f"policy.account_shares: {strangers[0]} is not one of [peers] ({', '.join(self.peers)}): name one of "
+                "these"
+            )
+        return self
 
     @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:

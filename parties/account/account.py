@@ -62,13 +62,9 @@ class Account:
         days = self._policy.account_period_days
         return "" if days is None else stamp(-timedelta(days=days))
 
-    def spent(self, reader: AccountReads, subject: str, about: str, learner: str | None = None) -> float:
-        """Return the bits about a subject that were revealed to one party, or to all."""
-        return sum(
-            entry.bits
-            for entry in self.entries(reader, subject, about)
-            if learner is None or learner in entry.learner.split(",")
-        )
+    def spent(self, reader: AccountReads, subject: str, about: str) -> float:
+        """Return the bits about a subject that were revealed."""
+        return sum(entry.bits for entry in self.entries(reader, subject, about))
 
     # --- limits
 
@@ -87,18 +83,28 @@ class Account:
         return people * self.label_entropy * BITS_OF_A_LABEL
 
     def fits(
-        self, reader: AccountReads, subject: str, about: str, learners: Iterable[str], bits: float, limit: float
+        self,
+        reader: AccountReads,
+        subject: str,
+        about: str,
+        learners: Iterable[str],
+        bits: float,
+        limit: float,
+        session: str,
     ) -> bool:
         """Return whether so many more bits stay within the limit, and within each learner's share of it.
 
-        A share is never below what one job reveals: else a limit that is divided would allow nothing to anybody.
+        A share is never below what one job reveals: otherwise a limit that is divided would allow nothing to anybody.
+        So the bits that a learner had of the same session do not end the session.
         """
-        if self.spent(reader, subject, about) + bits > limit * (1 + 1e-9):
+        known = self.entries(reader, subject, about)
+        if sum(entry.bits for entry in known) + bits > limit * (1 + 1e-9):
             return False
         shares = self._policy.account_shares
         for learner in learners if shares else ():
-            spent = self.spent(reader, subject, about, learner)
-            if spent and spent + bits > limit * shares.get(learner, 0.0):
+            theirs = [entry for entry in known if learner in entry.learner.split(",")]
+            is_first = all(entry.session == session for entry in theirs)
+            if not is_first and sum(entry.bits for entry in theirs) + bits > limit * shares.get(learner, 0.0):
                 return False
         return True
 
@@ -159,7 +165,8 @@ class Account:
         if any(entry.question == question and set(learners) <= set(entry.learner.split(",")) for entry in known):
             return
         limit = self.label_limit(transaction)
-        if not self.fits(transaction, "labels", self.label, learners, asked, limit) and (error := refuse()) is not None:
+        fits = self.fits(transaction, "labels", self.label, learners, asked, limit, session)
+        if not fits and (error := refuse()) is not None:
             before = round(self.spent(transaction, "labels", self.label), 1)
             log.warning("label bits", session=session, revealed=before, asked=round(asked, 1), limit=round(limit, 1))
             raise error
@@ -199,7 +206,7 @@ class Account:
         known = self.entries(transaction, "columns", about)
         if any(entry.question.partition(" ")[0] == question for entry in known):
             return
-        if not self.fits(transaction, "columns", about, [learner], bits, limit):
+        if not self.fits(transaction, "columns", about, [learner], bits, limit, session):
             raise refuse()
         self.enter(
             transaction,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import Trainer
 from blindfit.parties.sessions.party import Party
@@ -65,6 +66,11 @@ def write_project(root: Path, *, at_addresses: bool = False) -> World:
     return world.job("dp-lr", **JOB)
 
 
+def held_out_of(share: float) -> np.ndarray:
+    """Return which rows the job holds out, bool (n,), by its seed and their ids."""
+    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
+
+
 @dataclass
 class Clinic(World):
     """A clinic whose role is run here: no process, no wire."""
@@ -94,6 +100,12 @@ class Clinic(World):
         role.check(asked.job, asked.me)
         asked.snapshots = {"clinic": asked.snapshot.id}
         return asyncio.run(role.run(asked))
+
+    def hold_out_all(self) -> dict[str, float]:
+        """Leave only rows that a job with the split that is returned holds out."""
+        there = held_out_of(0.5)
+        write_csv(self.path("patients.csv"), {n: np.array(v)[there] for n, v in self.table("patients").items()})
+        return {"test_fraction": 0.5}
 
     def output(self, session: str, name: str) -> Path:
         return self.path("state/clinic/models", session, name)

@@ -32,7 +32,6 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.quality.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
@@ -41,7 +40,7 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
-from tests.dp_lr.conftest import ARCHIVE, N_PUBLIC, N_ROWS, NAMES, Clinic, job, rows_of
+from tests.dp_lr.conftest import ARCHIVE, N_PUBLIC, N_ROWS, NAMES, Clinic, held_out_of, job, rows_of
 from tests.figures import check_classes, columns_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
@@ -51,11 +50,6 @@ def entries(clinic: Clinic) -> list[Any]:
     found = clinic.kept.reader().ledger()
     verify_chain(found)
     return found
-
-
-def held_out_of(share: float) -> np.ndarray:
-    """By the job's seed and the rows' ids."""
-    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 # --- what is fitted ------------------------------------------------------------------------------------
@@ -515,13 +509,13 @@ def test_rows_to_train_on_of_one_class_are_fitted_like_others(clinic: Clinic) ->
 
 
 def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
-    held_out = held_out_of(0.005)
+    held_out = held_out_of(0.05)
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     path.write_text(
         "\n".join([header, *(line[:-1] + "1" if i else line for i, line in zip(held_out, lines, strict=True))]) + "\n"
     )
-    told = clinic.train(split={"test_fraction": 0.005})
+    told = clinic.train(split={"test_fraction": 0.05})
     report = clinic.written("clinic", "s1", "report.json")
     assert told["rows.held_out"] == held_out.sum() > 0
     assert report["evaluation"] is None

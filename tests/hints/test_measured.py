@@ -167,16 +167,6 @@ def test_a_dataset_that_has_changed_is_published(tmp_path: Path) -> None:
     not_found(told, project.check())
 
 
-def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
-    project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.set("datasets.rows.snapshot_every_h", 24, "shop")
-    told = found(
-        "{} gets a snapshot every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
-    )
-    project.set("datasets.rows.snapshot_every_h", None, "shop")
-    not_found(told, project.check())
-
-
 # --- what settings of a dataset do not go with ---------------------------------------------------------------------
 
 

@@ -182,6 +182,18 @@ CASES = [
         mend={"policy.min_common": None},
     ),
     Wrong(
+        "key-node",
+        {"policy.account_period_days": 30},
+        says="{} does nothing without [datasets], remove it",
+        mend={"policy.account_period_days": None},
+    ),
+    Wrong(
+        "active",
+        {"policy.account_shares": {"shpo": 0.5}},
+        says="policy.account_shares: {} is not one of [peers] ({}): name one of these",
+        mend={"policy.account_shares": {"coordinator": 0.5}},
+    ),
+    Wrong(
         "active",
         {"policy.models_per_row": 2},
         says="{} is an option of {}, remove it",

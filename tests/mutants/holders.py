@@ -52,9 +52,9 @@ MUTANTS = (
     Mutant(
         "weights-told-of-the-same-rows-are-not-added-up",
         (12,),
-        "blindfit.parties.store.counts:CountReads.told_bits",
-        "SELECT coalesce(sum(bits), 0) FROM told_bits",
-        "SELECT coalesce(max(bits), 0) FROM told_bits",
+        "blindfit.parties.account.account:Account.fits",
+        "if sum(entry.bits for entry in known) + bits >",
+        "if max((entry.bits for entry in known), default=0.0) + bits >",
         (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),
     ),
     Mutant(

@@ -37,7 +37,7 @@ MUTANTS = (
         "one-order-for-all-that-is-held-out",
         (12, 28),
         "blindfit.parties.vertical.alignment:order_of",
-        'purpose = f"order, {n_test} for the test and {n_validation} for the validation"',
+        'purpose = f"order, {test} for the test and {validation} for the validation"',
         'purpose = "order"',
         ("tests/attacks/test_held_out_rows.py::test_jobs_that_hold_out_one_row_more_do_not_tell_of_it",),
     ),

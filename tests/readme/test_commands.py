@@ -156,6 +156,11 @@ def data_of_walr(terminal: Terminal) -> None:
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
 
 
+def visits_are_published(terminal: Terminal) -> None:
+    data_of_walr(terminal)
+    assert terminal.type("blindfit snapshot examples/walr/clinic.toml visits").returncode == 0
+
+
 def walr_has_run(terminal: Terminal) -> None:
     """What `make demo` leaves."""
     data_of_walr(terminal)
@@ -200,6 +205,7 @@ def a_public_model(terminal: Terminal) -> None:
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
+    "docs/account.md": visits_are_published,
     "docs/command_line.md": walr_has_run,
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
@@ -302,6 +308,13 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         **BETWEEN,
         APPROVE: Typed(lets_end=SUBMIT),
+    },
+    "docs/account.md": {
+        'blindfit ledger PARTY.TOML --reset-account DATASET --reason "..."': Typed(
+            instead='blindfit ledger examples/walr/clinic.toml --reset-account visits --reason "a new contract"',
+            why="a party, and a reason",
+            says=("the account of members starts again",),
+        ),
     },
     "docs/attack.md": {
         "blindfit attack rp-with-prior --epsilon 1": Typed(

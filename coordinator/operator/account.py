@@ -26,7 +26,7 @@ def accounts_of(settings: PartySettings) -> dict[str, Account]:
     return {account.population: account for account in (Account.of(settings, name) for name in settings.datasets)}
 
 
-def shown(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
+def render(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
     """Yield the tables of the account; none where nothing was revealed."""
     reader = store.reader()
     entries = reader.disclosures()

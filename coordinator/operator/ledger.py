@@ -62,7 +62,7 @@ def _render(
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         yield _entries(settings, entries, labels)
-    yield from account.shown(settings, store)
+    yield from account.render(settings, store)
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         yield f"{snapshot.row.dataset} has changed since {read}: publish it"

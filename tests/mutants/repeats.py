@@ -35,8 +35,8 @@ MUTANTS = (
         "one-model-too-many",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "if models.max(initial=0) >= self._models:",
-        "if models.max(initial=0) > self._models:",
+        "models.max(initial=0) >= self._models",
+        "models.max(initial=0) > self._models",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
     ),
     Mutant(

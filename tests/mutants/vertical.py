@@ -271,7 +271,7 @@ MUTANTS = (
         "no-jitter",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        "size = 0.0 if session.job.privacy else session.job.taylor.jitter",
+        "size = 0.0 if job.privacy else job.taylor.jitter",
         "size = 0.0",
         (f"{SEATS}::test_labels_enter_with_the_jitter_of_the_job",),
     ),

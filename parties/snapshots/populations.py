@@ -35,17 +35,18 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
     Args:
         known: all snapshots of the party, removed ones included.
     """
-    population = settings.datasets[dataset].population or ""
-    if _is_of_other_people(dataset, population, known):
+    population = settings.datasets[dataset].population
+    if not population or _is_of_other_people(dataset, population, known):
         return ""
     before = itertools.takewhile(lambda name: name != dataset, settings.datasets)
-    populations = [*(row.population for row in known), *(settings.datasets[name].population or "" for name in before)]
-    others = [other for other in populations if other != population]
+    populations = [*(row.population for row in known), *(settings.datasets[name].population for name in before)]
+    others = [other for other in populations if other and other != population]
     if not others:
         return ""
-    named = f"the population {others[0]}" if others[0] else "datasets without a population"
-    reason = f"the party also has {named}, and people in both would have two budgets"
-    return f"{dataset} waits for `blindfit snapshot`: {reason}"
+    return (
+        f"{dataset} waits for `blindfit snapshot`: the party also has the population {others[0]}, and people in both "
+        "would have two budgets"
+    )
 
 
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:

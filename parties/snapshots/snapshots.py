@@ -375,7 +375,8 @@ class Snapshots:
             refuse_private_rows(transaction, row, digests, self._settings)
             refuse_people_of_another(transaction, row, digests)
             transaction.add_snapshot(row)
-            add_people(transaction, row.population, settings.label, digests)
+            if not settings.public:  # nobody is protected, and nothing is counted
+                add_people(transaction, row.population, settings.label, digests)
         return replace(self._at(row), remarks=written.remarks)
 
     @cached_property

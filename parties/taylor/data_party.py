@@ -245,7 +245,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             workers=workers,
         )
         if y is not None:
-            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared))
+            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared, y))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
@@ -254,17 +254,19 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         positions, people = prepared.rows.in_snapshot, self._session.published.people()
         return np.where(positions >= 0, people[np.maximum(positions, 0)], np.uint64(0))
 
-    def _jitter(self, prepared: Prepared) -> NDArray[np.float64]:
+    def _jitter(self, prepared: Prepared, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the jitter of each aligned row, which is drawn once for the person, the label and this size.
 
         Two draws for one label, or one draw in two sizes, would reveal the label. So a person with the same label keeps
-        the draw in every snapshot, whatever labels of others are scaled by, and another size, label column or model has
-        a draw of its own.
+        the draw in every snapshot, and another size, label column or model has one of its own.
+
+        Args:
+            labels: as they enter the training: one that is scaled otherwise has another draw, as one draw would cancel.
         """
-        job, labels = self._session.job, prepared.rows.labels
+        job = self._session.job
         size = 0.0 if job.privacy else job.taylor.jitter
-        if not size or labels is None:
-            return np.zeros(len(prepared.rows.there))
+        if not size:
+            return np.zeros(len(labels))
         account, model = Account.of(self._party.settings, self._session.me.dataset), job.taylor.model
         key = PeopleKey.of(self._party.secret, "jitter", account.population, account.label, model, size.hex())
         uniform = key.uniforms(self._people(prepared), labels)

@@ -473,28 +473,19 @@ def asked(party: str, build: Build) -> Build:
     return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
 
 
-def never_published(party: str, build: Build, *, only_differing: bool = False) -> Build:
-    """Whose operator has published the rows of the first world before, as those of another population.
-
-    Args:
-        only_differing: under other ids, but for those that the second world does not have.
-    """
+def never_published(party: str, build: Build) -> Build:
+    """Whose operator has published the rows of the first world before, as those of another population."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         one, other = build(case, probe)
         known = {**case.datasets[party], "url": "csv:others.csv", "id": "id", "population": "visitors"}
         more = case.more.get(party, {})
-        before = one.case.data[party]
-        if only_differing:
-            theirs = other.case.data[party]
-            others = {f"visitor {i}": row for i, row in before.items() if i in theirs}
-            before = others | {i: row for i, row in before.items() if i not in theirs}
         budgets = {**more.get("populations", {}), "visitors": {"epsilon": 8.0, "delta": 1e-5}}
         more = {**more, "datasets": {"others": known}, "populations": budgets}
 
         def prepare(root: Path) -> None:
             case.prepare(root)
-            write_rows(root, "others", before, "csv")
+            write_rows(root, "others", one.case.data[party], "csv")
             settings = load_party(root / f"{party}.toml")
             with contextlib.closing(Store.of(settings, root)) as store:
                 snapshots_of(settings, root, store).publish("others")
@@ -708,13 +699,6 @@ FIRST_USES = (
         for source in ("csv", *(("sqlite", "parquet") if system in ("walr", "dp-lr", "taylor-label-dp") else ()))
     ),
     Pair("taylor", "known-at-the-start", "bank", never_published("bank", a_label("bank")), refused=True),
-    Pair(
-        "taylor",
-        "stranger-known-at-the-start",
-        "bank",
-        never_published("bank", another_stranger("bank"), only_differing=True),
-        refused=True,
-    ),
 )
 """Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
 budget is for, and of one without a budget. Random settings are drawn by the places of PAIRS."""

@@ -97,9 +97,9 @@ class Account:
         A share is never below what one job reveals: otherwise a limit that is divided would allow nothing to anybody.
         So the bits that a learner had of the same session do not end the session.
         """
-        known = self.entries(reader, subject, about)
-        if sum(entry.bits for entry in known) + bits > limit * (1 + 1e-9):
+        if self.spent(reader, subject, about) + bits > limit * (1 + 1e-9):
             return False
+        known = self.entries(reader, subject, about)
         shares = self._policy.account_shares
         for learner in learners if shares else ():
             theirs = [entry for entry in known if learner in entry.learner.split(",")]

@@ -167,8 +167,8 @@ MUTANTS = (
     Mutant(
         "an-evaluation-of-rows-that-do-not-count",
         (22,),
-        "blindfit.parties.evaluate.consumer:evaluated",
-        "counted = rows.kept(released.aggregate.kept)",
+        "blindfit.parties.evaluate.consumer:evaluate",
+        "counted = rows.select(released.aggregate.kept)",
         "counted = rows",
         (f"{COUNT}::test_an_evaluation_is_of_the_rows_that_counted",),
     ),

@@ -52,9 +52,9 @@ MUTANTS = (
     Mutant(
         "weights-told-of-the-same-rows-are-not-added-up",
         (12,),
-        "blindfit.parties.account.account:Account.fits",
-        "if sum(entry.bits for entry in known) + bits >",
-        "if max((entry.bits for entry in known), default=0.0) + bits >",
+        "blindfit.parties.account.account:Account.spent",
+        "return sum(entry.bits for entry in self.entries(reader, subject, about))",
+        "return max((entry.bits for entry in self.entries(reader, subject, about)), default=0.0)",
         (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),
     ),
     Mutant(

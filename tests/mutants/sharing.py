@@ -133,9 +133,9 @@ MUTANTS = (
     Mutant(
         "a-new-snapshot-begins-a-new-account",
         (12, 28),
-        "blindfit.parties.account.account:Account.fits",
-        "known = self.entries(reader, subject, about)",
-        "known = [e for e in self.entries(reader, subject, about) if e.snapshot == reader.snapshots()[-1].id]",
+        "blindfit.parties.account.account:Account.spent",
+        "in self.entries(reader, subject, about)",
+        "in [e for e in self.entries(reader, subject, about) if e.snapshot == reader.snapshots()[-1].id]",
         (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
     ),
     Mutant(
@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "a-loss-is-opened-with-all-its-bits",
         (12,),
-        "blindfit.algorithms.protocols.falcon.program:MEAN_LOSS_BITS",
+        "blindfit.algorithms.protocols.falcon.parameters:MEAN_LOSS_BITS",
         "MEAN_LOSS_BITS = 9",
         "MEAN_LOSS_BITS = 30",
         (f"{PROTOCOL}::test_the_active_party_learns_the_figures_of_the_test_rows_and_nobody_else",),

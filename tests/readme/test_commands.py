@@ -346,6 +346,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
     "docs/falcon.md": {
+        'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
+            says=("starts again",)
+        ),
         "make demo-falcon": Typed(
             add="--set falcon.epochs=2",
             why=TWO_EPOCHS,

@@ -93,13 +93,13 @@ def test_an_evaluation_is_of_the_rows_that_counted(
     figures = ["log_loss", "accuracy", "calibration"]
     house.write_evaluation(job, JOBS[job], session.id, rows="all", score_bound=1.5, figures=figures)
     scored: list[Any] = []
-    make = evaluation.scored_rows
+    make = evaluation.make_scored_rows
 
     def noted(rows: Any, job: Any) -> Any:
         scored.append(rows)
         return make(rows, job)
 
-    monkeypatch.setattr(evaluation, "scored_rows", noted)
+    monkeypatch.setattr(evaluation, "make_scored_rows", noted)
     made = house.run(job="evaluate.toml")
     report = json.loads((house.root / "state/shop/evaluations" / made.id / "report.json").read_text())
     (rows,) = scored

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
 from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import HOST, Address, is_host
@@ -69,13 +70,13 @@ class PolicySettings(Settings):
     systems: list[str] = ["walr"]
     """Systems in which this party takes part: walr, label-dp, dp-lr, taylor, falcon, predict, evaluate. The party
     refuses a job of any other system."""
-    min_rows: int = Field(100, ge=1)
+    min_rows: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest number of rows in an aggregate, a label release or a dp-lr training. Raise it for sensitive data: a
     result over few rows reveals more about each person."""
-    min_common: int = Field(20, ge=1)
+    min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int | None = Field(None, ge=1)
+    models_per_row: int | None = Field(None, ge=1, le=10_000)
     """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
     many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
@@ -98,12 +99,17 @@ class PolicySettings(Settings):
     accept_seed: bool = False
     """Permission for jobs that set `seed`, which fixes the split and the batches. Set it only if one person runs all
     parties."""
-    max_failed_uploads: int = Field(20, ge=1)
+    max_failed_uploads: int = Field(20, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    max_failed_uploads_in_all: int = Field(1000, ge=1)
+    max_failed_uploads_in_all: int = Field(1000, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
     party's database exists. Raise it when honest failures have used it up."""
+
+    max_kept_mib: int = Field(4096, ge=1, le=2**30)
+    """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
+    for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the
+    disk has room."""
 
     def of(self, kind: type[P]) -> P:
         """Return the table of one system; the table's defaults where the party file does not have it."""
@@ -340,6 +346,8 @@ class PartySettings(Settings):
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role != "passive":
                 in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+            if self.role != "active":
+                in_vain |= dataset.model_fields_set & {"public"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if self.role == "passive":  # trained on in shares, whole rows under differential privacy
@@ -384,6 +392,11 @@ class PartySettings(Settings):
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         for name, dataset in self.datasets.items():
+            if dataset.public and dataset.population is not None:
+                raise ValueError(
+                    f"datasets.{name}: public = true cannot go with a population, remove one of them: a population's "
+                    "budget protects rows that are not public"
+                )
             if dataset.label_kind != "number" and dataset.label_range is not None:
                 raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
             if dataset.label_kind == "share" and self.role != "measurement":

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, Val
 from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.held_out import FRACTIONS
 from blindfit.algorithms.texts import cut
 from blindfit.parties.renamed import NAME, old_names
 
@@ -26,9 +27,6 @@ MOST_MISTAKE_CHARS = 300  # of one
 SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # as one types them, and TOML has them not
 SUGGESTIONS = 3  # looked for: each is compared with every known name
 MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
-
-
-FRACTIONS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
 
 
 def _is_one_of_the_fractions(fraction: float) -> float:

@@ -160,7 +160,14 @@ def ledger(
     ],
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")] = None,
     verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
-    acknowledge: Annotated[bool, typer.Option(help="The ledger was restored: charge again what was lost.")] = False,
+    acknowledge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="Reason why the database was lost or restored. The reason stays in the ledger, the party starts "
+            "again, and charges that receipts prove are charged again.",
+        ),
+    ] = None,
     reset_account: Annotated[
         str | None,
         typer.Option(metavar="DATASET", help="Start the disclosure account of a dataset's people again."),
@@ -180,7 +187,7 @@ def ledger(
     loaded, base_dir = read_party(settings, overrides), settings.parent
     if reset_account is not None:
         return account.reset(loaded, open_store(loaded, base_dir), reset_account, reason)
-    before = ledger_view.acknowledge(loaded, base_dir) if acknowledge else Found({})
+    before = Found({}) if acknowledge is None else ledger_view.acknowledge(loaded, base_dir, acknowledge)
     found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)
     return Found({**before.document, **found.document}, (*before.shown, *found.shown))
 

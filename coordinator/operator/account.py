@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -26,7 +27,7 @@ def accounts_of(settings: PartySettings) -> dict[str, Account]:
     return {account.population: account for account in (Account.of(settings, name) for name in settings.datasets)}
 
 
-def shown(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
+def render(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
     """Yield the tables of the account; none where nothing was revealed."""
     reader = store.reader()
     entries = reader.disclosures()
@@ -72,12 +73,15 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
         people = population or WITHOUT
         if models := account.entries(reader, "scores"):
             table.add_row(escape(people), "scores of rows", f"{len({e.question for e in models})} models", "", "")
-        membership = account.entries(reader, "membership")
-        for event in sorted({(entry.event.partition(" at ")[0], entry.about) for entry in membership}):
-            count = sum((entry.event.partition(" at ")[0], entry.about) == event for entry in membership)
-            text = f"{event[0]}, with {event[1]}"
+        counts = Counter(map(_membership, account.entries(reader, "membership")))
+        for text, count in sorted(counts.items()):
             table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))
     return table
+
+
+def _membership(entry: Disclosure) -> str:
+    """Return what one of the limits of membership counts: linkages with one party, or draws over all parties."""
+    return f"linkages with {entry.about}" if entry.event.startswith("linkage") else "draws of who is held out"
 
 
 def summarise(settings: PartySettings, store: Store, dataset: str) -> str:

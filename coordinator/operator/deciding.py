@@ -23,6 +23,7 @@ Confirm = Callable[[str], bool]
 def open_store(settings: PartySettings, base_dir: Path) -> Store:
     store = Store.existing(settings, base_dir)
     if store is None:
+        Store.check_not_lost(settings, base_dir)
         raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not been started yet")
     return store
 

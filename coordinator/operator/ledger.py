@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -27,9 +29,12 @@ from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.answers import StoredLabels
-from blindfit.parties.store.database import Store
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.database import Store, lost, path_of
+from blindfit.parties.store.losses import Loss, find_unexplained
+from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.store.uploads import FailedUploads
+
+MOST_REASON_CHARS = 500
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
@@ -57,16 +62,21 @@ def _render(
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         yield _entries(settings, entries, labels)
-    yield from account.shown(settings, store)
+    yield from account.render(settings, store)
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         yield f"{snapshot.row.dataset} has changed since {read}: publish it"
     if failed := store.reader().uploads():
         yield _uploads(failed)
+    if losses := store.reader().losses():
+        yield _losses(losses)
+    if unexplained := find_unexplained(store.path.parent, store.reader()):
+        error = lost(store.path, unexplained)
+        yield line(f"[bold red]{escape(error.message)}[/]: {escape(error.hint)}")
     if store.reader().rollbacks():
         yield line(
             "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
-            "released until `--acknowledge` charges them again"
+            "released until `--acknowledge REASON` charges them again"
         )
 
 
@@ -89,6 +99,7 @@ def _document(
         "revealed": account.document(store),
         "changed_since_published": [snapshot.row.dataset for snapshot in changed],
         "uploads_without_an_answer": store.reader().uploads(),
+        "losses": store.reader().losses(),
         "is_behind_a_receipt": bool(store.reader().rollbacks()),
     }
 
@@ -157,6 +168,16 @@ def _uploads(failed: list[FailedUploads]) -> WholeTable:
     return table
 
 
+def _losses(losses: list[Loss]) -> WholeTable:
+    """Show each time that the operator acknowledged a loss, and why the database lacks what was lost."""
+    table = WholeTable("when (UTC)", "what was found", "reason", title="Lost and acknowledged", box=SIMPLE_HEAD)
+    for (when, reason), found in groupby(losses, lambda loss: (loss.acknowledged, loss.reason)):
+        whats = [loss.what for loss in found]
+        more = f" and {len(whats) - 1} more" if whats[1:] else ""
+        table.add_row(when[:16].replace("T", " "), escape(whats[0] + more), escape(reason))
+    return table
+
+
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What was released, in words."""
     if entry.kind == "recovered-sum":
@@ -200,6 +221,16 @@ def verify(path: Path) -> Found:
     return Found({**document, "whole": True}, (shown,))
 
 
-def acknowledge(settings: PartySettings, base_dir: Path) -> Found:
-    recovered = acknowledge_rollbacks(open_store(settings, base_dir))
+def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
+    """Keep the operator's reason for a database that was lost or restored, also where there is none any more."""
+    if not 1 <= len(reason.strip()) <= MOST_REASON_CHARS or not reason.isprintable():
+        raise ConfigError(
+            f"--acknowledge: a reason has 1 to {MOST_REASON_CHARS} printable characters",
+            hint="say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
+        )
+    path = path_of(settings, base_dir)
+    if not path.exists() and not find_unexplained(path.parent, None):
+        open_store(settings, base_dir)
+    with contextlib.closing(Store(path)) as store:
+        recovered = acknowledge_losses(store, reason.strip())
     return Found({"charged_again": recovered}, (f"acknowledged: {recovered} lost charges were charged again",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
@@ -61,10 +62,14 @@ class PartyHere:
 
     def source(self) -> Source:
         """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        return self.source_of(self.dataset_name)
+
+    def source_of(self, name: str) -> Source:
+        """Open what a job would read of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
-            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
-            return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
+            found = Snapshots(self.settings, self.base_dir, store).current(name) if store else None
+            return found.source() if found else open_source(self.settings.datasets[name], self.base_dir, name)
 
     def kinds(self) -> dict[str, Kind]:
         """Return the kind of each feature, without reading a row."""
@@ -112,8 +117,14 @@ class PartyHere:
             return store.reader().ledger(population)
 
 
+def _not_lost(party: PartyHere) -> Iterator[Finding]:
+    Store.check_not_lost(party.settings, party.base_dir)
+    yield from ()
+
+
 def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    """Say what the job would read of the party's datasets."""
+    """Say what the job would read of the party's datasets, and that it cannot start with a lost database."""
+    yield from catch_error(party.name, partial(_not_lost, party))
     for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
         said = f"{name} is not published: `blindfit run` and the party's next start do so"
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)

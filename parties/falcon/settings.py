@@ -66,7 +66,7 @@ class FalconSettings(Settings):
     validation_fraction: HeldOutFraction = 0.1
     """Fraction of rows whose loss, computed in shares, decides when training stops: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3
     or 0.5. 0 runs every epoch."""
-    patience: int = Field(3, ge=0)
+    patience: int = Field(3, ge=0, le=10_000)
     """Epochs without a better validation loss before training stops; 0 runs every epoch. Raise it if the loss
     swings."""
     tolerance: float = Field(1e-4, ge=0, le=10)
@@ -164,7 +164,7 @@ class FalconSettings(Settings):
 class FalconPolicy(SystemPolicy):
     """What a party refuses of falcon jobs."""
 
-    min_epochs: int = Field(2, ge=1)
+    min_epochs: int = Field(2, ge=1, le=10_000)
     """Smallest number of epochs after which a falcon training may end. Raise it for more protection: weights after few
     epochs are nearly a gradient of the rows."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
@@ -70,7 +71,7 @@ class AlignSettings(Settings):
     method: Literal["psi", "linkage"] = "psi"
     """Way to find common rows: "psi" compares ids, "linkage" compares similar fields if the parties have no common
     ids."""
-    min_common: int = Field(100, ge=1)
+    min_common: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest number of common rows with which the job goes on. Raise it if a model of few rows is of no use."""
     fields: tuple[str, ...] = ()
     """Fields to link by, each as name, name:kind or name:kind:hashes, such as "last_name", "birth_date:date" or

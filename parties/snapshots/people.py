@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.id_hash import MAX_TEXT_BYTES, HashKeys, hash_texts
-from blindfit.parties.files.private_files import write_new
+from blindfit.parties.files.private_files import make_private, write_new
 from blindfit.parties.files.secret import PartySecret
+from blindfit.parties.files.vault import PARTY_KEY, vault_of
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Writes
 
 FILE = "people.u64"  # in a snapshot's folder: the digest of each row's id, in the order of its rows
@@ -47,6 +49,13 @@ class PeopleKey:
         size = len(HashKeys.random().to_bytes())
         octets = stream.digest(size + 16)
         return cls(HashKeys.from_bytes(octets[:size]), octets[size:])
+
+    @classmethod
+    def of_party(cls, settings: PartySettings, base_dir: Path) -> PeopleKey:
+        """Return the party's key of digests; a party without a secret draws one."""
+        data_dir = base_dir / settings.data_dir
+        make_private(data_dir)
+        return cls.of(PartySecret.load_or_create(data_dir / PARTY_KEY, vault_of(settings, base_dir)))
 
     def digests(self, ids: Any) -> Digests:
         """Return a digest of each id, uint64 (n,). Two ids that look alike have the same one.

@@ -45,7 +45,7 @@ class Written:
     reference: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
     problems: Mapping[str, DataError] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    ids: Callable[[], Iterator[Any]] = lambda: iter(())
+    ids: Callable[[], Iterator[Any]] = field(default=lambda: iter(()), compare=False)
 
 
 def write_rows(source: Source, directory: Path) -> Written:

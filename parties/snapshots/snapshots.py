@@ -27,15 +27,15 @@ from blindfit.parties.data.origin import Origin, Tolerates, nothing
 from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
-from blindfit.parties.files.secret import PartySecret
-from blindfit.parties.files.vault import PARTY_KEY, vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, find_unknown, only_publisher, remove_unfinished
 from blindfit.parties.snapshots.people import FILE as PEOPLE
 from blindfit.parties.snapshots.people import Digests, PeopleKey, add_people, write_digests
 from blindfit.parties.snapshots.populations import (
+    public_copy,
     refuse_another_population,
     refuse_people_of_another,
+    refuse_private_rows,
     schedule_waits,
     why_it_waits,
 )
@@ -133,6 +133,8 @@ class Snapshots:
             yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
+        if copy := public_copy(made.row, self._store.reader().snapshots(), self._settings):
+            yield f"datasets.{copy} is declared public and has the same ids and labels: remove public = true there"
 
     def _scores(self, made: Snapshot) -> Iterator[str]:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
@@ -370,16 +372,16 @@ class Snapshots:
                 made=stamp(),
             )
             refuse_another_population(row, known)
+            refuse_private_rows(transaction, row, digests, self._settings)
             refuse_people_of_another(transaction, row, digests)
             transaction.add_snapshot(row)
-            add_people(transaction, row.population, settings.label, digests)
+            if not settings.public:  # nobody is protected, and nothing is counted
+                add_people(transaction, row.population, settings.label, digests)
         return replace(self._at(row), remarks=written.remarks)
 
     @cached_property
     def _people_key(self) -> PeopleKey:
-        make_private(self._data_dir)
-        vault = vault_of(self._settings, self._base_dir)
-        return PeopleKey.of(PartySecret.load_or_create(self._data_dir / PARTY_KEY, vault))
+        return PeopleKey.of_party(self._settings, self._base_dir)
 
     def _dataset(self, name: str) -> PartyDatasetSettings:
         return self._settings.datasets[name]

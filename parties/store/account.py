@@ -64,12 +64,17 @@ class AccountReads(RowReads):
 
 class AccountWrites(AccountReads, RowWrites):
     def add_disclosure(self, entry: Disclosure) -> None:
-        """Add an entry, or replace the one of the same question; its position stays."""
+        """Add an entry in the place of one of the same question.
+
+        It comes last: at the position of the earlier entry it would not count after the account has started again.
+        """
         columns = "population, subject, about, learner, event, question, bits, people, snapshot, session, made"
+        key = entry.population, entry.subject, entry.about, entry.learner, entry.question
         self._change(
-            f"INSERT INTO disclosures ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - our own names
-            "ON CONFLICT (population, subject, about, learner, question) "
-            "DO UPDATE SET bits = excluded.bits, people = excluded.people",
+            "DELETE FROM disclosures WHERE (population, subject, about, learner, question) = (?, ?, ?, ?, ?)", *key
+        )
+        self._change(
+            f"INSERT INTO disclosures ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own names
             *(getattr(entry, name) for name in columns.split(", ")),
         )
 

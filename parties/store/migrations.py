@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.store import losses
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS sessions (
@@ -133,8 +134,15 @@ _ACCOUNT_ENTRIES = (
 )
 
 
+def to_version_4(database: sqlite3.Connection) -> None:
+    """Keep what the operator says of a lost database, that this one began before the party's keys, and how much space
+    an answer takes."""
+    losses.begin(database)
+    database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

@@ -259,6 +259,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
         Two draws for one label, or one draw in two sizes, would reveal the label. So a person with the same label keeps
         the draw in every snapshot, and another size, label column or model has one of its own.
+
+        Args:
+            labels: as they enter the training: one that is scaled otherwise has another draw, as one draw would cancel.
         """
         job = self._session.job
         size = 0.0 if job.privacy else job.taylor.jitter

@@ -1,8 +1,9 @@
 """What all trainings on the same people reveal of their labels together, at the active party.
 
-Jitter is drawn once for a person, so the same people in the same batches beside the same columns reveal nothing new,
-however often they are trained on. Another layout of batches, or other columns, give new equations in the same labels:
-their bits add up in the disclosure account, over all snapshots.
+Jitter is drawn once for a person and label, so the same people in the same batches beside the same columns reveal
+nothing new, however often they are trained on. Another layout of batches, other columns and a new snapshot of the
+labels give new equations: their bits add up in the disclosure account, over all snapshots. Whether a label changed in a
+new snapshot does not matter, because others would find it out from a refusal.
 """
 
 from __future__ import annotations
@@ -77,13 +78,14 @@ def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:
 def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:
     """Return a digest of all that the equations in the labels depend on, except the weights.
 
-    It covers which rows are together, the size of jitter, the factors, and the columns of the passive parties. The
-    training rows, on which these columns were scaled, are the rows of all batches.
+    It covers the snapshot of the labels, which rows are together, the size of jitter, the factors, and the columns of
+    the passive parties. The training rows, on which these columns were scaled, are the rows of all batches.
     """
     job, options = session.job, session.job.digest_fields()
     align = {name.removeprefix("align."): value for name, value in options.items() if name.startswith("align.")}
     columns = dict(zip(parameters.data_parties[1:], parameters.columns[1:], strict=True))
     meaning = {
+        "labels": session.published.id,
         "passive": {name: [session.snapshots.get(name, ""), count] for name, count in columns.items()},
         "shortened": preparation_of(job).match_rate,
         "class_weights": options["taylor.class_weights"],

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.paillier.engines import EngineName
 from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_JITTER
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
@@ -68,7 +69,7 @@ class TaylorSettings(Settings):
     validation_fraction: HeldOutFraction | None = None
     """Fraction of rows for the hold-out loss: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3 or 0.5. By default 0.15, or 0 with
     label DP."""
-    patience: int = Field(3, ge=0)
+    patience: int = Field(3, ge=0, le=10_000)
     """Epochs without a better hold-out loss before training stops; 0 runs every epoch, as a linear model does by
     default. Raise it if the loss swings."""
     tolerance: float = Field(1e-4, ge=0)
@@ -148,7 +149,7 @@ class PaillierSettings(Settings):
 class TaylorPolicy(SystemPolicy):
     """What a party refuses of taylor jobs."""
 
-    min_linked: int = Field(100, ge=1)
+    min_linked: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that links rows by similar fields. A low value
     lets a partner test if one person is in your data, although nobody learns which rows match."""
 

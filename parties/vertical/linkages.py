@@ -13,9 +13,10 @@ from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Store
 
-EVENT = "linkage at min_common = {}"
+EVENT = "linkage at min_common = "
 
 
 def digest_linkage(session: Session[AlignedParameters]) -> bytes:
@@ -50,7 +51,7 @@ def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, 
             subject="membership",
             about=other,
             learners=[other],
-            event=EVENT.format(session.job.align.min_common),
+            event=f"{EVENT}{session.job.align.min_common}",
             question=digest_linkage(session).hex(),
             bits=1,
             snapshot=session.published.id,
@@ -63,12 +64,16 @@ def _other(session: Session[AlignedParameters]) -> str:
     return other
 
 
+def _begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
+    """Return the linkages with another party that count; a draw of who is held out has entries beside them."""
+    return [entry for entry in account.entries(reader, "membership", other) if entry.event.startswith(EVENT)]
+
+
 def _check(reader: Reads, session: Session[AlignedParameters], account: Account) -> None:
     other, dataset, asked = _other(session), session.me.dataset, digest_linkage(session).hex()
-    before = account.entries(reader, "membership", other)
-    event = EVENT.format(session.job.align.min_common)
-    if before and event != before[0].event:
-        first = before[0].event.rpartition(" ")[2]
+    before = _begun(reader, account, other)
+    first = int(before[0].event.removeprefix(EVENT)) if before else session.job.align.min_common
+    if session.job.align.min_common != first:
         _refuse(
             session,
             f"the people of {dataset} were first linked with {other} at min_common = {first}, and other numbers would "
@@ -78,7 +83,8 @@ def _check(reader: Reads, session: Session[AlignedParameters], account: Account)
         _refuse(
             session,
             f"{len(before)} linkages of the people of {dataset} with {other} were begun, and each reveals whether "
-            "enough rows match: align by ids, or use the snapshots of an earlier linkage",
+            "enough rows match: align by ids, or have its operator start the account again "
+            "(`blindfit ledger --reset-account`)",
         )
 
 

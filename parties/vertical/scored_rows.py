@@ -173,8 +173,8 @@ class ScoreQuota:
             here = unpack(entry.people, len(known))[asked]
             if (entry.learner, entry.question.partition(" ")[0]) == (asker, model):
                 free |= here
-            else:  # one of an older version does not say whose scores it counts
-                counts = here if entry.learner == asker and entry.people else np.ones_like(here)
+            else:
+                counts = _counts(entry, asker, here)
                 models += counts if entry.event == SCORES else 0
                 spent += entry.bits * counts
         models, spent = models[~free], spent[~free]  # these scores are those that were given before
@@ -216,6 +216,15 @@ async def give_scores(
     """
     await asyncio.to_thread(quota.count, session, part, rows)
     await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
+
+
+def _counts(entry: Disclosure, asker: str, here: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for which of the asked rows an entry counts; one of an older version does not say whose scores it has.
+
+    Args:
+        here: which of the asked rows the entry is about.
+    """
+    return here if entry.learner == asker and entry.people else np.ones_like(here)
 
 
 def _digest(part: VerticalModelPart) -> str:

@@ -175,7 +175,7 @@ def auc_of(rows_each: int, *, defended: bool) -> float:
     columns *= 2.0  # the longer, the better for the attacker
     rows = np.rint(np.column_stack([secret, columns, np.ones(ROWS)]) / SCALE).astype(np.int32)
     if defended:
-        rows, _ = lone_rows.shaped(rows, (1, GROUPS + 1))
+        rows, _ = lone_rows.shape_rows(rows, (1, GROUPS + 1))
     labels = rng.uniform(size=ROWS) < sigmoid(2 * secret - 0.5)
     real = rows * SCALE
     mu = (real.T @ labels + rng.normal(scale=3.0, size=GROUPS + 2)) / ROWS

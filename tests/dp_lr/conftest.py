@@ -38,7 +38,7 @@ def rows_of(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 PATIENTS = {"row_is": "a visit", "label": "ill", "population": "patients"}
-ARCHIVE = {"url": "csv:archive.csv", "id": "id", "label": "ill", "features": "rest"}
+ARCHIVE = {"url": "csv:archive.csv", "public": True, "id": "id", "label": "ill", "features": "rest"}
 POLICY = {"systems": ["dp-lr"], "min_rows": 100, "max_epsilon": 5.0}
 JOB: dict[str, Any] = {
     "name": "fit",
@@ -54,10 +54,10 @@ def job(**changes: Any) -> dict[str, Any]:
 
 
 def write_project(root: Path, *, at_addresses: bool = False) -> World:
-    for file, n_rows, seed in (("patients.csv", N_ROWS, 1), ("archive.csv", N_PUBLIC, 2)):
+    for file, letter, n_rows, seed in (("patients.csv", "p", N_ROWS, 1), ("archive.csv", "a", N_PUBLIC, 2)):
         features, labels = rows_of(n_rows, seed)
         columns = dict(zip(NAMES, features.T, strict=True))
-        write_csv(root / file, {"id": [f"p{i}" for i in range(n_rows)], **columns, "ill": labels})
+        write_csv(root / file, {"id": [f"{letter}{i}" for i in range(n_rows)], **columns, "ill": labels})
     budget, more = {"patients": {"epsilon": 4.0, "delta": 1e-5}}, {"archive": ARCHIVE}
     tables = {"policy": POLICY, "populations": budget, "datasets": more, "log_level": "debug"}
     world = World(root).active("clinic", dataset="patients", file="patients.csv", about=PATIENTS, **tables)
@@ -93,6 +93,9 @@ class Clinic(World):
         asked = self.last = self.session_of(session, **changes)
         party = self.unconnected
         asked.snapshot = published(party.snapshots, "patients")
+        public = party.settings.datasets.get(asked.job.dp_lr.public_dataset or "")
+        if public is not None and public.public:
+            published(party.snapshots, asked.job.dp_lr.public_dataset or "")
         role = Trainer(party)
         role.check(asked.job, asked.me)
         asked.snapshots = {"clinic": asked.snapshot.id}

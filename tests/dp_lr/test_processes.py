@@ -147,7 +147,7 @@ def test_pretraining_as_a_command(project: World) -> None:
     assert "20 iterations from a pre-trained file" in done.stdout
 
     refused = project.blindfit("pretrain", "clinic.toml", "--dataset", "patients", "--out", "leak.json")
-    assert "the rows of patients have a privacy budget, so they are not public" in error_line(refused)
+    assert "datasets.patients: clinic does not declare these rows public" in error_line(refused)
     assert not project.path("leak.json").exists()
 
 

@@ -77,6 +77,15 @@ CASES = [
         says='datasets.{}.label_kind = "share" is only for measurement servers, remove it and datasets.{}.split',
         mend={f"{DATASET}.label_kind": None, f"{DATASET}.split": None},
     ),
+    *(
+        Wrong(
+            "active",
+            {f"{DATASET}.public": True, f"{DATASET}.population": "people", **BUDGET},
+            says="datasets.{}: public = true cannot go with a population, remove one of them",
+            mend={option: None, **more},
+        )
+        for option, more in ((f"{DATASET}.public", {}), (f"{DATASET}.population", {"populations": None}))
+    ),
     Wrong(
         "server",
         {f"{DATASET}.label": None},

@@ -81,15 +81,18 @@ def walr_unknown() -> Case:
 
 
 def walr_holders() -> Case:
-    """A bank has other columns of the same people; the server fits, and tells each holder its own weights."""
+    """A bank has other columns of the same people; the server fits, and tells each holder its own weights.
+
+    The rows are so many that two fits may tell weights of them.
+    """
     case = walr()
     return replace(
         case,
         roles={"shop": "active", "bank": "passive", "meter": "measurement"},
         data={
-            "shop": table(1, features=2, rows=3 * MORE_ROWS),
-            "bank": table(3, features=2, rows=3 * MORE_ROWS),
-            "meter": table(2, label=binary, rows=3 * MORE_ROWS),
+            "shop": table(1, features=2, rows=4 * MORE_ROWS),
+            "bank": table(3, features=2, rows=4 * MORE_ROWS),
+            "meter": table(2, label=binary, rows=4 * MORE_ROWS),
         },
         datasets={
             **case.datasets,

@@ -35,9 +35,9 @@ MUTANTS = (
     Mutant(
         "people-of-two-populations-are-not-compared",
         (1, 25),
-        "blindfit.parties.snapshots.populations:refuse_people_of_another",
-        "        if other == row.population:\n",
-        "        if other != row.population:\n",
+        "blindfit.parties.snapshots.populations:_find_shared_people",
+        "        if other == population:\n",
+        "        if other != population:\n",
         (f"{PEOPLE}::test_people_of_another_population_have_one_budget",),
     ),
     Mutant(
@@ -47,14 +47,6 @@ MUTANTS = (
         'self._encrypt(digests, values.astype("<f8").view(np.uint64))',
         "self._encrypt(digests, digests)",
         (f"{PEOPLE}::test_a_number_of_a_person_depends_on_person_value_and_purpose_alone",),
-    ),
-    Mutant(
-        "a-declared-rate-is-ignored",
-        (3, 25),
-        "blindfit.parties.account.account:Account.label_limit",
-        "people * self.label_entropy * BITS_OF_A_LABEL",
-        "people * BITS_OF_A_LABEL",
-        (f"{JOBS}::test_a_declared_rate_lowers_the_limit",),
     ),
     Mutant(
         "an-account-starts-again-without-a-reason",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants import (
     account,
     approval,
+    auditing,
     encoding,
     hidden_rows,
     holders,
@@ -30,6 +31,7 @@ MUTANTS = (
     *paillier.MUTANTS,
     *vertical.MUTANTS,
     *approval.MUTANTS,
+    *auditing.MUTANTS,
     *interference.MUTANTS,
     *keeping.MUTANTS,
     *snapshots.MUTANTS,

@@ -265,7 +265,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
         "blindfit verify release.blindfit": Typed(
-            says=("passed  clinic: signature of the receipt", "in the file only")
+            says=("passed  clinic: signature of the receipt", "NOT COVERED  authority", "3 lines above")
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
@@ -367,7 +367,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
     "docs/keeping.md": {
-        "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),
+        "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
+            says=("0 lost charges",)
+        ),
         "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
             says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
         ),

@@ -32,6 +32,7 @@ FIRST = json.loads(digests.FIRST_VERSION.read_text())
 OF_HOW_IT_IS_USED = {
     "made_by",
     "batch_rows",
+    "public",
     "snapshot_every_h",
     "row_is",
     "unknown_rows",

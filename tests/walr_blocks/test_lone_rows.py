@@ -52,7 +52,7 @@ def test_columns_of_few_rows_are_left_out_and_no_others() -> None:
     levels = [(np.arange(ROWS) < rows) * 1.0 for rows in (1, 19, 20, 100)]
     zeros = np.zeros(ROWS)
     rows = integers(rng.normal(size=ROWS), *levels, zeros, np.ones(ROWS))
-    shaped, left_out = lone_rows.shaped(rows, (1, 6))
+    shaped, left_out = lone_rows.shape_rows(rows, (1, 6))
     assert left_out.tolist() == [False, True, True, False, False, True, False]
     assert not shaped[:, left_out].any()
     assert (shaped[:, [0, 3, 4, 6]] == rows[:, [0, 3, 4, 6]]).all()
@@ -65,7 +65,7 @@ def test_a_column_for_every_level_beside_a_constant_costs_one_of_them_and_no_per
     real = np.column_stack([(levels - levels.mean(axis=0)) / levels.std(axis=0), np.ones(ROWS)])
     real[: ROWS // 100] *= 0.7123
     rows = integers(rng.normal(size=ROWS), real)
-    shaped, left_out = lone_rows.shaped(rows, (1, 5))
+    shaped, left_out = lone_rows.shape_rows(rows, (1, 5))
     assert left_out.tolist() == [False, True, False, False, False, False]
     assert (shaped[:, ~left_out] == rows[:, ~left_out]).all()
 
@@ -103,7 +103,7 @@ def test_no_row_stands_out_in_the_columns_of_all_holders_but_one(
 ) -> None:
     """Holders may put their columns together."""
     rows = made(np.random.default_rng(2))
-    shaped, _ = lone_rows.shaped(rows, (4, 4, 4))
+    shaped, _ = lone_rows.shape_rows(rows, (4, 4, 4))
     assert_nobody_stands_out(shaped, (4, 4, 4))
     changed = (shaped != rows).any(axis=1)
     assert 0 < changed.sum() < ROWS / 10
@@ -115,7 +115,7 @@ def test_whatever_rows_there_are_they_get_no_longer_and_keep_their_direction(
 ) -> None:
     rng = np.random.default_rng(seed)
     rows = (rng.standard_cauchy((n_rows, sum(n_columns))) * 1000).clip(-(2**20), 2**20).astype(np.int32)
-    shaped, left_out = lone_rows.shaped(rows, n_columns)
+    shaped, left_out = lone_rows.shape_rows(rows, n_columns)
     assert_nobody_stands_out(shaped, n_columns)
     assert (np.abs(shaped) <= np.abs(rows)).all()
     assert (shaped * np.sign(rows) >= 0).all()

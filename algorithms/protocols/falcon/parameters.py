@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.held_out import hold_out_more
 from blindfit.algorithms.protocols.falcon.noise import LARGEST_RESIDUAL, Noise
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
@@ -211,13 +212,13 @@ class FalconParameters:
         if 0 < self.test_rows < LEAST_TEST_ROWS:
             raise RangeError(
                 f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} reveals the loss of each",
-                hint=self._at_least(LEAST_TEST_ROWS, "split.test_fraction"),
+                hint=hold_out_more("split.test_fraction", LEAST_TEST_ROWS, self.rows),
             )
         if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:
             raise RangeError(
                 f"{self.validation_rows} validation rows: where training ends tells of the loss of each if they are "
                 f"fewer than {LEAST_HOLD_OUT_ROWS}",
-                hint=self._at_least(LEAST_HOLD_OUT_ROWS, "falcon.validation_fraction"),
+                hint=hold_out_more("falcon.validation_fraction", LEAST_HOLD_OUT_ROWS, self.rows),
             )
         if self.train_rows + self.validation_rows > MOST_ROWS:
             raise RangeError(f"more than {MOST_ROWS:,} rows do not fit into one test of their range")
@@ -243,10 +244,6 @@ class FalconParameters:
             )
         if self.noise is not None:
             self._check_noise(self.noise)
-
-    def _at_least(self, rows: int, option: str) -> str:
-        """Return which fraction gives so many of all rows."""
-        return f"set {option} = {math.ceil(100 * rows / self.rows) / 100:g}, or more, or {option} = 0"
 
     def _check_noise(self, noise: Noise) -> None:
         """Raises RangeError: something else would be opened, or weights could be lost in noise.

@@ -55,7 +55,7 @@ def rows_needed(n_columns: Sequence[int]) -> int:
     return ROWS_PER_COLUMN * (sum(n_columns) - (min(n_columns) if len(n_columns) > 1 else 0))
 
 
-def shaped(rows: IntegerRows, n_columns: Sequence[int]) -> tuple[IntegerRows, Bits]:
+def shape_rows(rows: IntegerRows, n_columns: Sequence[int]) -> tuple[IntegerRows, Bits]:
     """Return the rows as they are summed and fitted, and which columns were left out: these are 0.
 
     Args:
@@ -69,7 +69,7 @@ def shaped(rows: IntegerRows, n_columns: Sequence[int]) -> tuple[IntegerRows, Bi
     left_out = np.concatenate([columns_to_leave_out(rows[:, block]) for block in blocks])
     of_many_rows = rows.copy()
     of_many_rows[:, left_out] = 0
-    return shortened(of_many_rows, n_columns), left_out
+    return shorten_rows(of_many_rows, n_columns), left_out
 
 
 def _blocks(n_columns: Sequence[int]) -> list[Columns]:
@@ -115,7 +115,7 @@ def leverages(rows: IntegerRows, columns: Columns) -> Floats:
     return np.concatenate([np.zeros(0), *(np.square(piece @ turned).sum(axis=1) for piece in _pieces(rows, columns))])
 
 
-def shortened(rows: IntegerRows, n_columns: Sequence[int]) -> IntegerRows:
+def shorten_rows(rows: IntegerRows, n_columns: Sequence[int]) -> IntegerRows:
     """Return the rows with each holder's part as short as it takes that no row stands out beside it."""
     holders = np.arange(len(n_columns))
     holder_of = np.repeat(holders, n_columns)

@@ -389,7 +389,7 @@ class BlocksTally(Tally):
 
     def sum_blocks(self) -> None:
         """Step 7: leave out columns, shorten rows, add up. The same work whatever the labels."""
-        self.joined, self.left_out = lone_rows.shaped(self.joined, self.n_columns)
+        self.joined, self.left_out = lone_rows.shape_rows(self.joined, self.n_columns)
         for start in range(0, self.rows_kept, BATCH_ROWS):
             rows, labels = (of_all[start : start + BATCH_ROWS] for of_all in (self.joined, self._labels))
             self.add_up(labels, np.ones(len(rows), np.bool_), rows)

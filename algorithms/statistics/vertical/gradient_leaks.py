@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.held_out import FRACTIONS, hold_out_more
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, min_batch_rows
 from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches
@@ -298,7 +299,7 @@ def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
     to_spare = rows - len(plan.validation) - needed
     if not len(plan.test) or to_spare < 0:
         return []
-    fraction = to_spare * 100 // rows / 100
+    fraction = max(fraction for fraction in FRACTIONS if round(rows * fraction) <= to_spare)
     fraction = fraction if round(rows * fraction) >= LEAST_HOLD_OUT_ROWS else 0.0
     batch_rows = min_batch_rows(rows - len(plan.validation) - round(rows * fraction), needed)
     return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
@@ -360,9 +361,8 @@ def check_test(rows: int, of: int) -> list[Leak]:
 def _few(rows: int, of: int, rule: str, who: str, option: str) -> list[Leak]:
     if rows == 0 or rows >= LEAST_HOLD_OUT_ROWS:
         return []
-    enough = math.ceil(100 * LEAST_HOLD_OUT_ROWS / of) / 100
     text = f"{who} of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS})"
-    return [Leak(rule, text, f"set {option} = {enough:g}, or more, or {option} = 0", "small-hold-out")]
+    return [Leak(rule, text, hold_out_more(option, LEAST_HOLD_OUT_ROWS, of), "small-hold-out")]
 
 
 def check_class_weights(weighted: bool) -> list[Leak]:

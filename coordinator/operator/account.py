@@ -115,17 +115,8 @@ def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> F
     account = Account.of(settings, dataset)
     with store.transaction() as transaction:
         number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))
-        account.enter(
-            transaction,
-            subject=RESET,
-            about="",
-            learners=[],
-            event=f"the account starts again: {reason.strip()}",
-            question=f"reset {number + 1}",
-            bits=0,
-            snapshot="",
-            session="",
-        )
+        event = f"the account starts again: {reason.strip()}"
+        transaction.add_disclosure(account.entry(RESET, "", [], event, f"reset {number + 1}", 0))
     people = account.population or "the people of all datasets without a population"
     said = f"the account of {people} starts again; what was revealed before stays in it"
     return Found({"account_started_again": dataset, "reason": reason.strip()}, (said,))

@@ -110,115 +110,57 @@ class Account:
 
     # --- entries
 
-    def enter(
+    def entry(
         self,
-        transaction: Writes,
-        *,
         subject: str,
         about: str,
         learners: Sequence[str],
         event: str,
         question: str,
         bits: float,
-        snapshot: str,
-        session: str,
+        read: tuple[str, str] = ("", ""),
         people: bytes = b"",
-    ) -> None:
-        """Write an entry; it is on the disk when the transaction ends."""
-        transaction.add_disclosure(
-            Disclosure(
-                population=self.population,
-                subject=subject,
-                about=about,
-                learner=",".join(sorted(learners)),
-                event=event,
-                question=question,
-                bits=bits,
-                people=people,
-                snapshot=snapshot,
-                session=session,
-                made=stamp(),
-            )
-        )
-
-    def enter_label_bits(
-        self,
-        transaction: Writes,
-        *,
-        event: str,
-        question: str,
-        bits: float,
-        asked: float,
-        learners: Sequence[str],
-        snapshot: str,
-        session: str,
-        refuse: Callable[[], BlindfitError | None],
-    ) -> None:
-        """Count what labels are revealed; a question that was counted before is free.
+    ) -> Disclosure:
+        """Return an entry about this population.
 
         Args:
-            bits: that are counted now.
-            asked: that must fit, with what the job will count later.
+            read: the snapshot and the session.
+            people: a bitmap of whom it is about; empty: everybody.
+        """
+        learner, (snapshot, session) = ",".join(sorted(learners)), read
+        return Disclosure(
+            self.population, subject, about, learner, event, question, bits, people, snapshot, session, stamp()
+        )
+
+    def enter_below(
+        self,
+        transaction: Writes,
+        entry: Disclosure,
+        limit: float,
+        refuse: Callable[[], BlindfitError | None],
+        *,
+        asked: float | None = None,
+    ) -> None:
+        """Write an entry where it fits; a question that was counted before is free.
+
+        Args:
+            asked: bits that must fit, with what the job will count later; by default those of the entry.
             refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
         """
-        known = self.entries(transaction, "labels", self.label)
-        if any(entry.question == question and set(learners) <= set(entry.learner.split(",")) for entry in known):
-            return
-        limit = self.label_limit(transaction)
-        fits = self.fits(transaction, "labels", self.label, learners, asked, limit, session)
+        learners, known = entry.learner.split(","), self.entries(transaction, entry.subject, entry.about)
+        for one in known:  # an older version added the snapshot to a question
+            same = entry.question in (one.question, one.question.partition(" ")[0])
+            if same and set(learners) <= set(one.learner.split(",")):
+                return
+        asked = entry.bits if asked is None else asked
+        fits = self.fits(transaction, entry.subject, entry.about, learners, asked, limit, entry.session)
         if not fits and (error := refuse()) is not None:
-            before = round(self.spent(transaction, "labels", self.label), 1)
-            log.warning("label bits", session=session, revealed=before, asked=round(asked, 1), limit=round(limit, 1))
+            spent = round(self.spent(transaction, entry.subject, entry.about), 1)
+            told = {"revealed": spent, "asked": round(asked, 1), "limit": round(limit, 1)}
+            log.warning(f"{entry.subject.removesuffix('s')} bits", session=entry.session, **told)
             raise error
-        if bits:
-            self.enter(
-                transaction,
-                subject="labels",
-                about=self.label,
-                learners=learners,
-                event=event,
-                question=question,
-                bits=bits,
-                snapshot=snapshot,
-                session=session,
-            )
-
-    def enter_column_bits(
-        self,
-        transaction: Writes,
-        *,
-        about: str,
-        learner: str,
-        event: str,
-        question: str,
-        bits: float,
-        limit: float,
-        snapshot: str,
-        session: str,
-        refuse: Callable[[], BlindfitError],
-    ) -> None:
-        """Count what columns are revealed; a question that was counted before is free.
-
-        Args:
-            about: whose columns.
-            refuse: makes the error, whose words are the same whatever was before.
-        """
-        known = self.entries(transaction, "columns", about)
-        if any(entry.question.partition(" ")[0] == question for entry in known):
-            return
-        if not self.fits(transaction, "columns", about, [learner], bits, limit, session):
-            raise refuse()
-        self.enter(
-            transaction,
-            subject="columns",
-            about=about,
-            learners=[learner],
-            event=event,
-            question=question,
-            bits=bits,
-            snapshot=snapshot,
-            session=session,
-        )
+        if entry.bits:
+            transaction.add_disclosure(entry)
 
 
 def entropy(rate: float | None) -> float:

@@ -134,7 +134,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         if bits and not self._work.is_active:
             content = self._session.published.content(self._work.source.feature_names)
             quota = ScoreQuota(self._party, self._session.me.dataset, content)
-            quota.count_fit(self._session, bits / LEAST_TEST_ROWS, FIGURES)  # a row is one of so many at least
+            of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
+            quota.count_fit(self._session, of_a_row, FIGURES, self._session.id)  # opened anew in each session
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:

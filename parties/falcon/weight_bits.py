@@ -85,18 +85,11 @@ def _count(
         return None if "weight-bits" in job.falcon.unsafe else refusal(job, asked / parameters.train_rows, me)
 
     check_weight_bits(job, asked / parameters.train_rows, me)
+    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
+    learners, question = parameters.data_parties[1:], f"{event} {session.id}"
     with store.transaction() as transaction:
-        Account.of(settings, session.me.dataset).enter_label_bits(
-            transaction,
-            event=event,
-            question=f"{event} {session.id}",
-            bits=bits,
-            asked=asked,
-            learners=parameters.data_parties[1:],
-            snapshot=session.published.id,
-            session=session.id,
-            refuse=refuse,
-        )
+        entry = account.entry("labels", account.label, learners, event, question, bits, read)
+        account.enter_below(transaction, entry, account.label_limit(transaction), refuse, asked=asked)
 
 
 def check_weight_bits(job: FalconJob, share: float, party: str) -> None:

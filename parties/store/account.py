@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from blindfit.parties.store.rows import RowReads, RowWrites
 
 
-@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Disclosure:
     """One thing that was revealed.
 

@@ -53,18 +53,11 @@ def count_label_bits(
     job, me = session.job, session.me.name
     bits = bits_of(parameters, plan, job.taylor.jitter)
 
+    question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
+    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
     with store.transaction() as transaction:
-        Account.of(settings, session.me.dataset).enter_label_bits(
-            transaction,
-            event="batch layout",
-            question=_digest(session, parameters, plan, people),
-            bits=bits,
-            asked=bits,
-            learners=parameters.data_parties[1:],
-            snapshot=session.published.id,
-            session=session.id,
-            refuse=lambda: refusal(job, me),
-        )
+        entry = account.entry("labels", account.label, learners, "batch layout", question, bits, read)
+        account.enter_below(transaction, entry, account.label_limit(transaction), lambda: refusal(job, me))
 
 
 def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:

@@ -56,17 +56,8 @@ async def draw_together(
                 )
                 raise PolicyRefused(party=session.me.name, field="split", reason=reason)
             transaction.begin_draw(kept)
-            account.enter(
-                transaction,
-                subject="membership",
-                about=",".join(others),
-                learners=others,
-                event=EVENT,
-                question=session.id,
-                bits=1,
-                snapshot=session.published.id,
-                session=session.id,
-            )
+            about, read = ",".join(others), (session.published.id, session.id)
+            transaction.add_disclosure(account.entry("membership", about, others, EVENT, session.id, 1, read))
 
     drawn = await draw.run_data_party(known, context, session.me.name, others, session.channel, begin=begin)
     if drawn != known:

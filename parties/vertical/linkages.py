@@ -46,17 +46,9 @@ def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, 
     with store.transaction() as transaction:
         _check(transaction, session, account)
         other = _other(session)
-        account.enter(
-            transaction,
-            subject="membership",
-            about=other,
-            learners=[other],
-            event=f"{EVENT}{session.job.align.min_common}",
-            question=digest_linkage(session).hex(),
-            bits=1,
-            snapshot=session.published.id,
-            session=session.id,
-        )
+        event, question = f"{EVENT}{session.job.align.min_common}", digest_linkage(session).hex()
+        read = session.published.id, session.id
+        transaction.add_disclosure(account.entry("membership", other, [other], event, question, 1, read))
 
 
 def _other(session: Session[AlignedParameters]) -> str:

@@ -97,7 +97,7 @@ class ScoreQuota:
         """
         self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
 
-    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
+    def count_fit(self, session: Session[JobParameters], bits: float, event: str, question: str) -> None:
         """Count what weights or figures reveal of each row's score, before they are opened.
 
         Args:
@@ -107,49 +107,36 @@ class ScoreQuota:
             ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
             LedgerUnavailable: it could not be written.
         """
-        snapshot, asker, question = session.published, _asker(session), session.question.hex()
-        with self._party.store.transaction() as transaction:
-            if not self._content.weakness():
-                self._check(transaction, session, question, bits, np.arange(snapshot.row.rows), event)
-            known = join(transaction.people(self._account.population))
-            here = np.zeros(len(known), np.bool_)
-            here[places(known, snapshot.people())] = True
-            self._account.enter(
-                transaction,
-                subject="scores",
-                about="",
-                learners=[asker],
-                event=event,
-                question=question,
-                bits=bits,
-                people=pack(here),
-                snapshot=snapshot.id,
-                session=session.id,
-            )
+        everybody = np.arange(session.published.row.rows)
+        self._count(session, event, question, bits, everybody, may_refuse=not self._content.weakness())
 
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
         """Count the scores of a model that a digest names, which have so many bits each."""
+        self._count(session, SCORES, model, bits, rows)
+
+    def _count(
+        self,
+        session: Session[JobParameters],
+        event: str,
+        question: str,
+        bits: float,
+        rows: Positions,
+        *,
+        may_refuse: bool = True,
+    ) -> None:
         asker = _asker(session)
         with self._party.store.transaction() as transaction:
             known = join(transaction.people(self._account.population))
-            self._check(transaction, session, model, bits, rows)
+            if may_refuse:
+                self._check(transaction, session, question, bits, rows, event)
             here = np.zeros(len(known), np.bool_)
             for entry in self._entries(transaction):
-                if (entry.learner, entry.question) == (asker, model):
+                if (entry.learner, entry.question) == (asker, question):
                     here = unpack(entry.people, len(known))
             here[places(known, session.published.people()[rows])] = True
-            self._account.enter(
-                transaction,
-                subject="scores",
-                about="",
-                learners=[asker],
-                event=SCORES,
-                question=model,
-                bits=bits,
-                people=pack(here),
-                snapshot=session.published.id,
-                session=session.id,
-            )
+            read = session.published.id, session.id
+            entry = self._account.entry("scores", "", [asker], event, question, bits, read, pack(here))
+            transaction.add_disclosure(entry)
 
     def _entries(self, reader: Reads) -> list[Disclosure]:
         return self._account.entries(reader, "scores")

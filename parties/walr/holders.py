@@ -153,19 +153,11 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": name_randomness(drawn)}).hex()
+    account, read = Account.of(party.settings, session.me.dataset), (session.published.id, session.id)
+    learners, bits = [session.with_role("active").name], several_parties.BOUND_BITS + several_parties.EXPONENT_BITS
+    entry = account.entry("columns", session.me.name, learners, "norm bound", request_id, bits, read)
     with party.store.transaction() as transaction:
-        Account.of(party.settings, session.me.dataset).enter_column_bits(
-            transaction,
-            about=session.me.name,
-            learner=session.with_role("active").name,
-            event="norm bound",
-            question=request_id,
-            bits=several_parties.BOUND_BITS + several_parties.EXPONENT_BITS,
-            limit=several_parties.max_bits(n_rows),
-            snapshot=session.published.id,
-            session=session.id,
-            refuse=refuse,
-        )
+        account.enter_below(transaction, entry, several_parties.max_bits(n_rows), refuse)
 
 
 async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:

@@ -177,17 +177,9 @@ def test_a_refusal_says_the_same_whatever_trainings_with_others_revealed(trained
         with project.store("bank") as store, store.transaction() as transaction:
             account = Account.of(project.settings("bank"), "rows")
             for number, more in enumerate(bits):
-                account.enter(
-                    transaction,
-                    subject="labels",
-                    about=account.label,
-                    learners=["another shop"],
-                    event="weights",
-                    question=f"weights {number}",
-                    bits=more,
-                    snapshot="",
-                    session=f"s{number}",
-                )
+                question = f"weights {number}"
+                entry = account.entry("labels", account.label, ["another shop"], "weights", question, more)
+                transaction.add_disclosure(entry)
         with pytest.raises(PolicyRefused) as refused:
             project.run("falcon.learning_rate=0.6")
         reasons.add(str(refused.value))

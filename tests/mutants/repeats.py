@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         "rows-that-were-counted-are-forgotten",
         (28,),
-        "blindfit.parties.vertical.scored_rows:ScoreQuota.count_model",
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._count",
         "                    here = unpack(entry.people, len(known))\n",
         "                    here = np.zeros(len(known), np.bool_)\n",
         (f"{ROWS}::test_rows_are_counted_each_alone", f"{ROWS}::test_a_smaller_question_forgets_no_row"),
@@ -223,17 +223,17 @@ MUTANTS = (
     Mutant(
         "others-are-told-how-many-layouts-there-were",
         (12,),
-        "blindfit.parties.account.account:Account.enter_label_bits",
+        "blindfit.parties.account.account:Account.enter_below",
         "            raise error\n",
-        "            error.hint = f'{before} bits were revealed before'\n            raise error\n",
+        "            error.hint = f'{spent} bits were revealed before'\n            raise error\n",
         (f"{REPEATS}::test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before",),
     ),
     Mutant(
         "layouts-are-not-remembered",
         (12, 28),
         "blindfit.parties.taylor.label_layouts:count_label_bits",
-        "            bits=bits,\n            asked",
-        "            bits=0.0,\n            asked",
+        '"batch layout", question, bits, read)',
+        '"batch layout", question, 0.0, read)',
         (REPEATS,),
     ),
     Mutant(

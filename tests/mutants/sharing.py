@@ -94,8 +94,8 @@ MUTANTS = (
         "opened-weights-are-not-counted",
         (28,),
         "blindfit.parties.falcon.weight_bits:_count",
-        "            bits=bits,",
-        "            bits=0.0,",
+        "event, question, bits, read)",
+        "event, question, 0.0, read)",
         (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
     ),
     Mutant(

@@ -96,18 +96,10 @@ def test_scores_that_were_given_are_given_again_after_another_partys_question(pa
     first = pair.scores("one", HALF)
     shop = pair.parties["shop"]
     with shop.store.transaction() as transaction:
-        Account.of(shop.settings, "rows").enter(
-            transaction,
-            subject="scores",
-            about="",
-            learners=["another bank"],
-            event="scores",
-            question="another model",
-            bits=8,
-            people=transaction.disclosures(subject="scores")[0].people,
-            snapshot="",
-            session="s",
-        )
+        people = transaction.disclosures(subject="scores")[0].people
+        account = Account.of(shop.settings, "rows")
+        entry = account.entry("scores", "", ["another bank"], "scores", "another model", 8, people=people)
+        transaction.add_disclosure(entry)
     np.testing.assert_array_equal(pair.scores("one", HALF), first)
     with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
         pair.scores("one", OTHER_HALF)

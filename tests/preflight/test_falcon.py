@@ -159,17 +159,8 @@ def test_trainings_before_count(shares: World) -> None:
         shares.publish("bank", "loans")
         with shares.store("bank") as store, store.transaction() as transaction:
             account = Account.of(shares.settings("bank"), "loans")
-            account.enter(
-                transaction,
-                subject="labels",
-                about=account.label,
-                learners=["post"],
-                event="weights",
-                question=f"weights {bits}",
-                bits=bits,
-                snapshot="",
-                session=f"s{bits}",
-            )
+            entry = account.entry("labels", account.label, ["post"], "weights", f"weights {bits}", bits)
+            transaction.add_disclosure(entry)
         shares.columns("bank", bank0=shares.table("bank")["bank0"] + 1.0)
         shares.publish("bank", "loans")
         findings = shares.check()

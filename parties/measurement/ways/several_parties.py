@@ -212,18 +212,10 @@ class AtServer(way.AtServer):
 
         with call.service.store.transaction() as transaction:
             for owner, more in bits.items():
-                account.enter_column_bits(
-                    transaction,
-                    about=owner,
-                    learner=call.consumer,
-                    event="weights",
-                    question=self.request.request_id,
-                    bits=more,
-                    limit=several_parties.max_bits(rows_kept),
-                    snapshot=call.dataset.snapshot,
-                    session=self.request.session,
-                    refuse=refuse,
-                )
+                read = call.dataset.snapshot, self.request.session
+                asked = self.request.request_id
+                entry = account.entry("columns", owner, [call.consumer], "weights", asked, more, read)
+                account.enter_below(transaction, entry, several_parties.max_bits(rows_kept), refuse)
 
     def keep(self, tally: Tally, answer: NoisySum) -> None:
         self._find_blocks().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))

@@ -111,6 +111,16 @@ def test_a_defence_is_set_as_the_refusal_says(tmp_path: Path, wrong: str, text: 
         not_found(told, project.check(wrong, way))
 
 
+def test_no_fraction_of_few_rows_is_enough(tmp_path: Path) -> None:
+    project = loans(tmp_path, "taylor", rows=20)
+    told = found("use more rows, or set {} = 0", project.check("align.min_common=20"))
+    options = [way for way in told.sets if way.endswith("_fraction=0")]
+    assert options
+    not_found(told, project.check("align.min_common=20", "split.test_fraction=0", "taylor.validation_fraction=0"))
+    more = loans(tmp_path, "taylor", rows=400)
+    not_found(told, more.check())
+
+
 def test_class_weights_are_left_out(taylor: World) -> None:
     told = found(
         'set taylor.class_weights = "none", and lower taylor.threshold', taylor.check("taylor.class_weights=balanced")

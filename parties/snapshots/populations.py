@@ -128,15 +128,28 @@ def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) 
     Raises:
         ConfigError: 20 people, or one in a hundred of the smaller population, are the same.
     """
-    if row.other_people or _is_of_other_people(row.dataset, row.population, reader.snapshots()):
+    if not row.population or row.other_people:
+        return
+    if _is_of_other_people(row.dataset, row.population, reader.snapshots()):
         return
     for other, shared in _find_shared_people(reader, row.population, digests):
-        named = f"the population {other}" if other else "the datasets without a population"
-        same = f'set datasets.{row.dataset}.population = "{other}"' if other else "give these the same population"
         raise ConfigError(
-            f"datasets.{row.dataset}: {shared} of its {len(np.unique(digests))} ids also occur in {named}: the same "
-            "people would have two budgets and two accounts of what was revealed",
-            hint=f"{same}; or, if these are other people, `blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
+            f"datasets.{row.dataset}: {shared} of its {len(np.unique(digests))} ids also occur in the population "
+            f"{other}: the same people would have two budgets and two accounts of what was revealed",
+            hint=f'set datasets.{row.dataset}.population = "{other}"; or, if these are other people, '
+            f"`blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
+        )
+
+
+def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> Iterator[str]:
+    """Warn the operator of a dataset without a population whose people a population has.
+
+    It is no refusal: the party publishes such a dataset by itself, and others would learn from a refusal who is in it.
+    """
+    for other, shared in _find_shared_people(reader, "", digests) if not row.population else ():
+        yield (
+            f"{shared} of its ids also occur in the population {other}, and have an account of their own here: set "
+            f'datasets.{row.dataset}.population = "{other}" if its role allows it'
         )
 
 
@@ -144,7 +157,7 @@ def _find_shared_people(reader: Reads, population: str, digests: Digests) -> Ite
     """Yield each other population that shares too many people with these rows, and how many it shares."""
     people = np.unique(digests)
     for other in reader.populations_with_people():
-        if other == population:
+        if other in (population, ""):
             continue
         theirs = join(reader.people(other))
         shared = len(np.intersect1d(people, theirs))

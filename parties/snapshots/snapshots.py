@@ -37,6 +37,7 @@ from blindfit.parties.snapshots.populations import (
     refuse_people_of_another,
     refuse_private_rows,
     schedule_waits,
+    warn_of_two_accounts,
     why_it_waits,
 )
 from blindfit.parties.snapshots.rows_file import FILE as ROWS
@@ -135,6 +136,8 @@ class Snapshots:
             yield from self._scores(made)
         if copy := public_copy(made.row, self._store.reader().snapshots(), self._settings):
             yield f"datasets.{copy} is declared public and has the same ids and labels: remove public = true there"
+        if not self._dataset(dataset).public:
+            yield from warn_of_two_accounts(self._store.reader(), made.row, made.people())
 
     def _scores(self, made: Snapshot) -> Iterator[str]:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row

@@ -120,3 +120,21 @@ def test_the_same_people_in_another_snapshot_are_added_once(tmp_path: Path) -> N
     with world.store("clinic") as store:
         assert len(people.join(store.reader().people("people"))) == 301
         assert people.unpack(store.reader().labelled_people("people", "label")).sum() == 301
+
+
+def test_a_dataset_without_a_population_is_published_whoever_is_in_it_and_its_owner_is_told(tmp_path: Path) -> None:
+    """The party publishes it by itself: a refusal would reveal who is in the population."""
+    rows = {"id": IDS, "x": np.arange(300.0)}
+    world = World(tmp_path).active(
+        "bank",
+        rows | {"label": np.arange(300) % 2},
+        about={"label": "label", "population": "people"},
+        populations={"people": BUDGET},
+        datasets={"new": {"url": "csv:new.csv", "id": "id", "features": "rest"}},
+        policy={"systems": ["taylor"]},
+    )
+    world.write_table("new", rows)
+    world.publish("bank")
+    world.publish("bank", "new")
+    told = world.blindfit("snapshot", "bank.toml", "new").stdout
+    assert "300 of its ids also occur in the population people" in " ".join(told.split())

@@ -56,8 +56,9 @@ def test_rows_that_are_published_and_trained_on_daily_stay_below_one_limit(
     assert 1 <= trained < DAYS
 
 
-def test_the_same_people_in_another_order_with_one_row_more_keep_their_jitter_and_their_account(tmp_path: Path) -> None:
-    """The layout on a new snapshot of the labels counts, and the first one still does."""
+def test_the_same_people_in_another_snapshot_keep_their_jitter_and_their_new_layout_counts(
+    tmp_path: Path,
+) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
     first = seated(world, session="first")
     spent, _ = revealed(world)

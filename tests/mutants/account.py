@@ -36,8 +36,8 @@ MUTANTS = (
         "people-of-two-populations-are-not-compared",
         (1, 25),
         "blindfit.parties.snapshots.populations:_find_shared_people",
-        "        if other == population:\n",
-        "        if other != population:\n",
+        '        if other in (population, ""):\n',
+        '        if other not in (population, ""):\n',
         (f"{PEOPLE}::test_people_of_another_population_have_one_budget",),
     ),
     Mutant(

@@ -159,7 +159,7 @@ def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str,
             yield f"linkage of {name}", linkages.digest_linkage(session).hex()
         if hasattr(job, "taylor"):
             parameters: Any = SimpleNamespace(data_parties=("bank", "shop"), columns=(3, 2))
-            yield f"batch layout of {name}", label_layouts._digest(session, parameters, PLAN, np.arange(7))
+            yield f"batch layout of people of {name}", label_layouts._digest(session, parameters, PLAN, np.arange(7))
         if hasattr(job, "walr"):
             yield f"fit of blocks of {name}", Blocks(session, ["shop"]).settings_sha256
             yield f"norm bound of {name}", norm_bound_of(session)

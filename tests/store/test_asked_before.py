@@ -116,7 +116,7 @@ COUNTED = (
     "SELECT id FROM snapshots ORDER BY 1",
 )
 LABELS = "SELECT question, bits FROM disclosures WHERE subject = 'labels' ORDER BY position"
-MODELS = "SELECT DISTINCT learner, substr(question, 1, 64) FROM disclosures WHERE subject = 'scores' ORDER BY 1, 2"
+MODELS = "SELECT DISTINCT learner, substr(question, 1, 64) FROM disclosures WHERE event = 'scores' ORDER BY 1, 2"
 
 
 def counted_in(root: Path) -> dict[str, dict[str, list[Any]]]:

@@ -84,7 +84,9 @@ def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
     write_rows(project, 210)
     for number, rows in enumerate((64, 66, 68)):
         seated(project, f"taylor.batch_rows={rows}", session=f"first-{number}")
-    with refused("keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"):
+    with refused(
+        "keep the snapshots, parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"
+    ):
         seated(project, "split.test_fraction=0.1", session="fourth")
     seated(project, "taylor.batch_rows=66", session="again")
     seated(project, "split.test_fraction=0.1", "privacy.epsilon=1", session="private")

@@ -165,8 +165,9 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
     yield Finding("note", "weights", text)
     check_weight_bits(job, share, active.name)
     rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
+    helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
     raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, share, active.name)
-    yield from label_account(active, bits, rows, raised)
+    yield from label_account(active, bits, rows, helps, raised)
 
 
 def _stay_shared(share: float) -> str:

@@ -9,12 +9,15 @@ from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 
 
-def label_account(active: PartyHere, bits: float, rows: int, refusal: PolicyRefused | None) -> Iterator[Finding]:
+def label_account(
+    active: PartyHere, bits: float, rows: int, helps: str, refusal: PolicyRefused | None
+) -> Iterator[Finding]:
     """Say how much a training reveals of labels, what was revealed before, and what that means for a person.
 
     Args:
         bits: upper bound of what this training reveals.
         rows: people of a dataset that has not been published.
+        helps: what the job can do where this does not fit.
         refusal: what the active party raises where this does not fit; None where the job may reveal more.
 
     Raises:
@@ -41,9 +44,8 @@ def label_account(active: PartyHere, bits: float, rows: int, refusal: PolicyRefu
     yield Finding(
         "note",
         "account",
-        f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: take fewer "
-        'columns or epochs, falcon.weights = "shared" or privacy.epsilon, or let the operator of '
-        f"{active.name} start the account again (`blindfit ledger --reset-account`)",
+        f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
+        f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
     )
     if refusal is not None:
         raise refusal

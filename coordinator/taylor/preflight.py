@@ -73,7 +73,9 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
-        yield from label_account(active, bits, trial.n_rows, refusal(job.parameters, active.name))
+        yield from label_account(
+            active, bits, trial.n_rows, "set privacy.epsilon", refusal(job.parameters, active.name)
+        )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)

@@ -84,7 +84,9 @@ def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
     write_rows(project, 210)
     for number, rows in enumerate((64, 66, 68)):
         seated(project, f"taylor.batch_rows={rows}", session=f"first-{number}")
-    with refused("keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"):
+    with refused(
+        "keep the snapshots, parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"
+    ):
         seated(project, "split.test_fraction=0.1", session="fourth")
     seated(project, "taylor.batch_rows=66", session="again")
     seated(project, "split.test_fraction=0.1", "privacy.epsilon=1", session="private")
@@ -109,6 +111,16 @@ def test_a_defence_is_set_as_the_refusal_says(tmp_path: Path, wrong: str, text: 
     assert ways
     for way in ways:
         not_found(told, project.check(wrong, way))
+
+
+def test_no_fraction_of_few_rows_is_enough(tmp_path: Path) -> None:
+    project = loans(tmp_path, "taylor", rows=20)
+    told = found("use more rows, or set {} = 0", project.check("align.min_common=20"))
+    options = [way for way in told.sets if way.endswith("_fraction=0")]
+    assert options
+    not_found(told, project.check("align.min_common=20", "split.test_fraction=0", "taylor.validation_fraction=0"))
+    more = loans(tmp_path, "taylor", rows=400)
+    not_found(told, more.check())
 
 
 def test_class_weights_are_left_out(taylor: World) -> None:

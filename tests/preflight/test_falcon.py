@@ -92,7 +92,7 @@ def test_too_few_rows_in_common(shares: World) -> None:
 def test_many_columns_and_few_test_rows(shares: World) -> None:
     shares.columns("bank", **{f"more{j}": np.random.default_rng(j).normal(size=N_ROWS).round(3) for j in range(33)})
     warnings = levels(shares.check("split.test_fraction=0.1"), "warning")
-    assert warnings == ["rows: 60 test rows make rough figures: set split.test_fraction = 0.17, or more"]
+    assert warnings == ["rows: 60 test rows make rough figures: set split.test_fraction = 0.2, or more"]
     assert levels(shares.check("split.test_fraction=0.25"), "warning") == [
         "rows: 390 rows for 43 weights are few: use at most 39 columns; a larger falcon.l2 lets you use more of them"
     ]

@@ -314,7 +314,7 @@ def too_many_label_bits() -> Leak:
         LABEL_BITS,
         f"with other trainings on the same people before, this one could give away more than {MOST_BITS_PER_ROW} bits "
         "of each label",
-        "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
+        "keep the snapshots, parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
         "label-bits",
     )
 

@@ -73,6 +73,11 @@ class Account:
         return self._dataset.label or ""
 
     @property
+    def counts_labels(self) -> bool:
+        """Return whether the labels have a limit; labels that their owner declares public have none."""
+        return bool(self.label) and not self._dataset.public
+
+    @property
     def label_entropy(self) -> float:
         """Return the bits of one label at the base rate that its owner declares; 1 where none is declared."""
         return entropy(self._dataset.label_rate)
@@ -154,13 +159,15 @@ class Account:
         session: str,
         refuse: Callable[[], BlindfitError | None],
     ) -> None:
-        """Count what labels are revealed; a question that was counted before is free.
+        """Count what labels are revealed; a question that was counted before is free, and so are public labels.
 
         Args:
             bits: that are counted now.
             asked: that must fit, with what the job will count later.
             refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
         """
+        if not self.counts_labels:
+            return
         known = self.entries(transaction, "labels", self.label)
         if any(entry.question == question and set(learners) <= set(entry.learner.split(",")) for entry in known):
             return
@@ -197,14 +204,16 @@ class Account:
         session: str,
         refuse: Callable[[], BlindfitError],
     ) -> None:
-        """Count what columns are revealed; a question that was counted before is free.
+        """Count what columns are revealed; a question of the same learner that was counted before is free.
+
+        A requester names its own question, so the same name by another one may be about other rows.
 
         Args:
             about: whose columns.
             refuse: makes the error, whose words are the same whatever was before.
         """
         known = self.entries(transaction, "columns", about)
-        if any(entry.question.partition(" ")[0] == question for entry in known):
+        if any(entry.learner == learner and _is_about(entry, question) for entry in known):
             return
         if not self.fits(transaction, "columns", about, [learner], bits, limit, session):
             raise refuse()
@@ -219,6 +228,11 @@ class Account:
             snapshot=snapshot,
             session=session,
         )
+
+
+def _is_about(entry: Disclosure, question: str) -> bool:
+    """Return whether an entry is about a question; one of an older version, without a session, names the snapshot."""
+    return entry.question == question or (not entry.session and entry.question == f"{question} {entry.snapshot}")
 
 
 def entropy(rate: float | None) -> float:

@@ -100,14 +100,16 @@ class ScoreQuota:
     def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
         """Count what weights or figures reveal of each row's score, before they are opened.
 
+        Each session counts: what is computed again may differ, because another party may put other columns in.
+
         Args:
-            bits: of one row, by its leverage. The same question counts once.
+            bits: of one row, by its leverage.
 
         Raises:
             ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
             LedgerUnavailable: it could not be written.
         """
-        snapshot, asker, question = session.published, _asker(session), session.question.hex()
+        snapshot, asker, question = session.published, _asker(session), f"{event} {session.id}"
         with self._party.store.transaction() as transaction:
             if not self._content.weakness():
                 self._check(transaction, session, question, bits, np.arange(snapshot.row.rows), event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import several_parties
@@ -43,8 +44,7 @@ class ColumnHolder:
         clock.lap("prepare_s")
         quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
-        await asyncio.to_thread(quota.count_fit, session, bits)
-        await send_if_wanted(session, prepared, content, salt)
+        await send_if_wanted(session, prepared, content, salt, count=partial(quota.count_fit, session, bits))
         clock.lap("send_s")
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")

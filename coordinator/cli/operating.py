@@ -181,11 +181,16 @@ def ledger(
     from blindfit.coordinator.operator.deciding import open_store
 
     if verify:
-        given = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account, "--set": overrides}
-        refuse_unused("--verify checks a chain that was exported", given)
+        others = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account}
+        unused = {**others, "--reason": reason, "--set": overrides}
+        refuse_unused("--verify checks a chain that was exported", unused)
         return ledger_view.verify(settings)
     loaded, base_dir = read_party(settings, overrides), settings.parent
-    if reset_account is not None:
+    if reset_account is None:
+        refuse_unused("without --reset-account nothing starts again", {"--reason": reason})
+    else:
+        given = {"--export": export, "--acknowledge": acknowledge}
+        refuse_unused("--reset-account starts an account again", given)
         return account.reset(loaded, open_store(loaded, base_dir), reset_account, reason)
     before = Found({}) if acknowledge is None else ledger_view.acknowledge(loaded, base_dir, acknowledge)
     found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)

@@ -16,10 +16,12 @@ from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.account import Disclosure
+from blindfit.parties.store.account import AccountReads, Disclosure
 from blindfit.parties.store.database import Store
+from blindfit.parties.vertical.scored_rows import SCORES
 
 WITHOUT = "(no population)"
+MOST_REASON_CHARS = 500
 
 
 def accounts_of(settings: PartySettings) -> dict[str, Account]:
@@ -65,18 +67,24 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
     for dataset in settings.datasets:
         account = Account.of(settings, dataset)
         people = account.population or WITHOUT
-        if account.label:
+        if account.counts_labels:
             spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
             cells = (people, f"labels {account.label}", f"{spent:,.0f} bits", f"{limit:,.0f} bits")
             table.add_row(*map(escape, cells), f"{max(0.0, limit - spent):,.0f} bits")
     for population, account in accounts_of(settings).items():
         people = population or WITHOUT
-        if models := account.entries(reader, "scores"):
-            table.add_row(escape(people), "scores of rows", f"{len({e.question for e in models})} models", "", "")
+        if models := _models(account, reader):
+            table.add_row(escape(people), "scores of rows", f"{models} models", "", "")
         counts = Counter(map(_membership, account.entries(reader, "membership")))
         for text, count in sorted(counts.items()):
             table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))
     return table
+
+
+def _models(account: Account, reader: AccountReads) -> int:
+    """Return how many models have scored rows; an entry of an older version names the model and a snapshot."""
+    scores = [entry for entry in account.entries(reader, "scores") if entry.event == SCORES]
+    return len({(entry.learner, entry.question.partition(" ")[0]) for entry in scores})
 
 
 def _membership(entry: Disclosure) -> str:
@@ -88,16 +96,31 @@ def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
     """Return what was revealed about a dataset's people, for the operator who is asked about a job on it."""
     account, reader = Account.of(settings, dataset), store.reader()
     parts = []
-    if account.label:
+    if account.counts_labels:
         spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
         parts.append(f"{spent:,.0f} of at most {limit:,.0f} bits about labels")
-    models = {entry.question for entry in account.entries(reader, "scores")}
-    parts.append(f"scores of {quantity(len(models), 'model')}")
+    parts.append(f"scores of {quantity(_models(account, reader), 'model')}")
     revealed = f"revealed before about these people: {join_names(parts)}; a limit bounds a total, not one person"
     days = settings.policy.account_period_days
     period = f"; an entry counts for {days:g} days" if days is not None else ""
     resets = [entry for entry in reader.disclosures(account.population) if entry.subject == RESET]
     return revealed + period + "".join(f"; {entry.event} ({entry.made[:10]})" for entry in resets)
+
+
+def check_reason(option: str, reason: str, example: str) -> str:
+    """Return the operator's words as they are kept and shown.
+
+    Args:
+        option: that has them.
+        example: of what to write, for an error.
+
+    Raises:
+        ConfigError: there are none, too many, or some that a terminal could not show.
+    """
+    reason = reason.strip()
+    if not 1 <= len(reason) <= MOST_REASON_CHARS or not reason.isprintable():
+        raise ConfigError(f"{option}: a reason has 1 to {MOST_REASON_CHARS} printable characters", hint=example)
+    return reason
 
 
 def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> Found:
@@ -112,11 +135,13 @@ def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> F
         )
     if not reason.strip():
         raise ConfigError("--reset-account needs --reason: every later approval shows it")
+    example = "say why what was revealed does not count any more, such as --reason 'new contract from 3 May'"
+    reason = check_reason("--reason", reason, example)
     account = Account.of(settings, dataset)
     with store.transaction() as transaction:
         number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))
-        event = f"the account starts again: {reason.strip()}"
+        event = f"the account starts again: {reason}"
         transaction.add_disclosure(account.entry(RESET, "", [], event, f"reset {number + 1}", 0))
     people = account.population or "the people of all datasets without a population"
     said = f"the account of {people} starts again; what was revealed before stays in it"
-    return Found({"account_started_again": dataset, "reason": reason.strip()}, (said,))
+    return Found({"account_started_again": dataset, "reason": reason}, (said,))

@@ -18,6 +18,7 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_ne
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.operator import account
+from blindfit.coordinator.operator.account import check_reason
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
@@ -33,8 +34,6 @@ from blindfit.parties.store.database import Store, lost, path_of
 from blindfit.parties.store.losses import Loss, find_unexplained
 from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.store.uploads import FailedUploads
-
-MOST_REASON_CHARS = 500
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
@@ -223,14 +222,11 @@ def verify(path: Path) -> Found:
 
 def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
     """Keep the operator's reason for a database that was lost or restored, also where there is none any more."""
-    if not 1 <= len(reason.strip()) <= MOST_REASON_CHARS or not reason.isprintable():
-        raise ConfigError(
-            f"--acknowledge: a reason has 1 to {MOST_REASON_CHARS} printable characters",
-            hint="say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
-        )
+    example = "say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'"
+    reason = check_reason("--acknowledge", reason, example)
     path = path_of(settings, base_dir)
     if not path.exists() and not find_unexplained(path.parent, None):
         open_store(settings, base_dir)
     with contextlib.closing(Store(path)) as store:
-        recovered = acknowledge_losses(store, reason.strip())
+        recovered = acknowledge_losses(store, reason)
     return Found({"charged_again": recovered}, (f"acknowledged: {recovered} lost charges were charged again",))

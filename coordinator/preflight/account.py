@@ -23,6 +23,9 @@ def label_account(
     Raises:
         PolicyRefused: it does not fit.
     """
+    if active.dataset.public:
+        yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
+        return
     before, limit = active.label_bits(rows)
     told = (
         f"at most {bits:,.0f} bits about the labels of {active.dataset_name} are revealed: at a base rate of one half "

@@ -73,6 +73,11 @@ class Account:
         return self._dataset.label or ""
 
     @property
+    def counts_labels(self) -> bool:
+        """Return whether the labels have a limit; labels that their owner declares public have none."""
+        return bool(self.label) and not self._dataset.public
+
+    @property
     def label_entropy(self) -> float:
         """Return the bits of one label at the base rate that its owner declares; 1 where none is declared."""
         return entropy(self._dataset.label_rate)
@@ -141,17 +146,19 @@ class Account:
         *,
         asked: float | None = None,
     ) -> None:
-        """Write an entry where it fits; a question that was counted before is free.
+        """Write an entry where it fits; a question that was counted before is free, and so are public labels.
+
+        A requester may name its own question: the same name by another learner may be about other rows.
 
         Args:
             asked: bits that must fit, with what the job will count later; by default those of the entry.
             refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
         """
+        if entry.subject == "labels" and not self.counts_labels:
+            return
         learners, known = entry.learner.split(","), self.entries(transaction, entry.subject, entry.about)
-        for one in known:  # an older version added the snapshot to a question
-            same = entry.question in (one.question, one.question.partition(" ")[0])
-            if same and set(learners) <= set(one.learner.split(",")):
-                return
+        if any(_is_about(one, entry.question) and set(learners) <= set(one.learner.split(",")) for one in known):
+            return
         asked = entry.bits if asked is None else asked
         fits = self.fits(transaction, entry.subject, entry.about, learners, asked, limit, entry.session)
         if not fits and (error := refuse()) is not None:
@@ -161,6 +168,11 @@ class Account:
             raise error
         if entry.bits:
             transaction.add_disclosure(entry)
+
+
+def _is_about(entry: Disclosure, question: str) -> bool:
+    """Return whether an entry is about a question; one of an older version, without a session, names the snapshot."""
+    return entry.question == question or (not entry.session and entry.question == f"{question} {entry.snapshot}")
 
 
 def entropy(rate: float | None) -> float:

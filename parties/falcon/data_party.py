@@ -135,7 +135,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             content = self._session.published.content(self._work.source.feature_names)
             quota = ScoreQuota(self._party, self._session.me.dataset, content)
             of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
-            quota.count_fit(self._session, of_a_row, FIGURES, self._session.id)  # opened anew in each session
+            quota.count_fit(self._session, of_a_row, FIGURES)
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:

@@ -97,17 +97,19 @@ class ScoreQuota:
         """
         self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
 
-    def count_fit(self, session: Session[JobParameters], bits: float, event: str, question: str) -> None:
+    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
         """Count what weights or figures reveal of each row's score, before they are opened.
 
+        Each session counts: what is computed again may differ, because another party may put other columns in.
+
         Args:
-            bits: of one row, by its leverage. The same question counts once.
+            bits: of one row, by its leverage.
 
         Raises:
             ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
             LedgerUnavailable: it could not be written.
         """
-        everybody = np.arange(session.published.row.rows)
+        everybody, question = np.arange(session.published.row.rows), f"{event} {session.id}"
         self._count(session, event, question, bits, everybody, may_refuse=not self._content.weakness())
 
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:

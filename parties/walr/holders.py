@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -160,11 +160,19 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         account.enter_below(transaction, entry, several_parties.max_bits(n_rows), refuse)
 
 
-async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
+async def send_if_wanted(
+    session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes, *, count: Callable[[], None]
+) -> None:
+    """Send this party's rows, unless the server has a fit of them already.
+
+    Args:
+        count: writes into the account what a new fit reveals; a fit that the server sends again reveals nothing new.
+    """
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
     wanted: BlockWanted = await hear(session, server, BlockWanted)
     if wanted.send_rows:
+        await asyncio.to_thread(count)
         rows, bound = prepared.train, prepared.grid.norm_bound
         session.report("send rows", 0, len(rows.ids), "rows")
         await several_parties.run_passive(rows, bound, content, salt, server, session.channel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import several_parties
@@ -14,7 +15,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
-from blindfit.parties.vertical.scored_rows import FIT, ScoreQuota
+from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.walr.holders import chain_of, find_left_out, part_of, receive_fit, round_as_told, send_if_wanted
 from blindfit.parties.walr.reading import cluster_of, read_where
@@ -43,8 +44,7 @@ class ColumnHolder:
         clock.lap("prepare_s")
         quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
-        await asyncio.to_thread(quota.count_fit, session, bits, FIT, session.question.hex())
-        await send_if_wanted(session, prepared, content, salt)
+        await send_if_wanted(session, prepared, content, salt, count=partial(quota.count_fit, session, bits))
         clock.lap("send_s")
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.parties.account.account import Account
+from blindfit.parties.vertical.scored_rows import FIGURES
+from tests.each_case import each_case
 from tests.vertical.in_process import seated
 from tests.world import World
-from tests.world.vertical import ROLES, bank_and_shops, write_rows
+from tests.world.vertical import ROLES, bank_and_shops, bank_and_shops_in_shares, write_rows
 
 ROWS = 160
 DAYS = 10
@@ -99,6 +102,17 @@ def test_a_declared_rate_lowers_the_limit(tmp_path: Path) -> None:
         seated(world, session="s1")
 
 
+def test_labels_that_are_declared_public_have_no_limit(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    world.edit("bank.toml", 'population = "people"', "public = true")
+    world.set("populations", None, "bank")
+    seated(world, session="s1")
+    checked = world.blindfit("check", "job.toml").stdout
+    assert "declared public, and do not count" in " ".join(checked.split())
+    with world.store("bank") as store:
+        assert not store.reader().disclosures(subject="labels")
+
+
 def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
     seated(world, session="s1")
@@ -112,3 +126,47 @@ def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> N
     shown = world.blindfit("ledger", "bank.toml").stdout
     assert "new contract" in shown
     assert "batch layout" in shown
+
+
+@each_case(
+    "options, says",
+    [
+        (["--reset-account", "rows", "--reason", "x", "--acknowledge", "y"], "--acknowledge does nothing"),
+        (["--reset-account", "rows", "--reason", "x", "--export", "chain.jsonl"], "--export does nothing"),
+        (["--reset-account", "rows", "--reason", "two\nlines"], "printable"),
+        (["--reset-account", "rows", "--reason", "x" * 501], "printable"),
+        (["--reason", "x"], "--reason does nothing"),
+        (["--acknowledge", "x", "--reason", "y"], "--reason does nothing"),
+        (["--verify", "--reason", "x"], "--reason does nothing"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_and_nothing_starts_again(
+    options: list[str], says: str, bank: World
+) -> None:
+    refused = bank.blindfit("ledger", "bank.toml", *options)
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    with bank.store("bank") as store:
+        assert not store.reader().disclosures()
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = bank_and_shops(tmp_path_factory.mktemp("bank"), rows=ROWS)
+    world.publish("bank")
+    return world
+
+
+def test_figures_that_are_computed_again_count_again(tmp_path: Path) -> None:
+    """An active party that says it has no answer any more could put other columns in, and get other figures."""
+    world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.2})
+    counted = []
+    for forgotten in (False, False, True):
+        if forgotten:
+            for answers in world.root.glob("**/answers"):
+                if "bank" in answers.parts[-2]:
+                    shutil.rmtree(answers)
+        world.run()
+        with world.store("shop-a") as store:
+            counted.append(sum(entry.event == FIGURES for entry in store.reader().disclosures(subject="scores")))
+    assert counted == [1, 1, 2]

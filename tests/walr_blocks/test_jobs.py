@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,23 @@ def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
     assert (house.spent(), fits, sent) == (1, [], [])
     for name in HOLDERS:
         assert house.written(name, first)["weights"] == house.written(name, again)["weights"]
+    assert counted_fits(house) == 1
+
+
+def counted_fits(house: Holders) -> int:
+    with house.store("bank") as store:
+        return len(store.reader().disclosures(subject="scores"))
+
+
+def test_rows_that_are_sent_again_for_the_same_job_count_as_another_fit(
+    trained: tuple[Holders, JobSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An active party may ask the server under another name, with other columns of its own."""
+    house, _ = trained
+    lying(monkeypatch, lambda request: replace(request, request_id="another", epsilon=request.epsilon / 4))
+    with suppress(BlindfitError):  # whatever becomes of it, the rows have left
+        house.run()
+    assert counted_fits(house) == 2
 
 
 def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:

@@ -63,6 +63,7 @@ BY_NAME = {
     "Residue.blinding": RANDOM,
     # predict
     "MaskSeed.seed": RANDOM,
+    "ZeroSharePart.part": RANDOM,
     "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
     # the measurement server's answers
     "*snapshot": RANDOM,

@@ -698,7 +698,7 @@ FIRST_USES = (
         )
         for source in ("csv", *(("sqlite", "parquet") if system in ("walr", "dp-lr", "taylor-label-dp") else ()))
     ),
-    Pair("taylor", "known-at-the-start", "bank", never_published("bank", a_label("bank")), refused=True),
+    Pair("taylor", "published-at-the-start", "bank", never_published("bank", a_label("bank"))),
 )
 """Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
 budget is for, and of one without a budget. Random settings are drawn by the places of PAIRS."""

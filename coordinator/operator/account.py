@@ -107,20 +107,9 @@ def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
     return revealed + period + "".join(f"; {entry.event} ({entry.made[:10]})" for entry in resets)
 
 
-def check_reason(option: str, reason: str, example: str) -> str:
-    """Return the operator's words as they are kept and shown.
-
-    Args:
-        option: that has them.
-        example: of what to write, for an error.
-
-    Raises:
-        ConfigError: there are none, too many, or some that a terminal could not show.
-    """
-    reason = reason.strip()
-    if not 1 <= len(reason) <= MOST_REASON_CHARS or not reason.isprintable():
-        raise ConfigError(f"{option}: a reason has 1 to {MOST_REASON_CHARS} printable characters", hint=example)
-    return reason
+def is_reason(reason: str) -> bool:
+    """Return whether the operator's words can be kept, and shown on a terminal."""
+    return 1 <= len(reason) <= MOST_REASON_CHARS and reason.isprintable()
 
 
 def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> Found:
@@ -135,8 +124,9 @@ def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> F
         )
     if not reason.strip():
         raise ConfigError("--reset-account needs --reason: every later approval shows it")
-    example = "say why what was revealed does not count any more, such as --reason 'new contract from 3 May'"
-    reason = check_reason("--reason", reason, example)
+    reason = reason.strip()
+    if not is_reason(reason):
+        raise ConfigError(f"--reason has at most {MOST_REASON_CHARS} characters, all printable, and this one has not")
     account = Account.of(settings, dataset)
     with store.transaction() as transaction:
         number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))

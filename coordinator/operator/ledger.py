@@ -18,7 +18,7 @@ from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_ne
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
 from blindfit.coordinator.operator import account
-from blindfit.coordinator.operator.account import check_reason
+from blindfit.coordinator.operator.account import MOST_REASON_CHARS, is_reason
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
@@ -222,8 +222,12 @@ def verify(path: Path) -> Found:
 
 def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
     """Keep the operator's reason for a database that was lost or restored, also where there is none any more."""
-    example = "say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'"
-    reason = check_reason("--acknowledge", reason, example)
+    reason = reason.strip()
+    if not is_reason(reason):
+        raise ConfigError(
+            f"--acknowledge: a reason has 1 to {MOST_REASON_CHARS} printable characters",
+            hint="say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
+        )
     path = path_of(settings, base_dir)
     if not path.exists() and not find_unexplained(path.parent, None):
         open_store(settings, base_dir)

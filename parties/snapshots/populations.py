@@ -142,10 +142,18 @@ def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) 
 
 
 def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> Iterator[str]:
-    """Warn the operator of a dataset without a population whose people a population has.
+    """Warn the operator of people who have two accounts, with a population and without one.
 
     It is no refusal: the party publishes such a dataset by itself, and others would learn from a refusal who is in it.
     """
+    if row.population and reader.disclosures(""):
+        shared = len(np.intersect1d(digests, join(reader.people(""))))
+        if shared:
+            yield (
+                f"{shared} of its ids were published without a population before. What was revealed about them then "
+                f"stays in the account of datasets without a population, and the account of {row.population} does not "
+                "count it"
+            )
     for other, shared in _find_shared_people(reader, "", digests) if not row.population else ():
         yield (
             f"{shared} of its ids also occur in the population {other}, and have an account of their own here: set "

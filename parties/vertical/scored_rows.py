@@ -36,6 +36,7 @@ from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
+INSTEAD = {SCORES: "predict with an earlier model, ", FIGURES: "have the job set split.test_fraction = 0, "}
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -173,13 +174,14 @@ class ScoreQuota:
                 field="models_per_row",
                 reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
                 "(a model of another active party counts for every row, and a new snapshot changes nothing): predict "
-                'with an earlier model, or train with falcon.weights = "shared" or split.test_fraction = 0',
+                'with an earlier model, train with falcon.weights = "shared" or split.test_fraction = 0, or have its '
+                "operator start the account again (`blindfit ledger --reset-account`)",
             )
         if spent.max(initial=0.0) + bits > self._content.score_bits:
             self._refuse_own(
-                f"scores of {bits:.0f} bits, with those that some of these rows have had, would tell more than half of "
-                "a row",
-                "predict with an earlier model, or ",
+                f"{event} would reveal {bits:.2g} bits of a row's score: with what was revealed of some of these rows "
+                "before, that is more than half of what a row holds",
+                f"{INSTEAD.get(event, '')}start the account again, or ",
             )
 
     def _refuse_own(self, reason: str, hint: str) -> None:

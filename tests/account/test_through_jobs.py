@@ -113,6 +113,20 @@ def test_labels_that_are_declared_public_have_no_limit(tmp_path: Path) -> None:
         assert not store.reader().disclosures(subject="labels")
 
 
+def test_an_operator_who_names_a_population_later_is_told_that_its_account_is_new(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    population = 'population = "people"'
+    world.edit("bank.toml", population, "snapshot_every_h = 24")
+    world.set("populations", None, "bank")
+    seated(world, session="s1")
+    world.edit("bank.toml", "snapshot_every_h = 24", population)
+    world.set("populations.people", {"epsilon": 3.0, "delta": 1e-5}, "bank")
+    told = " ".join(world.blindfit("snapshot", "bank.toml", "rows").stdout.split())
+    assert f"{ROWS} of its ids were published without a population before" in told
+    told = " ".join(world.blindfit("snapshot", "shop-a.toml", "rows").stdout.split())
+    assert "without a population before" not in told
+
+
 def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
     seated(world, session="s1")

@@ -162,7 +162,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
     """A part that says of itself that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
-    with pytest.raises(ConfigError, match="would tell more than half of a row"):
+    with pytest.raises(ConfigError, match="more than half of what a row holds"):
         pair.scores("exact")
     pair.scores("one")
 

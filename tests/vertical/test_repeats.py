@@ -183,8 +183,9 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert len(made.plan.test)
     with refused(
         "some of these rows have had scores of {} models, the most that it allows of a row (a model of another active "
-        "party counts for every row, and a new snapshot changes nothing): predict with an earlier model, or train with "
-        'falcon.weights = "shared" or split.test_fraction = 0'
+        "party counts for every row, and a new snapshot changes nothing): predict with an earlier model, train with "
+        'falcon.weights = "shared" or split.test_fraction = 0, or have its operator start the account again '
+        "(`blindfit ledger --reset-account`)"
     ) as told:
         seated(project, *QUICK, session="two")
     assert re.match(r"shop-[ab] refuses the job: models_per_row: some of these rows have had", told.text)

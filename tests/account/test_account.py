@@ -29,20 +29,13 @@ def test_only_the_same_question_of_the_same_learner_is_free(
     """Requesters name their requests as they like: under a name that was counted before they could ask for nothing."""
     account = Account(PolicySettings(), PartyDatasetSettings(url="rows.csv", id="id"))
 
+    def refuse() -> PolicyRefused:
+        return PolicyRefused(party="meter", field="parties", reason="too many bits")
+
     def enter(learner: str, question: str) -> None:
         with store.transaction() as transaction:
-            account.enter_column_bits(
-                transaction,
-                about="shop",
-                learner=learner,
-                event="weights",
-                question=question,
-                bits=6,
-                limit=10,
-                snapshot="snapshot",
-                session="s",
-                refuse=lambda: PolicyRefused(party="meter", field="parties", reason="too many bits"),
-            )
+            entry = account.entry("columns", "shop", [learner], "weights", question, 6, ("snapshot", "s"))
+            account.enter_below(transaction, entry, 10, refuse)
 
     with closing(Store(tmp_path / "party.sqlite")) as store:
         enter(*first)

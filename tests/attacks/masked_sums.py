@@ -35,7 +35,7 @@ def knapsack(shared: SharedRows, seeds: Sequence[Seed], place: int, answer: Elem
     columns, left, parts = slice(0, plan.n_columns), answer, []
     for block, rows in enumerate(plan.blocks):
         masks = short_rows.row_masks(plan, block, shared.seed)
-        d = f.contiguous(f.subtract(f.elements(shared.filled(rows)), masks)[:, columns])
+        d = f.contiguous(f.subtract(f.elements(shared.fill(rows)), masks)[:, columns])
         checked, item = Dealer(seeds), short_rows.rows_item(plan, block, shared.seed)
         own = Expander(seeds[place], place).shares(item, None if place else checked.deal(item)[1])
         plain, labels = Dealer(seeds, macs=False), labels_item(plan, block, shared.seed)

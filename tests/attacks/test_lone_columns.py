@@ -145,7 +145,7 @@ ATTACKS = pytest.mark.parametrize("made", [one_row, beside_the_constant, nested]
 def test_without_defences_every_target_is_read(
     world: Holders, made: Callable[[int], Attack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lone_rows, "shaped", lambda rows, _columns: (rows, np.zeros(rows.shape[1], np.bool_)))
+    monkeypatch.setattr(lone_rows, "shape_rows", lambda rows, _columns: (rows, np.zeros(rows.shape[1], np.bool_)))
     read = read_by(world, made, monkeypatch)
     assert read.near == len(read.guesses)
     assert max(read.leverages) > 0.99

@@ -259,7 +259,8 @@ class LedgerBehind(PrivacyError):
         super().__init__(
             f"a signed receipt proves entry {receipt_position} of the ledger of {population}, which this ledger "
             f"({ledger_position} entries) does not have: it was restored or replaced, so nothing is released",
-            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges what was lost again",
+            hint="its operator must run `blindfit ledger PARTY.TOML --acknowledge REASON`, which charges what was lost "
+            "again",
         )
         self.population = population
         self.ledger_position, self.receipt_position = ledger_position, receipt_position
@@ -297,7 +298,7 @@ WHAT_TO_DO = {
     "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.max_delta",
     "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
-    "models_per_row": "have {party}'s operator raise policy.models_per_row, or publish the dataset again",
+    "models_per_row": "have {party}'s operator raise policy.models_per_row",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
     "max_failed_uploads_in_all": "have {party}'s operator raise policy.max_failed_uploads_in_all",
     # of what the party is or has

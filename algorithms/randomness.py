@@ -41,14 +41,19 @@ def generator_of(seed: bytes) -> np.random.Generator:
 class PublicRandomness:
     """What public choices are drawn from, once for what they are about: nobody chose the key, and no secret rests on
     it; but a split that its key's owners alone can repeat is not told to anybody else.
+
+    Attributes:
+        orders_by_count: an order depends on how many rows are held out, not on which fraction of them: for a seed,
+            whose owner chooses who is held out anyway, and for what an older version drew.
     """
 
     key: bytes
+    orders_by_count: bool = False
 
     @classmethod
     def from_seed(cls, seed: int) -> PublicRandomness:
         """For jobs on one machine: who knows the seed knows all."""
-        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest())
+        return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest(), orders_by_count=True)
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Two purposes under one key give unrelated streams."""

@@ -48,6 +48,7 @@ from blindfit.parties.wire.listening import cannot_bind, check_free
 from blindfit.parties.wire.waits import report_to_pb
 from blindfit.parties.work import ending
 from blindfit.parties.work.compute import cluster_of
+from blindfit.parties.work.counted_threads import threads_for
 from blindfit.parties.work.memory import give_back_freed
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
 
@@ -73,6 +74,11 @@ class PartyNode:
         if identity.name != settings.name:
             raise ConfigError(
                 f"name = {settings.name}, but {settings.identity.certificate} is the certificate of {identity.name}"
+            )
+        if identity.role not in (None, settings.role):
+            raise ConfigError(
+                f"role = {settings.role}, but the role in {settings.identity.certificate} is {identity.role}",
+                hint="correct the party's file, or ask the authority's operator for a certificate of the other role",
             )
         identity.revoked.report(settings.name)
         store = Store.of(settings, base_dir)
@@ -131,6 +137,8 @@ class PartyNode:
         )
         party.sessions = Sessions(admission, party.identity.first_revoked)
         party.pulse.start()
+        coordinators = sum(peer.role == "coordinator" for peer in self.settings.peers.values())
+        asyncio.get_running_loop().set_default_executor(threads_for(coordinators, party.limits.running))
         roles = {name: peer.role for name, peer in self.settings.peers.items()}
         self.guard = Guard(
             self.settings.name,
@@ -232,6 +240,10 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
     async def Propose(self, request: control_pb2.Proposal, context: Any) -> control_pb2.ProposalAnswer:  # noqa: N802, ARG002
         session = await self._node.sessions.propose(request, current_caller())
         return control_pb2.ProposalAnswer(state=state_to_pb(session.state))
+
+    async def Reserve(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.Place:  # noqa: N802, ARG002
+        self._own(request.session)
+        return control_pb2.Place(ahead=self._node.sessions.reserve(request.session))
 
     async def Start(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.SessionAnswer:  # noqa: N802, ARG002
         self._own(request.session)

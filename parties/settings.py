@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
 from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import HOST, Address, is_host
@@ -69,15 +70,21 @@ class PolicySettings(Settings):
     systems: list[str] = ["walr"]
     """Systems in which this party takes part: walr, label-dp, dp-lr, taylor, falcon, predict, evaluate. The party
     refuses a job of any other system."""
-    min_rows: int = Field(100, ge=1)
+    min_rows: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest number of rows in an aggregate, a label release or a dp-lr training. Raise it for sensitive data: a
     result over few rows reveals more about each person."""
-    min_common: int = Field(20, ge=1)
+    min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int = Field(1, ge=1)
-    """Largest number of models that may score a row of one snapshot, (columns - 1) / 2 at most. Raise it to train again
-    on the same snapshot; scores are then rounded more."""
+    models_per_row: int | None = Field(None, ge=1, le=10_000)
+    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
+    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
+    account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
+    """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
+    first may use all of it; a peer without a share gets what one job reveals."""
+    account_period_days: float | None = Field(None, ge=1)
+    """Days after which an entry of the disclosure account no longer counts. By default an entry counts for ever. Set it
+    only if what was revealed about people is worth little after that time."""
     max_epsilon: float = Field(1.0, gt=0)
     """Largest `privacy.epsilon` of one job. A larger value accepts jobs that reveal more."""
     max_delta: float = Field(1e-5, ge=0, lt=0.5)
@@ -92,12 +99,17 @@ class PolicySettings(Settings):
     accept_seed: bool = False
     """Permission for jobs that set `seed`, which fixes the split and the batches. Set it only if one person runs all
     parties."""
-    max_failed_uploads: int = Field(20, ge=1)
+    max_failed_uploads: int = Field(20, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    max_failed_uploads_in_all: int = Field(1000, ge=1)
+    max_failed_uploads_in_all: int = Field(1000, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
     party's database exists. Raise it when honest failures have used it up."""
+
+    max_kept_mib: int = Field(4096, ge=1, le=2**30)
+    """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
+    for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the
+    disk has room."""
 
     def of(self, kind: type[P]) -> P:
         """Return the table of one system; the table's defaults where the party file does not have it."""
@@ -230,7 +242,8 @@ class PopulationSettings(Settings):
 
 
 #: Options that each role uses in each system; `System.options` names the other options of [policy].
-POLICY_OF_ALL = frozenset(
+ACCOUNT_OPTIONS = frozenset({"policy.account_shares", "policy.account_period_days"})
+POLICY_OF_ALL = ACCOUNT_OPTIONS | frozenset(
     f"policy.{option}" for option in ("systems", "max_epsilon", "max_delta", "approve", "accept_seed")
 )
 SERVER_OPTIONS = {
@@ -333,6 +346,8 @@ class PartySettings(Settings):
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role != "passive":
                 in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+            if self.role != "active":
+                in_vain |= dataset.model_fields_set & {"public"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if self.role == "passive":  # trained on in shares, whole rows under differential privacy
@@ -352,6 +367,19 @@ class PartySettings(Settings):
         return (self.policy.options_set() | scores) - POLICY_OF_ALL - flags
 
     @model_validator(mode="after")
+    def _an_account_is_of_people_and_peers(self) -> PartySettings:
+        in_vain = ACCOUNT_OPTIONS & self.policy.options_set()
+        if in_vain and not self.datasets:
+            raise ValueError(f"{min(in_vain)} does nothing without [datasets], remove it")
+        strangers = [name for name in self.policy.account_shares if name not in self.peers]
+        if strangers:
+            raise ValueError(
+                f"policy.account_shares: {strangers[0]} is not one of [peers] ({', '.join(self.peers)}): name one of "
+                "these"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _the_cluster_is_not_for_peers(self) -> PartySettings:
         """Whoever has a certificate of the cluster's authority can run code on it."""
         if self.compute.authority == self.identity.authority:
@@ -364,6 +392,11 @@ class PartySettings(Settings):
     @model_validator(mode="after")
     def _datasets_are_whole(self) -> PartySettings:
         for name, dataset in self.datasets.items():
+            if dataset.public and dataset.population is not None:
+                raise ValueError(
+                    f"datasets.{name}: public = true cannot go with a population, remove one of them: a population's "
+                    "budget protects rows that are not public"
+                )
             if dataset.label_kind != "number" and dataset.label_range is not None:
                 raise ValueError(f"datasets.{name}.label_range: does nothing with binary labels, remove it")
             if dataset.label_kind == "share" and self.role != "measurement":

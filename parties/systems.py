@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
 #: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
-ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_failed_uploads_in_all"})
+ANSWERS = frozenset(
+    {"policy.min_rows", "policy.max_failed_uploads", "policy.max_failed_uploads_in_all", "policy.max_kept_mib"}
+)
 ALIGNS = frozenset({"policy.min_common"})
 LINKS = ALIGNS | {"policy.taylor.min_linked"}
 USERS = {"active": "an active party", "passive": "a passive party", "measurement": "a measurement server"}

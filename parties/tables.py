@@ -12,12 +12,13 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.held_out import FRACTIONS
 from blindfit.algorithms.texts import cut
 from blindfit.parties.renamed import NAME, old_names
 
@@ -26,6 +27,19 @@ MOST_MISTAKE_CHARS = 300  # of one
 SHORT_NUMBER = r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?"  # as one types them, and TOML has them not
 SUGGESTIONS = 3  # looked for: each is compared with every known name
 MOST_NAME_CHARS = 64  # of an unknown name that one is looked for
+
+
+def _is_one_of_the_fractions(fraction: float) -> float:
+    if fraction not in FRACTIONS:
+        allowed = ", ".join(f"{one:g}" for one in FRACTIONS)
+        raise ValueError(
+            f"{fraction:g} is not one of {allowed}: with any fraction a job could find out whose row is held out"
+        )
+    return fraction
+
+
+HeldOutFraction = Annotated[float, AfterValidator(_is_one_of_the_fractions)]
+"""A fraction of rows that a job may hold out. Few are allowed, so that nobody chooses who is held out (MATH 10)."""
 
 
 class Settings(BaseModel):

@@ -99,6 +99,12 @@ class SessionAnswer(_message.Message):
     state: SessionState
     def __init__(self, state: _Optional[_Union[SessionState, str]] = ...) -> None: ...
 
+class Place(_message.Message):
+    __slots__ = ("ahead",)
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
+    ahead: int
+    def __init__(self, ahead: _Optional[int] = ...) -> None: ...
+
 class WaitingAnswer(_message.Message):
     __slots__ = ("waits", "still_s", "is_ending", "has_ended")
     WAITS_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class ControlStub(object):
                 request_serializer=blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
                 response_deserializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
                 _registered_method=True)
+        self.Reserve = channel.unary_unary(
+                '/blindfit.v1.Control/Reserve',
+                request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.Place.FromString,
+                _registered_method=True)
         self.Start = channel.unary_unary(
                 '/blindfit.v1.Control/Start',
                 request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
@@ -79,6 +84,15 @@ class ControlServicer(object):
 
     def Propose(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reserve(self, request, context):
+        """Take a place for a session among those of its proposer that run, or in the proposer's queue. To be asked again
+        until none is ahead. A coordinator asks the parties of a job one after the other, in the order of their names:
+        two jobs that both take places in this order never wait for each other.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -120,6 +134,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Propose,
                     request_deserializer=blindfit_dot_protos_dot_control__pb2.Proposal.FromString,
                     response_serializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.SerializeToString,
+            ),
+            'Reserve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reserve,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.Place.SerializeToString,
             ),
             'Start': grpc.unary_unary_rpc_method_handler(
                     servicer.Start,
@@ -197,6 +216,33 @@ class Control(object):
             '/blindfit.v1.Control/Propose',
             blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
             blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reserve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/blindfit.v1.Control/Reserve',
+            blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.Place.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy.events import LEAST_MULTIPLIER, MOST_MULTIPLIER, ReleaseEvent
 
 MOST_DIFFERENT = 256
 UNITS_OF_ONE = 2**100  # 1/s^2 of the largest multiplier, 1e-24, is a million units
+
+MOST_POSITION = 2**62  # entries of a ledger: a database counts no further
+MOST_UNITS = 1000 * int(1 / LEAST_MULTIPLIER**2) * UNITS_OF_ONE  # a thousand releases without any noise to speak of
 
 Law = Literal["gaussian", "pure"]
 Rounded = Callable[[Fraction], int]
@@ -45,14 +48,24 @@ class Charges:
     Args:
         counted: (canonical event, how often), sorted.
         sums: (law, neighbours, units) of all the others, sorted.
+
+    Raises:
+        DataError: no ledger has such charges: an event is there twice, or a number is out of its range.
     """
 
     counted: tuple[tuple[str, int], ...] = ()
     sums: tuple[tuple[Law, str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if any(law not in get_args(Law) or units < 1 for law, _, units in self.sums):
+        counts, units = [count for _, count in self.counted], [units for _, _, units in self.sums]
+        if any(law not in get_args(Law) for law, _, _ in self.sums) or not all(1 <= n <= MOST_UNITS for n in units):
             raise DataError("not a sum of charges")
+        if len(self.sums) > MOST_DIFFERENT or not _is_sorted([(law, neighbours) for law, neighbours, _ in self.sums]):
+            raise DataError("not one sum of charges for each law")
+        if len(self.counted) > MOST_DIFFERENT or not _is_sorted([event for event, _ in self.counted]):
+            raise DataError("not one count for each event")
+        if not all(1 <= count <= MOST_POSITION for count in counts):
+            raise DataError("not a count of charges")
 
     @classmethod
     def of(cls, charges: Iterable[CountedCharge]) -> Charges:
@@ -129,6 +142,11 @@ def events_of(law: Law, neighbours: str, units: int) -> Iterator[ReleaseEvent]:
     while _units(law, multiplier, rounded=math.floor) < units:
         multiplier = math.nextafter(multiplier, 0.0)
     yield ReleaseEvent(law, multiplier, neighbours)
+
+
+def _is_sorted(names: Sequence[Any]) -> bool:
+    """Return whether the names are in order, each of them once."""
+    return list(names) == sorted(set(names))
 
 
 def _add(sums: Sums, event: str, count: int = 1, rounded: Rounded = math.ceil) -> None:

@@ -13,6 +13,9 @@ Mechanism = Literal["gaussian", "laplace", "pure", "sampled-gaussian"]
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e12
 """Past these a release has no privacy or no content, and the accountant's arithmetic no meaning."""
 
+MOST_SAMPLED_RELEASES = 100_000
+"""Releases of one run over samples. The time to compose a run grows with their number."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -28,8 +31,10 @@ class Sampling:
     sensitivity: int
 
     def __post_init__(self) -> None:
-        if not (0 < self.batch_fraction < 1 and self.n_releases >= 1 and self.sensitivity in (1, 2)):
+        if not (0 < self.batch_fraction < 1 and self.sensitivity in (1, 2)):
             raise UnsupportedEvent("a sampled release needs a fraction between 0 and 1, and a sensitivity of 1 or 2")
+        if not 1 <= self.n_releases <= MOST_SAMPLED_RELEASES:
+            raise UnsupportedEvent(f"a run has 1 to {MOST_SAMPLED_RELEASES:,} sampled releases")
 
     def canonical(self) -> str:
         return f"{float(self.batch_fraction).hex()}*{self.n_releases}*{self.sensitivity}"

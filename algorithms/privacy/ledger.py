@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from blindfit.algorithms.errors import BudgetExhausted, DataError, LedgerBehind
 from blindfit.algorithms.privacy.accountant import composed_epsilon, fits, spent_epsilon
-from blindfit.algorithms.privacy.charges import Charges, CountedCharge
+from blindfit.algorithms.privacy.charges import MOST_POSITION, Charges, CountedCharge
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import check_delta, check_epsilon
 
@@ -198,6 +198,8 @@ def from_json_line(line: str, line_number: int) -> LedgerEntry:
     for name, expected in _JSON_TYPES.items():
         if type(content[name]) is not expected:
             raise DataError(f"{where}: {name} must be of type {expected.__name__}")
+    if not 1 <= content["position"] <= MOST_POSITION:
+        raise DataError(f"{where}: position must lie between 1 and {MOST_POSITION}")
     if content["kind"] not in get_args(Kind):
         raise DataError(f"{where}: kind must be one of {', '.join(get_args(Kind))}")
     entry = LedgerEntry(**content)
@@ -265,9 +267,16 @@ class Receipt:
             whole = receipt.statement() == statement
         except (DataError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             whole = False
-        if not whole or type(receipt.position) is not int or receipt.position < 1:
+        if not whole or type(receipt.position) is not int or not receipt._is_possible():
             raise DataError("not a receipt")
         return receipt
+
+    def _is_possible(self) -> bool:
+        """Return whether a ledger can have given it: no more charges than entries, and no landmark after its entry."""
+        positions = [position for position, _ in self.landmarks]
+        in_order = positions == sorted({p for p in positions if 1 <= p < self.position}, reverse=True)
+        charged = sum(count for _, count in self.charges.counted) + len(self.charges.sums)
+        return 1 <= self.position <= MOST_POSITION and in_order and charged <= self.position
 
     def is_of_one_ledger_with(self, other: Receipt) -> bool:
         """Whether one of the two is known to prove an entry that comes before the other's, or is it."""

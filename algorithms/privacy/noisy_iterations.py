@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.privacy.events import LEAST_MULTIPLIER, WHOLE_ROWS, ReleaseEvent, Sampling
+from blindfit.algorithms.privacy.events import (
+    LEAST_MULTIPLIER,
+    MOST_SAMPLED_RELEASES,
+    WHOLE_ROWS,
+    ReleaseEvent,
+    Sampling,
+)
 from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier, check_delta, check_epsilon, gaussian_epsilon
 from blindfit.algorithms.privacy.privacy_losses import composed_epsilon, sampled_gaussian
 from blindfit.algorithms.randomness import UniformInt
@@ -31,7 +37,7 @@ Spending = Literal["run", "iteration"]
 SENSITIVITY: dict[str, int] = {"replace-one": 2, "add-or-remove": 1}
 """Of the sum, over the largest norm of one row's contribution."""
 
-MOST_ITERATIONS = 100_000
+MOST_ITERATIONS = MOST_SAMPLED_RELEASES
 PROBABILITY_BITS = 32  # of a sampling probability
 _ROUNDED_UP = 1e-3  # relative: how near the noise of a sampled run is to the least that is enough
 _LEAST_GUESS = 0.3

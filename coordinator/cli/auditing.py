@@ -29,15 +29,34 @@ def export(
 def verify(
     release: Annotated[Path, typer.Argument(metavar="FILE", help="What `blindfit export` made.", show_default=False)],
     authority: Annotated[Path | None, typer.Option(metavar="FILE", help="The authority that you trust.")] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The measurement server that you expect; of two servers name both."),
+    ] = None,
+    start: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="The release file of the model that the fit started from; may be repeated."),
+    ] = None,
     features: Annotated[str | None, typer.Option(metavar="TABLE", help="The features, to fit the model again.")] = None,
     rows: Annotated[Path | None, typer.Option(metavar="FILE", help="training_rows.json, with --features.")] = None,
     row_id: Annotated[
         str | None, typer.Option("--id", help="The table's column of ids, with --features.  [default: id]")
     ] = None,
 ) -> Found:
-    """Check such a file, offline and without trust in any party; exit status 1: something does not hold."""
+    """Check such a file offline, without trust in any party. A line says what nothing in the file covers.
+
+    The exit status is 1 if a check fails.
+    """
     from blindfit.coordinator.verify import shown
 
     if features is None:
         refuse_unused("without --features no model is fitted again", {"--id": row_id})
-    return shown.verify(release, authority=authority, features=features, rows=rows, row_id=row_id or "id")
+    return shown.verify(
+        release,
+        authority=authority,
+        servers=server or [],
+        starts=start or [],
+        features=features,
+        rows=rows,
+        row_id=row_id or "id",
+    )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from blindfit.coordinator.terminal.json_output import App, Found
-from blindfit.parties.identity import AUTHORITY_VARIABLE, CRL_DAYS, KEY_VARIABLE
+from blindfit.parties.identity import AUTHORITY_VARIABLE, CRL_DAYS, KEY_VARIABLE, ROLES
 
 app = App(name="certs", no_args_is_help=True, help="Make, renew and revoke the certificates that name the parties.")
 
@@ -48,6 +48,9 @@ def issue(
     directory: Directory,
     party: Party,
     host: Annotated[list[str] | None, typer.Option(help="A host name or address to list too; may be repeated.")] = None,
+    role: Annotated[
+        str | None, typer.Option(help=f"The only role of the party: {', '.join(ROLES)}. Auditors ask for it.")
+    ] = None,
     days: Days = 365,
     protect: Protect = False,
     passphrase_file: AuthorityFile = None,
@@ -56,7 +59,7 @@ def issue(
     """Make a party's key and certificate."""
     from blindfit.coordinator.operator import certificates
 
-    return certificates.issue(directory, party, host or [], days, protect, passphrase_file, key_passphrase_file)
+    return certificates.issue(directory, party, host or [], role, days, protect, passphrase_file, key_passphrase_file)
 
 
 @app.command()

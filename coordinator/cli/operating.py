@@ -160,18 +160,39 @@ def ledger(
     ],
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the chain for an auditor.")] = None,
     verify: Annotated[bool, typer.Option(help="Check an exported chain instead.")] = False,
-    acknowledge: Annotated[bool, typer.Option(help="The ledger was restored: charge again what was lost.")] = False,
+    acknowledge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="Reason why the database was lost or restored. The reason stays in the ledger, the party starts "
+            "again, and charges that receipts prove are charged again.",
+        ),
+    ] = None,
+    reset_account: Annotated[
+        str | None,
+        typer.Option(metavar="DATASET", help="Start the disclosure account of a dataset's people again."),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the account starts again; it stays in it.")] = "",
     overrides: SetOption = None,
 ) -> Found:
-    """What was spent, on what, by whom, and what is left."""
+    """What was spent and revealed, on what, to whom, and what is left."""
+    from blindfit.coordinator.operator import account
     from blindfit.coordinator.operator import ledger as ledger_view
+    from blindfit.coordinator.operator.deciding import open_store
 
     if verify:
-        given = {"--export": export, "--acknowledge": acknowledge, "--set": overrides}
-        refuse_unused("--verify checks a chain that was exported", given)
+        others = {"--export": export, "--acknowledge": acknowledge, "--reset-account": reset_account}
+        unused = {**others, "--reason": reason, "--set": overrides}
+        refuse_unused("--verify checks a chain that was exported", unused)
         return ledger_view.verify(settings)
     loaded, base_dir = read_party(settings, overrides), settings.parent
-    before = ledger_view.acknowledge(loaded, base_dir) if acknowledge else Found({})
+    if reset_account is None:
+        refuse_unused("without --reset-account nothing starts again", {"--reason": reason})
+    else:
+        given = {"--export": export, "--acknowledge": acknowledge}
+        refuse_unused("--reset-account starts an account again", given)
+        return account.reset(loaded, open_store(loaded, base_dir), reset_account, reason)
+    before = Found({}) if acknowledge is None else ledger_view.acknowledge(loaded, base_dir, acknowledge)
     found = ledger_view.describe(loaded, base_dir) if export is None else ledger_view.export(loaded, base_dir, export)
     return Found({**before.document, **found.document}, (*before.shown, *found.shown))
 

@@ -10,12 +10,17 @@ from blindfit.coordinator.report.evaluation import FEW_TEST_ROWS
 from blindfit.coordinator.report.label_privacy import warn_of_large_delta
 from blindfit.coordinator.terminal.wording import figure, quantity
 
+UNDECLARED = (
+    "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are public, "
+    "their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
+)
 WEAK = 1 / 3  # of the clip norm: the noise of all coordinates, over the mean of all iterations
 
 
 def cautions_of(facts: Figures) -> list[str]:
     found = (
         _warn_of_noise(facts),
+        _warn_of_undeclared_start(facts),
         _warn_of_scale(facts),
         _warn_of_iteration_budget(facts),
         _warn_of_few_test_rows(facts),
@@ -41,6 +46,10 @@ def _warn_of_noise(facts: Figures) -> str:
         f"Averaged over all iterations the noise is {figure(noise)} long, where a gradient is {figure(clip)} at most: "
         f"the model is little but its start ({facts.start}). More rows, fewer features or a larger epsilon would help."
     )
+
+
+def _warn_of_undeclared_start(facts: Figures) -> str:
+    return f"Descent starts at {facts.start}: {UNDECLARED}." if facts.fit.start == "undeclared" else ""
 
 
 def _warn_of_scale(facts: Figures) -> str:

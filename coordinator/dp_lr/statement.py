@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.dp_lr.cautions import UNDECLARED
 from blindfit.coordinator.dp_lr.figures import Figures, figures_of
 from blindfit.coordinator.report import label_privacy
 from blindfit.coordinator.report.sections import Section
@@ -209,6 +210,7 @@ def _not_covered(facts: Figures) -> Section:
         "What epsilon does not cover",
         (
             *held_out,
+            *([f"Descent started at {facts.start}: {UNDECLARED}."] if facts.fit.start == "undeclared" else []),
             "What follows from a true correlation: a good model predicts labels, even of people outside the data.",
             "How long a computation takes.",
         ),

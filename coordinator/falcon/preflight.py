@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
     WEIGHT_BOUND,
@@ -14,10 +14,10 @@ from blindfit.algorithms.protocols.falcon import (
     bits_of_opened_weight,
     check_parameters,
 )
-from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
 from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.terminal.wording import duration, quantity, size
@@ -27,7 +27,7 @@ from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.privacy import check_dataset, event_of
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.weight_bits import check_weight_bits, end_share, weights_share
+from blindfit.parties.falcon.weight_bits import check_weight_bits, end_bits, refusal, weights_bits
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
@@ -159,20 +159,15 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
             "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
         )
         return
-    before, share = active.label_shares(), weights_share(parameters) + end_share(parameters, parameters.epochs)
-    yield Finding(
-        "note", "weights", _stay_shared(share) if parameters.weights_stay_shared else _describe_opening(parameters)
-    )
-    try:
-        check_weight_bits(job, before, share, active.name)
-    except PolicyRefused:
-        if before:  # its owner's to know, whose files are here
-            yield Finding("note", "weights", f"trainings before told {sum(before):.2f} bits of each label")
-        raise
-    left = MOST_BITS_PER_ROW - sum(before) - share
-    more = f"{quantity(int(left / share), 'such training')} more" if left >= share else "no such training more"
-    text = f"with {sum(before):.2f} of trainings before, that is within {MOST_BITS_PER_ROW} bits of each label"
-    yield Finding("ok", "weights", f"{text}; {active.name}'s snapshot has room for {more}")
+    bits = weights_bits(parameters) + end_bits(parameters, parameters.epochs)
+    share = bits / parameters.train_rows
+    text = _stay_shared(share) if parameters.weights_stay_shared else _describe_opening(parameters)
+    yield Finding("note", "weights", text)
+    check_weight_bits(job, share, active.name)
+    rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
+    helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
+    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, share, active.name)
+    yield from label_account(active, bits, rows, helps, raised)
 
 
 def _stay_shared(share: float) -> str:
@@ -187,7 +182,8 @@ def _describe_opening(p: FalconParameters) -> str:
     step = f"1/{1 << (p.kept_bits or 0)}"
     return (
         f"are opened in steps of {step} from -{WEIGHT_BOUND:g} to {WEIGHT_BOUND:g}, {bits} bits each: {most} weights "
-        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, {weights_share(p):.2f} of each"
+        f"of a passive party have {most * bits} bits of {p.train_rows:,} labels at most, "
+        f"{weights_bits(p) / p.train_rows:.2f} of each"
     )
 
 

@@ -154,14 +154,18 @@ def _weights(facts: Figures) -> Iterator[str]:
             "from them, above all after few epochs, when a party's weights are nearly a gradient."
         )
         return
+    rows = facts.shared_rows.trained
     for name, own in facts.opened.items():
         yield f"{name}'s {_describe_leak(own)}"
     if facts.pooled is not None:
         yield f"If {join_names(passives)} pool them: {_describe_leak(facts.pooled)}"
     yield (
-        f"{active} counts what a passive party's weights have of each label, over all trainings on its snapshot, and "
-        f"refuses to open more than {MOST_BITS_PER_ROW:g} bits. What is pooled, and what another snapshot of the same "
-        "labels gives away, it does not add."
+        f"{active} counts the bits of a passive party's weights over all trainings on the same people, whatever "
+        f"snapshot they read, and opens at most {MOST_BITS_PER_ROW:g} bits for each label, if half of them are 1. "
+        "What passive parties pool it does not add. The limit is a total and promises nothing to one person: it is "
+        "as much as all information in the labels of a quarter of the people, and in more people's where labels are "
+        f"rare. In our attack a party that chose its columns read the labels of {max(1, rows // 24):,} of {rows:,} "
+        'people in full. privacy.epsilon bounds it for each person, and falcon.weights = "shared" opens no weight.'
     )
 
 

@@ -21,7 +21,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.label_dp.consumer import read_rows, settings_on
+from blindfit.parties.label_dp.consumer import cost_of, read_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
@@ -114,6 +114,7 @@ def _check_features(
     source = check_features(party.source(), "an active party")
     rows = read_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = rows.train_features.shape
+    cost_of(job.parameters, len(rows.ids), k).check()
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
     yield from large_delta(job.parameters.delta, len(rows.ids))
     if server is not None and len(rows.ids) < (least := server.settings.policy.min_rows):

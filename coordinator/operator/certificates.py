@@ -15,7 +15,7 @@ from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.files import private_files
 from blindfit.parties.files.private_files import read_certificate, read_file, read_passphrase
 from blindfit.parties.identity import AUTHORITY_VARIABLE, KEY_VARIABLE, authority
-from blindfit.parties.identity.authority import PartyFiles, party_of
+from blindfit.parties.identity.authority import PartyFiles, party_of, role_of
 
 COPY = "copy this file next to the certificate of every party and of the coordinator"
 
@@ -32,6 +32,7 @@ def issue(
     directory: Path,
     party: str,
     hosts: list[str],
+    role: str | None,
     days: int,
     protect: bool,
     passphrase_file: Path | None,
@@ -39,10 +40,17 @@ def issue(
 ) -> Found:
     opens = _authority_passphrase(directory, passphrase_file)
     locks = _new_passphrase(KEY_VARIABLE, key_passphrase_file, protect, f"{party}'s key")
-    files = authority.issue(directory, party, hosts, days, passphrase=opens, key_passphrase=locks)
+    files = authority.issue(directory, party, hosts, days, role=role, passphrase=opens, key_passphrase=locks)
     folder, ends = files.certificate.parent, _end(files.certificate)
-    document: dict[str, object] = {"folder": folder, "name": party, "ends": ends, "key_is_locked": bool(locks)}
-    return _one_line(document, f"{folder}: {party} until {ends}, all that {party} needs; its key is {_lock(locks)}")
+    document: dict[str, object] = {
+        "folder": folder,
+        "name": party,
+        "role": role,
+        "ends": ends,
+        "key_is_locked": bool(locks),
+    }
+    named = f"{_with_role(party, role)} until {ends}"
+    return _one_line(document, f"{folder}: {named}, all that {party} needs; its key is {_lock(locks)}")
 
 
 def renew(directory: Path, party: str, days: int, passphrase_file: Path | None) -> Found:
@@ -79,11 +87,13 @@ def describe(file: Path) -> Found:
     document: dict[str, object] = {
         "file": path,
         "name": name,
+        "role": role_of(certificate),
         "serial": serial,
         "starts": _day(starts),
         "ends": _day(ends),
     }
-    return _one_line(document, f"{path}: {name}, serial {serial}, {_day(starts)} to {_day(ends)}, {_days_left(ends)}")
+    when = f"{_day(starts)} to {_day(ends)}, {_days_left(ends)}"
+    return _one_line(document, f"{path}: {_with_role(name, role_of(certificate))}, serial {serial}, {when}")
 
 
 def _read_crl(path: Path) -> x509.CertificateRevocationList:
@@ -115,6 +125,10 @@ def _end(path: Path) -> str:
 
 def _day(when: datetime) -> str:
     return f"{when:%Y-%m-%d}"
+
+
+def _with_role(name: str, role: str | None) -> str:
+    return f"{name} ({role})" if role else name
 
 
 def _lock(passphrase: bytes | None) -> str:

@@ -11,8 +11,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.operator.held import HeldJob
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.parties.files.private_files import read_passphrase
-from blindfit.parties.files.vault import change_passphrase
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import change_passphrase, vault_of
 from blindfit.parties.sessions.state import State, next_state
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Reads, Store, path_of, stamp
@@ -24,6 +23,7 @@ Confirm = Callable[[str], bool]
 def open_store(settings: PartySettings, base_dir: Path) -> Store:
     store = Store.existing(settings, base_dir)
     if store is None:
+        Store.check_not_lost(settings, base_dir)
         raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not been started yet")
     return store
 

@@ -19,6 +19,7 @@ from rich.markup import escape
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.coordinator.operator.account import summarise
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.whole_table import WholeTable
@@ -68,6 +69,8 @@ class HeldJob:
         yield self._members()
         yield asked.job.promise
         yield self._describe_charge(store)
+        if account := self._describe_account(store):
+            yield line(escape(account))
         yield from (f"  {name} = {value}" for name, value in not_default("", asked.job))
         unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
         yield line(f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
@@ -84,6 +87,7 @@ class HeldJob:
             "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
             "promise": asked.job.promise,
             "charged": self._describe_charge(store),
+            "account": self._describe_account(store),
             "options": dict(not_default("", asked.job)),
             "digest": asked.digest,
         }
@@ -125,6 +129,13 @@ class HeldJob:
             f"charged here, to the population {name}: of epsilon {budget.epsilon:g} at delta {budget.delta:g}, "
             f"{spent:.4g} is spent and {left:.4g} is left"
         )
+
+    def _describe_account(self, store: Store) -> str:
+        """Return what the disclosure account of the own dataset has; "" where the job reads no dataset here."""
+        own = self.asked.members.get(self.settings.name)
+        if own is None or own.dataset not in self.settings.datasets:
+            return ""
+        return summarise(self.settings, store, own.dataset)
 
 
 def not_default(prefix: str, settings: Settings) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -15,6 +17,8 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import composed_epsilon, spent_by_neighbours
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import LedgerEntry
+from blindfit.coordinator.operator import account
+from blindfit.coordinator.operator.account import MOST_REASON_CHARS, is_reason
 from blindfit.coordinator.operator.deciding import open_store
 from blindfit.coordinator.running import snapshots as changed
 from blindfit.coordinator.systems import VIEWS, view
@@ -26,15 +30,20 @@ from blindfit.parties.files.written import write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.answers import StoredLabels
-from blindfit.parties.store.database import Store
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.database import Store, lost, path_of
+from blindfit.parties.store.losses import Loss, find_unexplained
+from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.store.uploads import FailedUploads
 
 
 def describe(settings: PartySettings, base_dir: Path) -> Found:
-    """Raises DataError: the chain of entries does not hold."""
-    if not settings.populations:
-        raise ConfigError(f"{settings.name} has no [populations], so it has no budget to show")
+    """Show budgets, charges, and what was revealed without a charge.
+
+    Raises:
+        DataError: the chain of entries does not hold.
+    """
+    if not settings.datasets:
+        raise ConfigError(f"{settings.name} has no datasets, so it has neither a budget nor an account to show")
     store = open_store(settings, base_dir)
     entries = store.reader().ledger()
     book.verify_chain(entries)
@@ -46,20 +55,27 @@ def describe(settings: PartySettings, base_dir: Path) -> Found:
 def _render(
     settings: PartySettings, entries: list[LedgerEntry], changed: list[Snapshot], store: Store
 ) -> Iterator[RenderableType]:
-    yield _budgets(settings, entries)
+    if settings.populations:
+        yield _budgets(settings, entries)
     yield from _describe_protection(settings, entries)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
         yield _entries(settings, entries, labels)
+    yield from account.render(settings, store)
     for snapshot in changed:
         read = f"snapshot {snapshot.row.number}, which jobs read"
         yield f"{snapshot.row.dataset} has changed since {read}: publish it"
     if failed := store.reader().uploads():
         yield _uploads(failed)
+    if losses := store.reader().losses():
+        yield _losses(losses)
+    if unexplained := find_unexplained(store.path.parent, store.reader()):
+        error = lost(store.path, unexplained)
+        yield line(f"[bold red]{escape(error.message)}[/]: {escape(error.hint)}")
     if store.reader().rollbacks():
         yield line(
             "[bold red]a receipt that somebody holds proves entries that this ledger does not have[/]: nothing is "
-            "released until `--acknowledge` charges them again"
+            "released until `--acknowledge REASON` charges them again"
         )
 
 
@@ -79,8 +95,10 @@ def _document(
             for name, population in settings.populations.items()
         },
         "entries": [json.loads(book.to_json_line(entry)) for entry in entries],
+        "revealed": account.document(store),
         "changed_since_published": [snapshot.row.dataset for snapshot in changed],
         "uploads_without_an_answer": store.reader().uploads(),
+        "losses": store.reader().losses(),
         "is_behind_a_receipt": bool(store.reader().rollbacks()),
     }
 
@@ -149,6 +167,16 @@ def _uploads(failed: list[FailedUploads]) -> WholeTable:
     return table
 
 
+def _losses(losses: list[Loss]) -> WholeTable:
+    """Show each time that the operator acknowledged a loss, and why the database lacks what was lost."""
+    table = WholeTable("when (UTC)", "what was found", "reason", title="Lost and acknowledged", box=SIMPLE_HEAD)
+    for (when, reason), found in groupby(losses, lambda loss: (loss.acknowledged, loss.reason)):
+        whats = [loss.what for loss in found]
+        more = f" and {len(whats) - 1} more" if whats[1:] else ""
+        table.add_row(when[:16].replace("T", " "), escape(whats[0] + more), escape(reason))
+    return table
+
+
 def _what(entry: LedgerEntry, labels: StoredLabels | None) -> str:
     """What was released, in words."""
     if entry.kind == "recovered-sum":
@@ -192,6 +220,17 @@ def verify(path: Path) -> Found:
     return Found({**document, "whole": True}, (shown,))
 
 
-def acknowledge(settings: PartySettings, base_dir: Path) -> Found:
-    recovered = acknowledge_rollbacks(open_store(settings, base_dir))
+def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
+    """Keep the operator's reason for a database that was lost or restored, also where there is none any more."""
+    reason = reason.strip()
+    if not is_reason(reason):
+        raise ConfigError(
+            f"--acknowledge: a reason has 1 to {MOST_REASON_CHARS} printable characters",
+            hint="say what happened to the database, such as --acknowledge 'disk failed, no backup since 3 May'",
+        )
+    path = path_of(settings, base_dir)
+    if not path.exists() and not find_unexplained(path.parent, None):
+        open_store(settings, base_dir)
+    with contextlib.closing(Store(path)) as store:
+        recovered = acknowledge_losses(store, reason)
     return Found({"charged_again": recovered}, (f"acknowledged: {recovered} lost charges were charged again",))

@@ -12,7 +12,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.predict import shared_predict
 from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import vault_of
 from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 
 

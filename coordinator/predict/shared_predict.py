@@ -24,7 +24,7 @@ from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.cost_of_shares import BUSY, BYTES_PER_ELEMENT, MESSAGE_S
 from blindfit.coordinator.vertical.counted import Counted, CountingSeat
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import vault_of
 from blindfit.parties.training.rows import read_rows
 from blindfit.parties.vertical.model_store import SharedModels
 from blindfit.parties.wire.channel import LocalNetwork

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding
+from blindfit.coordinator.preflight.findings import Finding, catch_error
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.snapshots import datasets_of, find_changed, find_unpublished
 from blindfit.coordinator.terminal.wording import plain
+from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import PartyDatasetSettings
@@ -60,10 +62,14 @@ class PartyHere:
 
     def source(self) -> Source:
         """Open what a job would read: the newest snapshot, or what `blindfit run` would publish."""
+        return self.source_of(self.dataset_name)
+
+    def source_of(self, name: str) -> Source:
+        """Open what a job would read of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
-            found = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) if store else None
-            return found.source() if found else open_source(self.dataset, self.base_dir, self.dataset_name)
+            found = Snapshots(self.settings, self.base_dir, store).current(name) if store else None
+            return found.source() if found else open_source(self.settings.datasets[name], self.base_dir, name)
 
     def kinds(self) -> dict[str, Kind]:
         """Return the kind of each feature, without reading a row."""
@@ -87,14 +93,20 @@ class PartyHere:
         record = scale.record.with_fill(scale.means() if settings.fills else {})
         return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
-    def label_shares(self) -> list[float]:
-        """What of each label the trainings on the newest snapshot have given away, in bits."""
+    def label_bits(self, rows: int) -> tuple[float, float]:
+        """Return how many bits of the labels were revealed before, and how many may be.
+
+        Args:
+            rows: people of a dataset that has not been published.
+        """
+        account = Account.of(self.settings, self.dataset_name)
+        unpublished = rows * account.label_entropy * BITS_OF_A_LABEL
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
-            return []
+            return 0.0, unpublished
         with contextlib.closing(store):
-            snapshot = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
-            return [] if snapshot is None else list(store.reader().label_layouts(snapshot.id).values())
+            reader = store.reader()
+            return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
     def ledger(self, population: str) -> list[LedgerEntry]:
         """What the population was charged."""
@@ -105,8 +117,14 @@ class PartyHere:
             return store.reader().ledger(population)
 
 
+def _not_lost(party: PartyHere) -> Iterator[Finding]:
+    Store.check_not_lost(party.settings, party.base_dir)
+    yield from ()
+
+
 def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    """Say what the job would read of the party's datasets."""
+    """Say what the job would read of the party's datasets, and that it cannot start with a lost database."""
+    yield from catch_error(party.name, partial(_not_lost, party))
     for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
         said = f"{name} is not published: `blindfit run` and the party's next start do so"
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
@@ -115,14 +133,6 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
             f"`blindfit snapshot {party.file} {party.dataset_name}`"
-        )
-        yield Finding("warning", party.name, text)
-    dataset = party.settings.datasets.get(party.dataset_name)
-    if dataset is not None and (hours := dataset.snapshot_every_h) is not None:
-        text = (
-            f"{party.dataset_name} gets a snapshot every {hours:g} hours "
-            f"(datasets.{party.dataset_name}.snapshot_every_h), and each time the counts of what repeats give away of "
-            "its rows begin again: label bits, models of a row, linkages"
         )
         yield Finding("warning", party.name, text)
 

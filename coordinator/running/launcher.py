@@ -93,7 +93,8 @@ def launch(
         held = LockFile(Path(temporary) / LOCK)
         held.take("blindfit run")
         certificates = Path(temporary) / "authority"
-        _make_certificates(certificates, [*job.parties, coordinator])
+        roles = {name: member.role for name, member in job.parties.items()}
+        _make_certificates(certificates, {**roles, coordinator: "coordinator"})
         try:
             for name in job.parties:
                 processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
@@ -104,13 +105,13 @@ def launch(
             held.release()
 
 
-def _make_certificates(directory: Path, names: list[str]) -> None:
+def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
     """Make certificates of an authority that signs nothing else: its key is removed at once. The parties' keys are
     removed with the run, however this process ends: its parties remove them, or the next run does.
     """
     authority.create_authority(directory, f"blindfit-run-{secrets.token_hex(4)}", days=CERTIFICATE_DAYS)
-    for name in names:
-        authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS)
+    for name, role in roles.items():
+        authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS, role=role)
     (directory / "authority.key").unlink()
 
 

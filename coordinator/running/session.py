@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -54,6 +54,7 @@ TRANSITIONS = {
     **{(state, "cancel"): State.CANCELLED for state in State if state not in ENDS},
 }
 CANCEL_TIMEOUT_S = 5.0
+QUEUE_POLL_S = 1.0
 ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
 ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
@@ -89,6 +90,7 @@ class JobSession:
                     self._controls[name] = await stack.enter_async_context(Control.open(self.own, name, address))
                 await self._describe()
                 await self._propose()
+                await self._reserve()
                 self._change("start")
                 await asyncio.gather(*(self._start(name) for name in self.addresses))
                 self.seconds["set_up"] = time.monotonic() - started
@@ -154,16 +156,19 @@ class JobSession:
         self._change("accept")
 
     async def _wait_for_approval(self, name: str) -> None:
-        """Or until a party that has taken the job already ends it."""
         others = [other for other in self._proposed if other != name]
-        approval = asyncio.create_task(self._await_approval(name))
-        tasks = {approval, *(asyncio.create_task(self._watch(other)) for other in others)}
+        await self._unless_one_ends(self._await_approval(name), others)
+
+    async def _unless_one_ends(self, waiting: Coroutine[Any, Any, None], parties: Sequence[str]) -> None:
+        """Wait, and raise the error of a party that ends the job meanwhile. A party that is watched keeps the job."""
+        awaited = asyncio.create_task(waiting)
+        tasks = {awaited, *(asyncio.create_task(self._watch(name)) for name in parties)}
         pending = tasks
         try:
-            while not approval.done():
+            while not awaited.done():
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    if task is approval or not isinstance(task.exception(), TransportError):  # a cut is no end
+                    if task is awaited or not isinstance(task.exception(), TransportError):  # a cut is no end
                         task.result()
         finally:
             for task in tasks:
@@ -181,6 +186,23 @@ class JobSession:
             if event.state != pb.HELD:
                 break
         raise PeerAborted(culprit=name, code="its operator did not approve the job", session=self.id)
+
+    async def _reserve(self) -> None:
+        """Take a place at every party, in the order of their names: see `Reserve` in control.proto."""
+        for name in sorted(self.addresses):
+            if await self._ahead(name):
+                await self._unless_one_ends(self._wait_in_queue(name), self._proposed)
+
+    async def _wait_in_queue(self, name: str) -> None:
+        while ahead := await self._ahead(name):
+            jobs = "one job" if ahead == 1 else f"{ahead} jobs"
+            progress = pb.Progress(step="queue", waiting_for=f"{jobs} of this coordinator at {name}")
+            self.on_event(name, pb.Event(state=pb.ACCEPTED, progress=progress))
+            await asyncio.sleep(QUEUE_POLL_S)
+
+    async def _ahead(self, name: str) -> int:
+        place: pb.Place = await self._controls[name].call("Reserve", pb.SessionRequest(session=self.id))
+        return place.ahead
 
     async def _start(self, name: str) -> None:
         await self._controls[name].call("Start", pb.SessionRequest(session=self.id))

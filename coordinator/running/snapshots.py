@@ -10,7 +10,7 @@ from typing import Any
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.terminal.wording import quantity
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import vault_of
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.populations import why_it_waits
 from blindfit.parties.snapshots.snapshot import Snapshot

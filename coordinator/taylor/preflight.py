@@ -10,6 +10,7 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
@@ -18,6 +19,7 @@ from blindfit.coordinator.taylor.trial import Trial, trial_of
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
+from blindfit.parties.taylor.label_layouts import bits_of, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -68,7 +70,13 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
-    if job.parameters.privacy is not None:
+    if job.parameters.privacy is None:
+        active = data[roles.active]
+        bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
+        yield from label_account(
+            active, bits, trial.n_rows, "set privacy.epsilon", refusal(job.parameters, active.name)
+        )
+    else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
 

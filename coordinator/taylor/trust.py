@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.roles import Learnt, Roles
+from blindfit.parties.account.account import MOST_MEMBERSHIP
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.vertical.linkages import MOST_LINKAGES
 
 
 def list_what_each_learns(roles: Roles, job: TaylorJob) -> Iterator[Learnt]:
@@ -143,6 +143,6 @@ def _who_is_there(job: TaylorJob) -> str:
     if job.align.method == "linkage":
         return (
             f"A party that publishes anew without a record, or with inventions, to ask by whether {least} rows match "
-            f"who is in the other's data: one bit each time, {MOST_LINKAGES} of each snapshot of the other."
+            f"who is in the other's data: one bit each time, {MOST_MEMBERSHIP} in all."
         )
     return f"A party that invents ids to ask who is in the others' data: once {least} of them are, it learns which."

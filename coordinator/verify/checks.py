@@ -6,10 +6,8 @@ answers do not belong together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -24,86 +22,88 @@ from blindfit.algorithms.protocols.walr import (
     two_servers,
 )
 from blindfit.algorithms.protocols.walr.grid import Grid
+from blindfit.coordinator.verify.inputs import INPUTS
 from blindfit.coordinator.verify.read import Read, require
-from blindfit.coordinator.verify.server_checks import SERVER_CHECKS
+from blindfit.coordinator.verify.results import NotCovered, Result, Verified
+from blindfit.coordinator.verify.server_checks import SERVER_CHECKS, check_role
 from blindfit.parties.identity import key_proof
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.fit import l2_of
 from blindfit.parties.walr.holders import walr_part
-from blindfit.parties.walr.release_document import Parts
+from blindfit.parties.walr.release_document import Document, Parts
 from blindfit.parties.walr.release_file import transcript_of
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Result:
-    name: str
-    why: str = ""  # empty: passed
-
-
-@dataclass(frozen=True)
-class Verified:
-    results: list[Result]
-    fingerprints: dict[str, str] = field(default_factory=dict)  # SHA-256 of the certificates in the file
-    model: Mapping[str, Any] = field(default_factory=dict)
-    not_for: tuple[str, ...] = ()  # servers to which the noisy sum tells of rows that they could not read
-
-    @property
-    def passed(self) -> bool:
-        return not any(result.why for result in self.results)
-
-
-Check = Callable[[Read], str]
-"""Returns what it found; raises BlindfitError where it fails."""
-
-
-def read_bytes(path: Path) -> bytes:
-    """Raises DataError: it cannot be read. Never reads more than a file may have, and a byte."""
-    try:
-        with path.open("rb") as file:
-            return file.read(release_document.MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+Check = Callable[[Read], str | NotCovered]
+"""Returns what it found, or what the file does not show; raises BlindfitError where it fails."""
+More = Callable[[Read], Mapping[str, Check]]
 
 
 def verify(
     encoded: bytes,
     authority: x509.Certificate | None = None,
-    more: Callable[[Read], Mapping[str, Check]] | None = None,
+    more: More | None = None,
+    *,
+    servers: Sequence[str] = (),
+    starts: Sequence[bytes] = (),
 ) -> Verified:
-    """
+    """Check a release file.
+
     Args:
         authority: whom the auditor trusts; None: the certificate in the file.
         more: further checks, such as those of features.
+        servers: the measurement servers that the auditor expects; none: those that the file names.
+        starts: release files of earlier trainings, one of which may have made the start of this one.
     """
     try:
         document = release_document.read(encoded)
     except DataError as error:
         return Verified([Result("file: format and digests", error.message)])
+    return _check_document(document, authority, more, tuple(servers), tuple(starts))[1]
+
+
+def _check_document(
+    document: Document,
+    authority: x509.Certificate | None,
+    more: More | None,
+    servers: tuple[str, ...],
+    starts: tuple[bytes, ...],
+) -> tuple[Read, Verified]:
+    def of_start(encoded: bytes) -> tuple[Read, Verified]:
+        """Check an earlier file; the same features fit its model again if it is of the same rows."""
+        earlier = release_document.read(encoded)
+        first = Read(earlier.parts, earlier)
+        again = more if first.request.content_sha256 == read.request.content_sha256 else None
+        others = tuple(other for other in starts if other != encoded)  # so that a chain of starts has an end
+        return _check_document(earlier, authority, again, servers, others)
+
     parts = document.parts
-    read = Read(parts, document, authority)
+    read = Read(parts, document, authority, servers, starts, is_refitted=more is not None, of_start=of_start)
     results = [Result("file: format and digests"), *_run_all(CHECKS, read)]
     for server in read.servers:
         results += _run_all(SERVER_CHECKS, server, f"{server.name}: ")
     belong = _run_all(BELONGING, read)
     results += belong
     if not any(result.why for result in belong):
-        results += _run_all({**TOGETHER, **(more(read) if more else {})}, read)
+        results += _run_all({**TOGETHER, **INPUTS, **(more(read) if more else {})}, read)
     encrypted = tuple(server.name for server in read.servers if server.part.encrypted)
-    return Verified(results, dict(_fingerprints(parts)), parts.model, encrypted)
+    return read, Verified(results, dict(_fingerprints(parts)), parts.model, encrypted)
 
 
-def _run_all(checks: Mapping[str, Callable[[T], str]], read: T, of: str = "") -> list[Result]:
+def _run_all(checks: Mapping[str, Callable[[T], str | NotCovered]], read: T, of: str = "") -> list[Result]:
     return [_run(f"{of}{name}", check, read) for name, check in checks.items()]
 
 
-def _run(name: str, check: Callable[[T], str], read: T) -> Result:
+def _run(name: str, check: Callable[[T], str | NotCovered], read: T) -> Result:
     try:
         found = check(read)
     except BlindfitError as error:
         return Result(name, error.message)
+    if isinstance(found, NotCovered):
+        return Result(name, not_covered=found.what)
     return Result(f"{name}: {found}" if found else name)
 
 
@@ -118,12 +118,22 @@ def _fingerprints(parts: Parts) -> Iterator[tuple[str, str]]:
         yield name, digest.finalize().hex()
 
 
-def _authority(read: Read) -> str:
+def _authority(read: Read) -> str | NotCovered:
     own = read.authority
     if read.given_authority is not None:
         require(own == read.given_authority, "the file's authority is not the one that was given")
     key_proof.check_authority(own)
-    return "the one that was given" if read.given_authority else "the file's own, which proves no name: see --authority"
+    if read.given_authority is None:
+        return NotCovered("signatures are checked against the file's own authority, which proves no name: --authority")
+    return "the one that was given"
+
+
+def _server_names(read: Read) -> str | NotCovered:
+    if not read.given_servers:
+        return NotCovered(f"{read.names} signs: whether it has the labels that you think of, --server NAME says")
+    given, signers = " and ".join(sorted(read.given_servers)), sorted(server.name for server in read.servers)
+    require(signers == sorted(read.given_servers), f"{' and '.join(signers)} signs, and not {given}")
+    return f"{given}, as you expect"
 
 
 def _seal(read: Read) -> str:
@@ -135,6 +145,10 @@ def _key(read: Read) -> str:
     party = read.parts.party
     key_proof.check(party.proof, party.name, key_proof.RELEASES, party.public_key, read.authority, read.parts.made_at)
     return party.name
+
+
+def _role(read: Read) -> str | NotCovered:
+    return check_role(read.parts.party, "active")
 
 
 # --- whether the servers' answers belong together ---------------------------------------------------------
@@ -218,7 +232,8 @@ def _whole(read: Read) -> str:
     require(model.intercept == settings.intercept, "the model's intercept is not that of the settings")
     require(model.norm_bound == request.norm_bound * 2.0**-request.frac_bits, "the model has another norm bound")
     _check_fit(read, len(model.weights))
-    require(fit.init is None or len(fit.init) == len(model.weights), "the start has other columns than the model")
+    has_start_of_model = fit.init is None or len(fit.init.weights) == len(model.weights)
+    require(has_start_of_model, "the start has other columns than the model")
     require(fit.batches_seed is not None, "the seed of the fit is not there")
     return f"{len(model.weights)} weights, l2 {fit.l2:.4g}, {fit.solver}"
 
@@ -235,8 +250,7 @@ def _part(read: Read) -> str:
     require(part.to_dict() == made.to_dict(), "the part of the model is not as a WALR training makes it")
     require(fit.batches_seed is None and fit.init is None, "the server fitted, and the file says how")
     _check_fit(read, read.request.n_columns)
-    found = f"{len(part.weights)} weights of {name}'s columns, l2 {fit.l2:.4g}, {fit.solver}"
-    return f"{found}: that {read.servers[0].name} fitted them so, {name} says alone"
+    return f"{len(part.weights)} weights of {name}'s columns, l2 {fit.l2:.4g}, {fit.solver}"
 
 
 def _check_fit(read: Read, n_features: int) -> None:
@@ -252,6 +266,8 @@ CHECKS: dict[str, Check] = {
     "authority": _authority,
     "signature of the seal": _seal,
     "key of the sealing party": _key,
+    "role of the sealing party": _role,
+    "names of the measurement servers": _server_names,
 }
 BELONGING: dict[str, Check] = {
     "servers": _servers,

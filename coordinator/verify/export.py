@@ -9,7 +9,7 @@ from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import plain
 from blindfit.coordinator.verify import checks
 from blindfit.parties.files.written import read_json, write_file
-from blindfit.parties.walr.release_file import RELEASE_FILE
+from blindfit.parties.walr.release_document import RELEASE_FILE, read_file
 
 
 def export(directory: Path, out: Path) -> Found:
@@ -22,7 +22,7 @@ def export(directory: Path, out: Path) -> Found:
         DataError: what is there does not pass an auditor's checks, or the model was replaced; nothing is written.
     """
     source = _find_release(directory)
-    encoded = checks.read_bytes(source)
+    encoded = read_file(source)
     checked = checks.verify(encoded)
     if failed := [result for result in checked.results if result.why]:
         raise DataError(

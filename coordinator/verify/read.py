@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +25,7 @@ from blindfit.algorithms.statistics.linear import fields
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.walr.model import WALRModel
+from blindfit.coordinator.verify.results import Verified
 from blindfit.parties.identity import key_proof
 from blindfit.parties.store.receipts import check_given
 from blindfit.parties.walr import release_document
@@ -91,11 +93,27 @@ class ReadServer:
         return check_given(receipt.signed, self.name, self.part.signer.public_key, self.about.population)
 
 
+def _no_start(_encoded: bytes) -> tuple[Read, Verified]:
+    raise DataError("its release file was not read")
+
+
 @dataclass(frozen=True)
 class Read:
+    """
+    Args:
+        given_authority, given_servers, given_starts: what the auditor trusts and has: the authority, the names of the
+            measurement servers, and release files of the trainings whose models are starts.
+        is_refitted: whether the auditor has the rows, and the model is fitted again.
+        of_start: checks the release file of a start.
+    """
+
     parts: Parts
     document: release_document.Document
-    given_authority: x509.Certificate | None
+    given_authority: x509.Certificate | None = None
+    given_servers: tuple[str, ...] = ()
+    given_starts: tuple[bytes, ...] = ()
+    is_refitted: bool = False
+    of_start: Callable[[bytes], tuple[Read, Verified]] = field(repr=False, default=_no_start)
 
     @cached_property
     def servers(self) -> list[ReadServer]:

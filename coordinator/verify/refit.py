@@ -97,7 +97,7 @@ class Refit:
         rows = self._integers(read)
         if kept.sum() != answer.rows_kept:
             raise DataError("another number of rows counted than training_rows.json says")
-        start = None if fit.init is None else np.array(fit.init)
+        start = None if fit.init is None else np.array(fit.init.weights)
         columns, generator = read.sent, generator_of(bytes.fromhex(fit.batches_seed))
         to_fit = rows_to_fit(rows, kept, columns.trained_on, request)
         found, _ = fit_sum(to_fit, columns.trained_on, answer, request, settings, start, generator, lambda *_: None)

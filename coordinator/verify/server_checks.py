@@ -16,13 +16,36 @@ from blindfit.algorithms.privacy.gaussian import NOISE_REACH, gaussian_delta
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import statement, two_servers
 from blindfit.coordinator.verify.read import ReadServer, require
+from blindfit.coordinator.verify.results import NotCovered
 from blindfit.parties.identity import key_proof
+from blindfit.parties.identity.authority import role_of
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS
+from blindfit.parties.walr.release_document import Signer
 
 MOST_COUNTED = 10_000  # releases that are composed one by one
 
-ServerCheck = Callable[[ReadServer], str]
-"""Returns what it found; raises BlindfitError where it fails."""
+ServerCheck = Callable[[ReadServer], str | NotCovered]
+"""Returns what it found, or what the file does not show; raises BlindfitError where it fails."""
+
+
+def check_role(signer: Signer, wanted: str) -> str | NotCovered:
+    """Check the role in a signer's certificate.
+
+    Raises:
+        DataError: the certificate is one of another role.
+    """
+    role = role_of(key_proof.read_certificate_der(signer.proof.certificate, signer.name))
+    if role is None:
+        return NotCovered(
+            f"the certificate of {signer.name} carries no role, so any party of the authority could have signed: "
+            f"`blindfit certs issue --role {wanted}` writes one"
+        )
+    require(role == wanted, f"the certificate of {signer.name} is one of the role {role}, and not {wanted}")
+    return role
+
+
+def _role(server: ReadServer) -> str | NotCovered:
+    return check_role(server.part.signer, "measurement")
 
 
 def _key(server: ReadServer) -> str:
@@ -101,11 +124,12 @@ def _range(server: ReadServer) -> str:
 
 
 def _events(charges: Charges) -> Iterator[ReleaseEvent]:
-    counts = [count for _, count in charges.counted]
-    require(all(count > 0 for count in counts), "a receipt counts no releases of an event")
-    require(sum(counts) <= MOST_COUNTED, f"a receipt counts more than {MOST_COUNTED} releases")
+    counted = sum(count for _, count in charges.counted)
+    require(counted <= MOST_COUNTED, f"a receipt counts more than {MOST_COUNTED} releases")
     for event, count in charges.counted:
-        yield from [ReleaseEvent.from_canonical(event)] * count
+        release = ReleaseEvent.from_canonical(event)
+        require(release.sampling is None, "a receipt counts releases of samples, which no measurement server makes")
+        yield from [release] * count
     for law, neighbours, units in charges.sums:
         yield from events_of(law, neighbours, units)
 
@@ -116,9 +140,6 @@ def _count(server: ReadServer) -> str:
     if not server.receipt.charges.sums:
         require(answer.event in dict(server.receipt.charges.counted), "the receipt does not count this release")
     events = list(_events(newest.charges))
-    require(len(newest.charges.counted) <= newest.position, "a receipt counts more than the ledger has")
-    if not newest.charges.sums:
-        require(len(events) <= newest.position, "a receipt counts more releases than the ledger has entries")
     spent = spent_epsilon(events, answer.budget_delta)
     require(spent <= answer.budget_epsilon * (1 + BUDGET_SLACK), f"{spent:.4g} is spent, more than the budget")
     others = "at least " if newest.charges.sums else ""
@@ -136,6 +157,7 @@ def _policy(server: ReadServer) -> str:
 
 SERVER_CHECKS: dict[str, ServerCheck] = {
     "key of the measurement server": _key,
+    "role of the measurement server": _role,
     "names": _names,
     "signature of the receipt": _receipt,
     "signature of the newest receipt": _newest,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.held_out import smallest_fraction
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import Job
@@ -192,9 +192,9 @@ def split(plan: RowPlan, columns: int, held_out: str, l2: str) -> Iterator[Findi
         )
         yield Finding("warning", "rows", text)
     if 0 < len(plan.test) < FEW_TEST_ROWS:
-        enough = math.ceil(100 * FEW_TEST_ROWS / (len(plan.train) + len(plan.validation) + len(plan.test))) / 100
-        text = f"{len(plan.test)} test rows make rough figures: set split.test_fraction = {enough:g}, or more"
-        yield Finding("warning", "rows", text)
+        enough = smallest_fraction(FEW_TEST_ROWS, len(plan.train) + len(plan.validation) + len(plan.test))
+        more = "use more rows" if enough is None else f"set split.test_fraction = {enough:g}, or more"
+        yield Finding("warning", "rows", f"{len(plan.test)} test rows make rough figures: {more}")
 
 
 def constant_columns(own: Prepared, name: str) -> Iterator[Finding]:

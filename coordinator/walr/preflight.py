@@ -8,7 +8,7 @@ from functools import partial
 
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols.walr import encrypted_rows, two_servers
+from blindfit.algorithms.protocols.walr import encrypted_rows, lone_rows, several_parties, two_servers
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.walr import defaults
@@ -22,7 +22,7 @@ from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
 from blindfit.parties.walr.settings import WalrJob
-from blindfit.parties.walr.start import read_start
+from blindfit.parties.walr.start import Start, read_start
 
 BYTES_PER_ID = 12
 MASKED_BYTES = 8  # of a number
@@ -79,12 +79,27 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
+    yield from _check_rows_for_columns(told)
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
         bound = math.sqrt(squares) if whole == "auto" else whole
         rows, columns = min(len(read.norms) for read in told), sum(read.columns.width for read in told)
         yield _noise(job, rows, columns, bound, unit)
+
+
+def _check_rows_for_columns(told: Sequence[ReadColumns]) -> Iterator[Finding]:
+    """Refuse as the server would: both numbers are public."""
+    if not told:
+        return
+    rows, needed = min(len(read.norms) for read in told), lone_rows.rows_needed([read.columns.width for read in told])
+    if rows < needed:
+        text = f"{rows:,} rows to train on are too few for the columns of these parties, which need {needed:,}"
+        yield Finding("refuses", "rows", f"{text}: use more rows or fewer columns")
+        return
+    bits = several_parties.score_bits_of_a_fit(rows)
+    text = f"the weights of this fit count as {bits:.2g} bits about each row's score"
+    yield Finding("note", "who learns what", text)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -98,8 +113,8 @@ def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
 
 
 def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) -> Iterator[Finding]:
-    if read_start(job.parameters, party.base_dir, party.source()) is not None:
-        yield Finding("ok", party.name, f"l2 shrinks towards the weights of {job.parameters.walr.init}")
+    if (start := read_start(job.parameters, party.base_dir, party.source(), party.settings)) is not None:
+        yield _start(start, str(job.parameters.walr.init))
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
     ids = [*prepared.train.ids, *prepared.test_ids]
     if twice := len(ids) - len(set(ids)):
@@ -121,6 +136,20 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     servers = len(job.with_role("measurement"))
     row_bytes = _row_bytes(job, n, k, grid, unit)
     yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
+
+
+def _start(start: Start, path: str) -> Finding:
+    text = f"the fit shrinks towards the weights of {path}"
+    if start.public:
+        return Finding("ok", "walr.init", f"{text}, fitted to {start.public}, which is declared public")
+    if start.release:
+        return Finding("ok", "walr.init", f"{text}, the model of an earlier release")
+    return Finding(
+        "warning",
+        "walr.init",
+        f"{text}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` says so. "
+        "Take the file of `blindfit pretrain`, or a model.json with its release.json next to it",
+    )
 
 
 def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns]) -> Iterator[Finding]:

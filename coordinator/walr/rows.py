@@ -37,7 +37,8 @@ class Read:
     @classmethod
     def of(cls, job: Job[WalrJob], active: PartyHere, source: Source, unit: RowsOfUnit) -> Read:
         parameters = job.parameters
-        init = read_start(parameters, active.base_dir, source)
+        start = read_start(parameters, active.base_dir, source, active.settings)
+        init = start.model if start else None
         prepared = prepare_rows(source, parameters, parameters.trial_randomness, lambda *_: None)
         columns = prepared.columns_with_weights(intercept=parameters.walr.intercept)
         rows = QuantisedRows(prepared.train.weights[:, columns], prepared.grid.frac_bits)

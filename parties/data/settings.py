@@ -175,9 +175,11 @@ class PartyDatasetSettings(DatasetSettings):
     population: str | None = None
     """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
     same population."""
+    public: bool = False
+    """Declaration of the dataset's owner that its rows are public, labels included. Only declared rows are fitted
+    without noise, as the start of a private fit. Leave it out if one row comes from a dataset with a population."""
     snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
-    """Hours between two snapshots of this dataset. By default the operator decides. Counts of label bits, scored models
-    and linkages start from 0 with each snapshot, even if the data did not change."""
+    """Hours between two snapshots of this dataset. By default the operator decides."""
     row_is: str | None = Field(None, max_length=60)
     """Words for one row in the privacy statement, such as "a person-year"."""
     unknown_rows: Literal["refuse", "zero"] = "refuse"
@@ -195,6 +197,10 @@ class PartyDatasetSettings(DatasetSettings):
     its own columns."""
     label_range: tuple[float, float] | None = None
     """Public range of the labels, [low, high]. Labels outside the range are clipped; a wider range needs more noise."""
+    label_rate: float | None = Field(None, gt=0, lt=1)
+    """Fraction of rows with label 1, as far as it is public. It lowers the limit of what trainings may reveal about
+    labels to a quarter of the information in them. Without it the limit protects only labels that are about as often 0
+    as 1."""
     scores_may_be_solved_for: bool = False
     """Permission to give out scores without a limit and without rounding. An active party that receives enough scores
     can compute the features of this dataset."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
-from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained, PublicRows, pretrain
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.source import Source
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.populations import refuse_private_copy
 from blindfit.parties.training.feature_bounds import scale_of
-from blindfit.parties.training.public_model import read_public_model
+from blindfit.parties.training.public_model import declared_public, read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import hold_out
 from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
@@ -45,7 +46,7 @@ class PrivateRows:
 
 @dataclass(frozen=True, repr=False)
 class Start:
-    """Where descent begins: all of it public.
+    """Where descent begins: all of it public, as far as its owner declares it.
 
     Args:
         model: its standardiser scales the private rows; all its weights are 0 where nothing is known.
@@ -60,7 +61,12 @@ class Start:
     public: tuple[Floats, Floats] | None = None
 
 
-STARTS = {"zero": "zero weights", "file": "a pre-trained file", "public": "a fit to public rows"}
+STARTS = {
+    "zero": "zero weights",
+    "file": "a pre-trained file",
+    "undeclared": "a pre-trained file that no declaration covers",
+    "public": "a fit to public rows",
+}
 SCALES = {"none": "as they were read", "bounds": "mapped by declared bounds", "public": "standardised by public rows"}
 
 
@@ -102,8 +108,15 @@ def _labels(rows: PartyRows) -> Floats:
 # --- what is public ----------------------------------------------------------------------------------
 
 
-def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source) -> None:
-    """What can be refused of the start without fitting it.
+Opened = Callable[[str], Source]
+"""Returns the rows of a dataset by its name."""
+
+
+def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, opened: Opened) -> None:
+    """Check what can be refused of the start without fitting it.
+
+    Args:
+        opened: opens the public dataset.
 
     Raises:
         ConfigError: the public dataset is not public, or bounds do not go with the features.
@@ -113,10 +126,12 @@ def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: 
     if job.dp_lr.init is not None:
         read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private)
     elif job.dp_lr.public_dataset is not None:
-        public_source(settings, base_dir, job.dp_lr.public_dataset, private)
+        public_source(settings, job.dp_lr.public_dataset, opened, private)
 
 
-def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, report: Report) -> Start:
+def find_start(
+    settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, opened: Opened, report: Report
+) -> Start:
     """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
     from blindfit.algorithms.estimators.initial_model import keep_scale
@@ -124,10 +139,10 @@ def find_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: S
     names, kind, identity, public = private.feature_names, "zero", "", None
     model = Pretrained(keep_scale(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
-        model, kind = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names), "file"
-        identity = model.identity()
+        model = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names)
+        kind, identity = "file" if declared_public(model, settings) else "undeclared", model.identity()
     elif job.dp_lr.public_dataset is not None:
-        public = _read_public(public_source(settings, base_dir, job.dp_lr.public_dataset, private), names, report)
+        public = _read_public(public_source(settings, job.dp_lr.public_dataset, opened, private), names, report)
         model, kind = pretrain(*public, columns=names), "public"
         identity = hashlib.sha256(b"".join(part.tobytes() for part in public)).hexdigest()
     bounds = job.dp_lr.bounds_of(names)
@@ -142,24 +157,25 @@ def _scale(model: Pretrained, scale: Standardiser) -> Pretrained:
     return Pretrained(scale, tuple(weights), intercept)
 
 
-def public_source(settings: PartySettings, base_dir: Path, name: str, private: Source | None = None) -> Source:
-    """A dataset of the party whose rows have no privacy.
+def public_source(settings: PartySettings, name: str, opened: Opened, private: Source | None = None) -> Source:
+    """Open a dataset of the party whose rows its owner declares public.
+
+    The declaration is in the owner's own file. A dataset without a population is not public because of that: its file
+    can be a copy of private rows.
 
     Raises:
-        ConfigError: there is none of this name, it has a budget, or a dataset with a budget has the same rows.
+        ConfigError: there is no dataset of this name, or the party's file does not declare it public.
         DataError: its features are not those of the private rows.
     """
     if name not in settings.datasets:
         raise ConfigError(f"{settings.name} has no dataset named {name}")
     chosen = settings.datasets[name]
-    protected = {d.url: other for other, d in settings.datasets.items() if d.population is not None}
-    if chosen.population is not None or chosen.url in protected:
+    if not chosen.public:
         raise ConfigError(
-            f"datasets.{name}: the rows of {protected.get(chosen.url, name)} have a privacy budget, so they are not "
-            "public",
-            hint="pre-training looks at its rows without any noise",
+            f"datasets.{name}: {settings.name} does not declare these rows public, and pre-training adds no noise",
+            hint=f"if every row is public, its owner sets datasets.{name}.public = true in the party's file",
         )
-    source = open_source(chosen, base_dir, name)
+    source = opened(name)
     _check_has_both(source)
     if private is not None and set(source.feature_names) != set(private.feature_names):
         strangers = sorted(set(source.feature_names) ^ set(private.feature_names))
@@ -174,7 +190,17 @@ def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[
 
 
 def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | None) -> Pretrained:
-    """The model of `blindfit pretrain`."""
-    source = public_source(settings, base_dir, name).filled()
+    """Return the model of `blindfit pretrain`.
+
+    Raises:
+        ConfigError: as `public_source`, or the rows are those of a snapshot with a population.
+    """
+
+    def opened(dataset: str) -> Source:
+        return open_source(settings.datasets[dataset], base_dir, dataset)
+
+    source = public_source(settings, name, opened).filled()
+    refuse_private_copy(settings, base_dir, name, source)
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
-    return pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)
+    fitted = pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)
+    return replace(fitted, public=PublicRows(settings.name, name))

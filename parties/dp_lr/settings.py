@@ -108,6 +108,9 @@ class DPLRJob(TrainingParameters):
     """System that computes the job."""
     dp_lr: DPLRSettings = DPLRSettings()
 
+    def also_reads(self, role: str) -> tuple[str, ...]:
+        return (self.dp_lr.public_dataset,) if role == "active" and self.dp_lr.public_dataset else ()
+
     @property
     def epsilon(self) -> float:
         return self.run_privacy.spent()

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.errors import TooFewRows
+from blindfit.algorithms.errors import PolicyRefused, TooFewRows
 from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
+from blindfit.algorithms.fit_cost import FitCost
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.dp_lr.cost import descent_cost
 from blindfit.algorithms.statistics.dp_lr.descent import losses_of
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.linear.logistic import Floats
@@ -40,9 +42,11 @@ class Trainer:
         """What can be refused before a session starts: datasets, options, the public model."""
         population = population_of(self._party.settings.datasets[me.dataset], me.dataset)
         charging.check_rollbacks(self._party.store.reader(), population)
-        check_start(
-            self._party.settings, self._party.base_dir, job, check_private(self._party.snapshots.source(me.dataset))
-        )
+        snapshot, opened = self._party.snapshots.published(me.dataset), self._party.snapshots.source
+        source = check_private(snapshot.source())
+        check_start(self._party.settings, self._party.base_dir, job, source, opened)
+        if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():
+            raise PolicyRefused(party=me.name, field="dp_lr.iterations", reason=refused)
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
@@ -51,7 +55,8 @@ class Trainer:
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         job, clock, source = session.job, Clock(), check_private(session.published.source())
         randomness = own_randomness(self._party, session)
-        start = find_start(self._party.settings, self._party.base_dir, job, source, session.report)
+        opened = self._party.snapshots.source
+        start = find_start(self._party.settings, self._party.base_dir, job, source, opened, session.report)
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _hide_counts(session))
         check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")
@@ -110,6 +115,15 @@ def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
 def _hide_counts(session: Session[DPLRJob]) -> Report:
     """How many rows were read so far is not told."""
     return lambda step, _done, _total, _unit: session.report(step)
+
+
+def cost_of(job: DPLRJob, n_rows: int, n_columns: int) -> FitCost:
+    """Return what descent may take, by public numbers.
+
+    Args:
+        n_rows: of the dataset; the job's own number counts where the number of rows is private.
+    """
+    return descent_cost(job.dp_lr.iterations, job.dp_lr.public_rows or n_rows, n_columns + 1)
 
 
 def check_rows(n_rows: int, settings: PartySettings) -> None:

@@ -13,7 +13,15 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed, clip_integer_rows
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import falcon
-from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Model, Progress, TestErrors, TestFigures
+from blindfit.algorithms.protocols.falcon import (
+    LEAST_TEST_ROWS,
+    FalconParameters,
+    Held,
+    Model,
+    Progress,
+    TestErrors,
+    TestFigures,
+)
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
@@ -26,7 +34,7 @@ from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
-from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_share
+from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_bits
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
@@ -36,7 +44,7 @@ from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_weights
 from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.scored_rows import FIGURES, ScoreQuota
 from blindfit.parties.vertical.training import (
     Agreed,
     Computed,
@@ -101,8 +109,9 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     def guards(self) -> Sequence[Guard[Any]]:
         return (
             Guard(Agreed, "each row, by epsilon: all budgets pay before anything is put in", self.charge),
-            Guard(Agreed, "labels, from where all trainings on a snapshot end", self.count_end),
-            Guard(Computed, "labels, from the weights of all trainings on a snapshot", self.count_weights),
+            Guard(Agreed, "labels, from where all trainings on the same people end", self.count_end),
+            Guard(Computed, "labels, from the weights of all trainings on the same people", self.count_weights),
+            Guard(Computed, "a passive party's scores, from the figures of the test rows", self.count_figures),
             Guard(Computed, "each row, by epsilon: a charge pays for one opening of its noise", self.use_up_charge),
         )
 
@@ -113,12 +122,20 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
             epochs = 0 if is_done(agreed) else agreed.parameters.epochs - agreed.resumed
-            count_end(self._session, self._party.store, agreed.parameters, epochs)
+            count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
         parameters = computed.agreed.parameters
         if self._counts_labels and not parameters.weights_stay_shared:
-            count_weights(self._session, self._party.store, parameters)
+            count_weights(self._session, self._party.settings, self._party.store, parameters)
+
+    async def count_figures(self, computed: FalconComputed) -> None:
+        bits = computed.agreed.parameters.figure_bits
+        if bits and not self._work.is_active:
+            content = self._session.published.content(self._work.source.feature_names)
+            quota = ScoreQuota(self._party, self._session.me.dataset, content)
+            of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
+            quota.count_fit(self._session, of_a_row, FIGURES)
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
@@ -265,7 +282,10 @@ def weights_of(parameters: FalconParameters) -> WeightFigures:
     if parameters.weights_stay_shared:
         return WeightFigures(in_shares=True, opened_bits=0, label_bits=0.0)
     bits = None if parameters.kept_bits is None else falcon.bits_of_opened_weight(parameters.kept_bits)
-    return WeightFigures(opened_bits=bits, label_bits=weights_share(parameters) if parameters.noise is None else None)
+    return WeightFigures(
+        opened_bits=bits,
+        label_bits=weights_bits(parameters) / parameters.train_rows if parameters.noise is None else None,
+    )
 
 
 def evaluation_of(
@@ -281,19 +301,21 @@ def evaluation_of(
     pairs = with_label * (rows - with_label)
     if not pairs:
         return None
-    right = tested.true_positives + rows - with_label - (tested.positives - tested.true_positives)
+    called = min(max(tested.positives, 0), rows)  # rounded, and so perhaps beyond what there is
+    true = min(max(tested.true_positives, called + with_label - rows, 0), called, with_label)
+    right = true + rows - with_label - (called - true)
     return {
         "rows": rows,
-        "auc": tested.auc_pairs / pairs,
-        "ks": tested.ks_pairs / pairs,
+        "auc": min(max(tested.auc_pairs / pairs, 0.0), 1.0),
+        "ks": min(max(tested.ks_pairs / pairs, 0.0), 1.0),
         "accuracy": right / rows,
         "log_loss": tested.loss / rows,
         "threshold": threshold,
         "confusion": {
-            "true_positives": tested.true_positives,
-            "false_positives": tested.positives - tested.true_positives,
-            "true_negatives": rows - with_label - (tested.positives - tested.true_positives),
-            "false_negatives": with_label - tested.true_positives,
+            "true_positives": true,
+            "false_positives": called - true,
+            "true_negatives": rows - with_label - (called - true),
+            "false_negatives": with_label - true,
         },
     }
 

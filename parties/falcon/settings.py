@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
-from blindfit.parties.tables import Settings, as_value_errors
+from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
 # What it opens is in docs/falcon.md.
@@ -63,9 +63,10 @@ class FalconSettings(Settings):
     waves: Literal["narrow", "medium", "wide"] = "wide"
     """Range of scores whose probability is right: up to 12 ("narrow"), 28 ("medium") or 56 ("wide"). A wider range
     costs more; a score outside it ends the job."""
-    validation_fraction: float = Field(0.08, ge=0, lt=1)
-    """Fraction of rows whose loss, computed in shares, decides when training stops. 0 runs every epoch."""
-    patience: int = Field(3, ge=0)
+    validation_fraction: HeldOutFraction = 0.1
+    """Fraction of rows whose loss, computed in shares, decides when training stops: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3
+    or 0.5. 0 runs every epoch."""
+    patience: int = Field(3, ge=0, le=10_000)
     """Epochs without a better validation loss before training stops; 0 runs every epoch. Raise it if the loss
     swings."""
     tolerance: float = Field(1e-4, ge=0, le=10)
@@ -163,7 +164,7 @@ class FalconSettings(Settings):
 class FalconPolicy(SystemPolicy):
     """What a party refuses of falcon jobs."""
 
-    min_epochs: int = Field(2, ge=1)
+    min_epochs: int = Field(2, ge=1, le=10_000)
     """Smallest number of epochs after which a falcon training may end. Raise it for more protection: weights after few
     epochs are nearly a gradient of the rows."""
 

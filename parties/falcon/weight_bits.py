@@ -1,100 +1,114 @@
-"""What a training opens can tell of labels, over all trainings on a snapshot, at the active party.
+"""What a training opens can tell of labels, over all trainings on the same people, at the active party.
 
-A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them; and so it does
-from where training ends, and why: after which of E epochs, by the loss, by the range or by both. No party may learn
-more than a quarter of a bit of each training label, summed over all trainings on the snapshot. Bits count before they
-are told, whether the training then comes to its end or not: a party chooses its features, and when it leaves.
+A party that gets k weights of b bits learns at most k b bits of the labels, whatever it makes of them. It also learns
+from where training ends, and why: after which of E epochs, by the loss, by the range or by both. All of it is counted
+in the disclosure account of the active party's people, before it is sent: a party chooses its features, and when it
+leaves. The limit is a total: it is no promise to a person.
 
-Source: MATH 4.3.
+Source: MATH 4.3 and 10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import structlog
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.falcon import FalconParameters, bits_of_opened_weight
-from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_BITS_PER_ROW
+from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
 
-log = structlog.get_logger(__name__)
 
-
-def weights_share(parameters: FalconParameters) -> float:
-    """Bits of each training label that a passive party's weights have at most; 1 where they are not rounded, and none
-    where they stay in shares.
+def weights_bits(parameters: FalconParameters) -> float:
+    """Return how many bits of the training labels a passive party's weights have at most: none where they stay in
+    shares, one for each row where they are not rounded.
     """
     if parameters.weights_stay_shared:
         return 0.0
     if parameters.kept_bits is None:
-        return 1.0
-    return min(1.0, max(parameters.columns[1:]) * bits_of_opened_weight(parameters.kept_bits) / parameters.train_rows)
+        return float(parameters.train_rows)
+    return float(min(parameters.train_rows, max(parameters.columns[1:]) * bits_of_opened_weight(parameters.kept_bits)))
 
 
-def end_share(parameters: FalconParameters, epochs: int) -> float:
-    """Bits of each training label that the end has, of so many epochs that may follow: it comes after one of them, by
-    the range or by the loss or by both, or after all.
+def end_bits(parameters: FalconParameters, epochs: int) -> float:
+    """Return how many bits the end of a training has: it comes after one of the epochs that may follow, by the range or
+    by the loss or by both, or after all.
     """
     ends = (3 if parameters.judges else 1) * epochs + 1
-    return min(1.0, math.log2(ends) / parameters.train_rows)
+    return min(float(parameters.train_rows), math.log2(ends))
 
 
-def count_end(session: Session[FalconJob], store: Store, parameters: FalconParameters, epochs: int) -> None:
-    """Before anything is put in, and once the whole training may be: whether it may tells of what was counted before,
-    and a peer that only asks pays as one that trains.
+def count_end(
+    session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
+) -> None:
+    """Count the end before any row is shared, where the whole training fits: a peer that only asks pays as one that
+    trains.
 
     Args:
         epochs: that may follow.
 
     Raises:
-        PolicyRefused: with those before it, it would tell too much.
+        PolicyRefused: with what was revealed before, it would reveal too much.
         LedgerUnavailable: it could not be written.
     """
-    end = end_share(parameters, epochs)
-    _count(session, store, "end", end, weights_share(parameters) + end)
+    end = end_bits(parameters, epochs)
+    _count(session, settings, store, parameters, "end of training", end, weights_bits(parameters) + end)
 
 
-def count_weights(session: Session[FalconJob], store: Store, parameters: FalconParameters) -> None:
-    """Before they are told, in each session.
+def count_weights(
+    session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters
+) -> None:
+    """Count the weights before they are opened, in each session.
 
     Raises:
         PolicyRefused: another training took what was left since this one began.
         LedgerUnavailable: it could not be written.
     """
-    share = weights_share(parameters)
-    _count(session, store, "weights", share, share)
+    bits = weights_bits(parameters)
+    _count(session, settings, store, parameters, "weights", bits, bits)
 
 
-def _count(session: Session[FalconJob], store: Store, what: str, share: float, asked: float) -> None:
-    """Durably."""
+def _count(
+    session: Session[FalconJob],
+    settings: PartySettings,
+    store: Store,
+    parameters: FalconParameters,
+    event: str,
+    bits: float,
+    asked: float,
+) -> None:
+    job, me = session.job, session.me.name
+
+    def refuse() -> PolicyRefused | None:
+        return None if "weight-bits" in job.falcon.unsafe else refusal(job, asked / parameters.train_rows, me)
+
+    check_weight_bits(job, asked / parameters.train_rows, me)
+    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
+    learners, question = parameters.data_parties[1:], f"{event} {session.id}"
     with store.transaction() as transaction:
-        _check(session, list(transaction.label_layouts(session.published.id).values()), asked)
-        if share:
-            transaction.add_label_layout(session.published.id, f"{what} {session.id}", share)
+        entry = account.entry("labels", account.label, learners, event, question, bits, read)
+        account.enter_below(transaction, entry, account.label_limit(transaction), refuse, asked=asked)
 
 
-def _check(session: Session[FalconJob], before: Sequence[float], share: float) -> None:
-    try:
-        check_weight_bits(session.job, before, share, session.me.name)
-    except PolicyRefused:
-        log.warning("weight bits", session=session.id, told_before=round(sum(before), 4), this=round(share, 4))
-        raise
+def check_weight_bits(job: FalconJob, share: float, party: str) -> None:
+    """Check one training by itself, from public sizes.
 
-
-def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, party: str) -> None:
-    """How much was told before, and in how many trainings, those with other partners included, is nobody else's to
-    know: the reason is the same for any of it.
+    Args:
+        share: bits of each training label.
 
     Raises:
-        PolicyRefused: too much would be told, and no flag of the job allows it.
+        PolicyRefused: too much would be revealed, and no flag of the job allows it.
     """
-    if "weight-bits" in job.falcon.unsafe or sum(before) + share <= MOST_BITS_PER_ROW:
-        return
+    if "weight-bits" not in job.falcon.unsafe and share > BITS_OF_A_LABEL:
+        raise refusal(job, share, party)
+
+
+def refusal(job: FalconJob, share: float, party: str) -> PolicyRefused:
+    """Say that a training would reveal too much. How much was revealed before, and to whom, is nobody else's to know:
+    the words are the same for any of it.
+    """
     if job.falcon.stays_shared:
         source, helps = "where training ends", "use more rows"
     else:
@@ -102,8 +116,11 @@ def check_weight_bits(job: FalconJob, before: Sequence[float], share: float, par
         if job.falcon.model == "logistic":  # a linear model does not stay shared
             helps += ', or set falcon.weights = "shared"'
         helps += '; falcon.unsafe = ["weight-bits"] allows it'
-    if share > MOST_BITS_PER_ROW:
-        told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {MOST_BITS_PER_ROW})"
+    if share > BITS_OF_A_LABEL:
+        told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {BITS_OF_A_LABEL})"
     else:
-        told = f"with trainings before, {source} could tell more than {MOST_BITS_PER_ROW} bits of each label"
-    raise PolicyRefused(party=party, field="weight bits", reason=f"{told}: {helps}")
+        told = (
+            f"with trainings before on the same people, {source} could tell more than {BITS_OF_A_LABEL} bits of each "
+            "label"
+        )
+    return PolicyRefused(party=party, field="weight bits", reason=f"{told}: {helps}")

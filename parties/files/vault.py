@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,6 +29,7 @@ from blindfit.parties.files.private_files import (
     make_private,
     private_pem,
     read_file,
+    read_passphrase,
     read_private_key,
     replace_file,
     write_new,
@@ -145,6 +147,29 @@ def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
             if not path.exists():
                 raise
     return Vault(_open_key(path, passphrase))
+
+
+class KeepsSecrets(Protocol):
+    """A party's settings, as far as its vault is concerned."""
+
+    @property
+    def data_dir(self) -> Path: ...
+
+    @property
+    def passphrase_file(self) -> Path | None: ...
+
+
+def vault_of(party: KeepsSecrets, base_dir: Path) -> Vault:
+    """Open the vault of a party.
+
+    Args:
+        base_dir: the folder of the party's file.
+
+    Raises:
+        ConfigError: the passphrase is wrong or missing.
+    """
+    file = party.passphrase_file
+    return open_vault(base_dir / party.data_dir, read_passphrase(base_dir / file) if file else None)
 
 
 def _secrets(data_dir: Path, *, locked: bool) -> list[Path]:

@@ -7,3 +7,7 @@ AUTHORITY_VARIABLE = "BLINDFIT_AUTHORITY_PASSPHRASE"
 
 
 KEY_VARIABLE = "BLINDFIT_KEY_PASSPHRASE"
+
+
+ROLES = ("active", "passive", "measurement", "key-node", "coordinator")
+"""What a certificate may say its party is."""

@@ -40,12 +40,13 @@ from blindfit.parties.files.private_files import (
     replace_file,
     write_new,
 )
-from blindfit.parties.identity import CRL_DAYS
+from blindfit.parties.identity import CRL_DAYS, ROLES
 
 PARTY_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-zA-Z0-9]([a-zA-Z0-9-]{0,62})(\.[a-zA-Z0-9-]{1,63})*")
 
 REVOKED = "crl.pem"  # the revocation list, in the authority's folder and in each party's
+ROLE_URI = "blindfit:role:"  # begins the alternative name that carries a role; `renew` keeps it
 CLOCK_SKEW = timedelta(hours=1)  # what is signed now is valid at a peer whose clock is behind ours
 
 
@@ -90,6 +91,7 @@ def issue(
     hosts: Sequence[str] = (),
     days: int = 365,
     *,
+    role: str | None = None,
     passphrase: bytes | None = None,
     key_passphrase: bytes | None = None,
     starts: datetime | None = None,
@@ -98,12 +100,13 @@ def issue(
 
     Args:
         hosts: names and addresses that the certificate carries too, for clients that are not Blindfit.
+        role: the only one of ROLES in which the party may act with this certificate; None: the certificate names none.
         days: counted from `starts`, and never beyond the authority's own last day.
         passphrase: opens the authority's key.
         key_passphrase: locks the party's key.
         starts: the certificate's first moment; now, unless given.
     """
-    names = _alternative_names(check_party(party), hosts)
+    names = _alternative_names(check_party(party), hosts, role)
     folder = directory / party
     with _lock(directory):
         signer = _open(directory, passphrase)
@@ -189,6 +192,21 @@ def party_of(certificate: x509.Certificate) -> str | None:
         return None
     name = str(common[0])
     return name if PARTY_NAME.fullmatch(name) else None
+
+
+def role_of(certificate: x509.Certificate) -> str | None:
+    """Return the role that the authority wrote into a certificate; None if it wrote none.
+
+    A certificate with several roles, or with a role that Blindfit does not know, has the text of all of them: it is the
+    certificate of no role.
+    """
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except (x509.ExtensionNotFound, ValueError):
+        return None
+    uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
+    roles = [uri.removeprefix(ROLE_URI) for uri in uris if uri.startswith(ROLE_URI)]
+    return " and ".join(roles) if roles else None
 
 
 @dataclass(frozen=True)
@@ -284,9 +302,12 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _alternative_names(party: str, hosts: Sequence[str]) -> x509.SubjectAlternativeName:
+def _alternative_names(party: str, hosts: Sequence[str], role: str | None) -> x509.SubjectAlternativeName:
     others = [_host(host) for host in dict.fromkeys(hosts) if host != party]
-    return x509.SubjectAlternativeName([x509.DNSName(party), *others])
+    if role is not None and role not in ROLES:
+        raise ConfigError(f"{role!r} is not a role", hint=f"a role is one of {', '.join(ROLES)}")
+    roles = [x509.UniformResourceIdentifier(f"{ROLE_URI}{role}")] if role else []
+    return x509.SubjectAlternativeName([x509.DNSName(party), *others, *roles])
 
 
 def _host(host: str) -> x509.GeneralName:

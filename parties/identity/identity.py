@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.files.private_files import private_pem, read_certificate, read_passphrase, read_private_key
-from blindfit.parties.identity.authority import REVOKED, PartyFiles, party_of
+from blindfit.parties.identity.authority import REVOKED, PartyFiles, party_of, role_of
 from blindfit.parties.identity.revocation import RevocationList, Stamp, stamp_of
 from blindfit.parties.settings import IdentitySettings
 
@@ -39,6 +39,11 @@ class Identity:
     revoked: RevocationList = field(repr=False, compare=False)
     stamps: tuple[Stamp, ...] = field(repr=False, compare=False)
     seen: dict[str, x509.Certificate] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def role(self) -> str | None:
+        """The role that its certificate carries, if it carries one."""
+        return role_of(x509.load_pem_x509_certificate(self.certificate_pem))
 
     def first_revoked(self, names: Iterable[str]) -> str:
         """Return the first of these parties whose certificate was revoked since it was shown; "" if there is none.

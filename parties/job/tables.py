@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
-from blindfit.parties.tables import Settings, as_value_errors
+from blindfit.algorithms.fixed_point import MAX_ROWS
+from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
 
@@ -51,9 +52,9 @@ class PrivacySettings(Settings):
 class SplitSettings(Settings):
     """Which rows are for the test."""
 
-    test_fraction: float = Field(0.2, ge=0, lt=1)
-    """Fraction of rows that are held out: they are not sent and not trained on. 0 trains on all rows and evaluates
-    nothing."""
+    test_fraction: HeldOutFraction = 0.2
+    """Fraction of rows that are held out: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3 or 0.5. They are not sent and not trained
+    on. 0 trains on all rows and evaluates nothing."""
 
 
 def _field(text: str) -> LinkageField:
@@ -70,7 +71,7 @@ class AlignSettings(Settings):
     method: Literal["psi", "linkage"] = "psi"
     """Way to find common rows: "psi" compares ids, "linkage" compares similar fields if the parties have no common
     ids."""
-    min_common: int = Field(100, ge=1)
+    min_common: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest number of common rows with which the job goes on. Raise it if a model of few rows is of no use."""
     fields: tuple[str, ...] = ()
     """Fields to link by, each as name, name:kind or name:kind:hashes, such as "last_name", "birth_date:date" or

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import structlog
 
-from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage
+from blindfit.algorithms.errors import ConfigError, DataError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.estimators.label_noise import NoiseProfile, epsilon_of_row
+from blindfit.algorithms.fit_cost import FitCost
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.privacy.label_mechanisms import LabelGrid, MechanismSettings
 from blindfit.algorithms.randomness import PublicRandomness
+from blindfit.algorithms.statistics.label_dp.cost import regression_cost
 from blindfit.algorithms.statistics.label_dp.fit import (
     evaluate_released,
     fit_regression,
@@ -49,7 +51,10 @@ class LabelRegression:
 
     def check(self, job: LabelDPJob, me: Member) -> None:
         """What can be refused before a session starts."""
-        check_features(self._party.snapshots.source(me.dataset), "an active party")
+        snapshot = self._party.snapshots.published(me.dataset)
+        source = check_features(snapshot.source(), "an active party")
+        if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():
+            raise PolicyRefused(party=me.name, field="label_dp.options", reason=refused)
         if job.label_dp.evaluate_on:
             self._check_study(job, me)
 
@@ -161,6 +166,11 @@ class LabelRegression:
         if study is not None:
             true = {"id": study.ids, "label": study.labels, "prediction": study.predictions}
             party.write(me, "true_label_predictions.csv", encode_table(true))
+
+
+def cost_of(job: LabelDPJob, n_rows: int, n_columns: int) -> FitCost:
+    """Return what the fit may take, by public numbers."""
+    return regression_cost(job.label_dp.regressor, job.label_dp.options, n_rows, n_columns)
 
 
 # --- the request -----------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy.label_mechanism_options import OPTIONS
 from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilon
-from blindfit.algorithms.statistics.label_dp.options import RegressorName, check_options
+from blindfit.algorithms.statistics.label_dp.cost import regression_cost
+from blindfit.algorithms.statistics.label_dp.options import RegressorName
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.tables import Settings, as_value_errors
@@ -79,7 +80,7 @@ class LabelDPSettings(Settings):
     @model_validator(mode="after")
     def _options_go_with_the_regressor(self) -> LabelDPSettings:
         with as_value_errors():
-            check_options(self.regressor, self.options)
+            regression_cost(self.regressor, self.options, 1, 1).check()  # whatever the rows
         return self
 
 

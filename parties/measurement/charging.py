@@ -29,6 +29,11 @@ from blindfit.parties.store.database import Reads, Store, Writes
 from blindfit.parties.store.receipts import OwnReceipts
 from blindfit.protos import measurement_pb2 as pb
 
+MIB = 2**20
+KEPT_BYTES = 4096  # of an answer and its charge, apart from what grows with rows and columns
+KEPT_BYTES_OF_A_COLUMN = 64  # a sum of up to 16 bytes, and two fitted numbers as JSON
+KEPT_BYTES_OF_A_LABEL = 24  # its noisy value, and 16 bytes of the hash of its id
+KEPT_BYTES_OF_LABELS = 2**15  # of a release of labels, apart from its rows: a directory and four files, in blocks
 Asked = AggregateOpen | LabelsOpen
 
 
@@ -80,11 +85,17 @@ class ApprovedJob:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a whole release, for one unit."""
+    """What a whole release costs: privacy for one unit, and space.
+
+    Args:
+        kept_bytes: which the release takes on the disk for ever, estimated from public sizes: an actual size would
+            depend on which rows count.
+    """
 
     event: ReleaseEvent
     epsilon: float
     delta: float
+    kept_bytes: int
 
 
 class ChargingService:
@@ -171,8 +182,19 @@ class ChargingService:
     def check_chargeable(self, reader: Reads, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
+        self.check_space(reader, consumer, cost)
         events = self.receipts.books.events(reader, dataset.population)
         book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
+
+    def check_space(self, reader: Reads, consumer: str, cost: Cost) -> None:
+        """Check that what is kept for ever of this active party's answers fits into its share of the disk."""
+        most_mib = self.policy.max_kept_mib
+        if reader.kept_bytes(consumer) + cost.kept_bytes > most_mib * MIB:
+            reason = (
+                f"answers to {consumer} would take more than {most_mib} MiB on this server's disk, where they are kept "
+                "for ever: ask for a release that was made before, or ask the server's operator to raise max_kept_mib"
+            )
+            self.refuse("max_kept_mib", reason)
 
     def check_approval(
         self,

@@ -394,7 +394,13 @@ def write_index(
         remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
     write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
-    return Written(table.n_rows, content_sha256, remarks=tuple(remarks))
+    return Written(table.n_rows, content_sha256, remarks=tuple(remarks), ids=lambda: _people_of(source))
+
+
+def _people_of(source: Source) -> Iterator[Any]:
+    """Yield the names of persons, or of rows where the dataset names no persons, as `pyarrow.StringArray`s."""
+    for batch in source.batches(labels=False, features=False):
+        yield batch.ids if batch.persons is None else batch.persons
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:

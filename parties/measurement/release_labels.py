@@ -35,7 +35,14 @@ from blindfit.algorithms.protocols.label_dp.release import WITHHELD, RollCall, S
 from blindfit.algorithms.protocols.label_dp.request import release_digest, request_digest, step_2_cost, step_2_event
 from blindfit.parties.measurement import labels_codec as codec
 from blindfit.parties.measurement.background import Background
-from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.charging import (
+    KEPT_BYTES_OF_A_LABEL,
+    KEPT_BYTES_OF_LABELS,
+    ChargingService,
+    Cost,
+    LabelDataset,
+    check_same,
+)
 from blindfit.parties.measurement.fitting import LimitedMaker
 from blindfit.parties.measurement.label_index import JoinState, LabelIndex
 from blindfit.parties.measurement.label_index_frozen import freeze, open_frozen
@@ -50,6 +57,7 @@ from blindfit.protos import measurement_pb2 as pb
 log = structlog.get_logger(__name__)
 
 SPOOL_BYTES = 2**20
+MOST_OPEN = 32  # releases whose files are open; others are opened when they are asked for
 NOT_MADE = (
     "no mechanism could be made of the estimated prior within this server's limits of time and memory, and the "
     "estimate was charged: change the settings"
@@ -151,11 +159,14 @@ class LabelReleases:
             self._charging.refuse("release", LOST)
         if not stored.directory:
             self._charging.refuse("mechanism", NOT_MADE)
-        if stored.digest not in self._open:
+        found = self._open.get(stored.digest)
+        if found is None:
             labels = open_frozen(self._directory / stored.directory, stored.labels_sha256, self._charging.vault)
             release = codec.release_from_pb(pb.FittedRelease.FromString(stored.answer), "the store")
-            self._open[stored.digest] = Remembered(release, labels)
-        return self._open[stored.digest]
+            found = self._open[stored.digest] = Remembered(release, labels)
+            for oldest in list(self._open)[:-MOST_OPEN]:
+                self._open.pop(oldest, None)
+        return found
 
     def _wait_for_end(self, digest: str) -> StoredLabels:
         """Who makes a release, in whatever process, has its directory locked, until he is done or dead."""
@@ -183,6 +194,7 @@ class LabelReleases:
                     self._charging.check_chargeable(view, request, dataset, consumer, cost_of(request, dataset))
             if not is_charged:
                 self._make(request, dataset, consumer)
+        self._making.pop(_digest(request), None)
         return self._recall(request)
 
     def _make(self, request: LabelsOpen, dataset: LabelDataset, consumer: str) -> None:
@@ -229,7 +241,8 @@ class LabelReleases:
             entry, receipt = self._charging.append(transaction, request, dataset, consumer, cost)
             under_way = StoredLabels(digest, entry.position, request.settings.name, request.release, directory)
             transaction.add_label_release(under_way)
-            answer = StoredAnswer(request_digest(request).hex(), b"", entry.position, request.session)
+            digest_of_request = request_digest(request).hex()
+            answer = StoredAnswer(digest_of_request, b"", entry.position, request.session, cost.kept_bytes)
             transaction.add_answer(consumer, request.request_id, answer)
         return Charged(request, dataset, cost, receipt, under_way)
 
@@ -299,7 +312,8 @@ def _lock(directory: Path, how: int) -> Iterator[None]:
 
 def cost_of(request: LabelsOpen, dataset: LabelDataset) -> Cost:
     event = step_2_event(request, neighbours=dataset.neighbours)
-    return Cost(event, *step_2_cost(request, event))
+    kept_bytes = KEPT_BYTES_OF_LABELS + KEPT_BYTES_OF_A_LABEL * dataset.index.n_rows
+    return Cost(event, *step_2_cost(request, event), kept_bytes)
 
 
 def _tell_of_clipping(dataset: LabelDataset, lo: float, hi: float) -> None:

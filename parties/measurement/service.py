@@ -9,7 +9,14 @@ from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, Terms, several_parties, statement
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.measurement import codec as measurement_codec
-from blindfit.parties.measurement.charging import ChargingService, Cost, LabelDataset, check_same
+from blindfit.parties.measurement.charging import (
+    KEPT_BYTES,
+    KEPT_BYTES_OF_A_COLUMN,
+    ChargingService,
+    Cost,
+    LabelDataset,
+    check_same,
+)
 from blindfit.parties.measurement.policy import LabelDPPolicy
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.protos import measurement_pb2 as pb
@@ -52,7 +59,7 @@ class MeasurementService(ChargingService):
             entry, receipt = self.append(transaction, request, dataset, consumer, cost, sha256)
             answer = statement.attach_proof(answer, entry, receipt)
             encoded, digest = measurement_codec.answer_to_pb(answer).SerializeToString(), walr.request_digest(request)
-            stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session)
+            stored = StoredAnswer(digest.hex(), encoded, entry.position, request.session, cost.kept_bytes)
             transaction.add_answer(consumer, request.request_id, stored)
             if answer.rows_kept < request.n_rows:
                 for piece, bits in enumerate(kept):
@@ -98,7 +105,8 @@ class MeasurementService(ChargingService):
 
 def _cost(request: AggregateOpen, dataset: LabelDataset) -> Cost:
     event = walr.mechanism_of(request).event(dataset.neighbours)
-    return Cost(event, request.epsilon, request.delta)
+    kept_bytes = KEPT_BYTES + KEPT_BYTES_OF_A_COLUMN * request.n_columns + request.n_rows // 8
+    return Cost(event, request.epsilon, request.delta, kept_bytes)
 
 
 def _read_stored_answer(stored: StoredAnswer, request: AggregateOpen) -> NoisySum:

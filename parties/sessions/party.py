@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.files.private_files import make_private, read_passphrase
+from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.secret import PartySecret
-from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, open_vault
+from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, vault_of
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import Sessions
@@ -109,9 +109,3 @@ class Party:
 
     def close(self) -> None:
         self._closing.close()
-
-
-def vault_of(settings: PartySettings, base_dir: Path) -> Vault:
-    """Raises ConfigError: the passphrase is wrong or missing."""
-    file = settings.passphrase_file
-    return open_vault(base_dir / settings.data_dir, read_passphrase(base_dir / file) if file else None)

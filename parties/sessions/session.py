@@ -18,6 +18,7 @@ from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.receipts import SignedReceipt
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.link import Signal
+from blindfit.parties.work.counted_threads import Work
 from blindfit.protos import control_pb2 as pb
 
 T = TypeVar("T")
@@ -45,8 +46,11 @@ class Session(Generic[J_co]):
     task: asyncio.Task[None] | None = None
     operator: asyncio.Task[None] | None = None  # waits for one who cancels
     receipt: SignedReceipt = (b"", b"")  # of what it was charged here; the coordinator keeps it
-    accepted: float = 0.0  # when, by the loop's clock
-    began: float = 0.0  # when it started, by the same
+    start_by: float = 0.0  # its coordinator is to have started it, by the loop's clock
+    patience_s: float = 0.0  # how long it may take to do so, from when it was heard of last
+    watchers: int = 0  # calls by which its coordinator watches it
+    began: float = 0.0  # when it started, by the same clock
+    work: Work = field(default_factory=Work)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
     @property

@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import (
     BlindfitError,
     ConfigError,
     LedgerUnavailable,
+    LimitExceeded,
     PeerAborted,
     PeerUnauthenticated,
     PolicyRefused,
@@ -22,6 +23,7 @@ from blindfit.algorithms.protocols import handshake
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions import blame, events
 from blindfit.parties.sessions.admission import Admission
+from blindfit.parties.sessions.places import Places
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.state import ENDS, State, Step, next_state
 from blindfit.parties.snapshots.snapshot import Snapshot
@@ -29,6 +31,7 @@ from blindfit.parties.store.database import stamp
 from blindfit.parties.store.sessions import SessionRow
 from blindfit.parties.wire import waits
 from blindfit.parties.wire.exchange import ExchangeChannel
+from blindfit.parties.work.counted_threads import WORK
 from blindfit.parties.work.ending import describe_error
 from blindfit.protos import control_pb2 as pb
 
@@ -50,6 +53,7 @@ class Sessions:
         self.admission, self._first_revoked = admission, first_revoked
         self._store, self._name = admission.store, admission.settings.name
         self._sessions: dict[str, Session[JobParameters]] = {}
+        self._places = Places(admission.limits.running, self._is_over)
 
     def end_what_ran_before(self) -> None:
         """What an earlier process had in memory is gone. To be called once no other process can be that one."""
@@ -92,7 +96,7 @@ class Sessions:
             transaction.add_session(SessionRow(*about, session.digest, session.state, stamp(), shown))
 
     def _forget_oldest(self, coordinator: str) -> None:
-        ended = [s.id for s in self._sessions.values() if s.proposed_by == coordinator and s.state in ENDS]
+        ended = [s.id for s in self._sessions.values() if s.proposed_by == coordinator and self._is_over(s.id)]
         for session in ended[:-KEPT_ENDED_SESSIONS]:
             del self._sessions[session]
 
@@ -138,10 +142,11 @@ class Sessions:
     def _is_forgotten(self, session: Session[JobParameters]) -> bool:
         """Return whether the coordinator should have started the session by now.
 
-        It starts a job when every party has accepted, for which each has `timeouts.approval_s`.
+        It starts a job when every party has accepted, for which each has `timeouts.approval_s`, and when the job has a
+        place at every party, until which the coordinator watches the session.
         """
-        patience_s = session.job.timeouts.approval_s + START_S
-        return session.state is State.ACCEPTED and asyncio.get_running_loop().time() - session.accepted > patience_s
+        is_late = asyncio.get_running_loop().time() > session.start_by
+        return session.state is State.ACCEPTED and not session.watchers and is_late
 
     def _find_revoked(self, session: Session[JobParameters]) -> str:
         """Return the first party whose certificate was revoked; "" also if our list cannot be read.
@@ -154,9 +159,33 @@ class Sessions:
 
     # --- run
 
+    def reserve(self, session_id: str) -> int:
+        """Return how many sessions of the same proposer must end before this one may start.
+
+        Raises:
+            LocalProtocolError: it is not one that waits for its start.
+        """
+        session = self.get(session_id)
+        next_state(session.state, "start", session.id)
+        session.patience_s = START_S  # it holds a place, which others of its coordinator wait for
+        self._expect_start(session)
+        return self._places.ahead_of(session.id, session.proposed_by)
+
+    def _expect_start(self, session: Session[JobParameters]) -> None:
+        session.start_by = asyncio.get_running_loop().time() + session.patience_s
+
+    def _is_over(self, session_id: str) -> bool:
+        """Return whether a session has ended and nothing works for it any more."""
+        session = self._sessions.get(session_id)
+        return session is None or (session.state in ENDS and not session.work.goes_on)
+
     async def start(self, session_id: str) -> Session[JobParameters]:
+        """Raises LimitExceeded: it has no place yet."""
         session = self.get(session_id)
         self._check_is_approved(session)
+        if self.reserve(session_id):
+            whose = f"at most {self.admission.limits.running} sessions that {session.proposed_by} proposed run at once"
+            raise LimitExceeded(peer=session.proposed_by, step="start", limit=whose)
         self._enter(session, "start")
         session.task = asyncio.create_task(self._run(session), name=f"session {session.id}")
         session.task.add_done_callback(lambda _: session.forget_work())
@@ -170,6 +199,7 @@ class Sessions:
             raise PolicyRefused(party=self._name, field="session", reason=reason)
 
     async def _run(self, session: Session[JobParameters]) -> None:
+        WORK.set(session.work)
         log.info("session starts", session=session.id, protocol=session.job.protocol, role=session.me.role)
         session.began = asyncio.get_running_loop().time()
         session.channel.start()
@@ -292,15 +322,23 @@ class Sessions:
     def _set_state(self, session: Session[JobParameters], state: State) -> None:
         session.state = state
         if state is State.ACCEPTED:
-            session.accepted = asyncio.get_running_loop().time()
+            session.patience_s = session.job.timeouts.approval_s + START_S
+            self._expect_start(session)
         session.changed.notify()
 
     def report_of(self, session: Session[JobParameters]) -> waits.Report:
         """Return whom this party waits for in a session, or waited for when its part ended."""
         return blame.report_of(session, self.admission.pulse)
 
-    def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
-        return events.watch(self.get(session_id))
+    async def watch(self, session_id: str) -> AsyncIterator[pb.Event]:
+        session = self.get(session_id)
+        session.watchers += 1
+        try:
+            async for event in events.watch(session):
+                yield event
+        finally:
+            session.watchers -= 1
+            self._expect_start(session)
 
 
 def _was_told_by_a_peer(session: Session[JobParameters]) -> bool:

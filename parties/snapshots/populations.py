@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.data.content_digest import ContentDigest
+from blindfit.parties.data.source import Source
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests, PeopleKey, join
+from blindfit.parties.store.database import Reads, Store
 from blindfit.parties.store.snapshots import SnapshotRow
 
 
@@ -44,6 +52,125 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
     """Return whether the operator has said that the dataset's people are those of no other population."""
     return any(k.other_people and (k.dataset, k.population) == (dataset, population) for k in known)
+
+
+def refuse_private_rows(reader: Reads, row: SnapshotRow, digests: Digests, settings: PartySettings) -> None:
+    """Refuse the snapshot of a dataset that is declared public and holds rows or people of a population.
+
+    Raises:
+        ConfigError: the ids and labels are those of a dataset with a population, or people are the same.
+    """
+    if settings.datasets[row.dataset].public:
+        known = reader.snapshots()
+        _refuse_content(row.dataset, row.content_sha256, known)
+        if not row.other_people and not _is_of_other_people(row.dataset, row.population, known):
+            _refuse_private_people(reader, row.dataset, digests)
+
+
+def refuse_private_copy(settings: PartySettings, base_dir: Path, dataset: str, source: Source) -> None:
+    """Refuse rows that are declared public and are those of a snapshot with a population. For the party's operator.
+
+    Raises:
+        ConfigError: the ids and labels are those of a dataset with a population, or people are the same.
+    """
+    store = Store.existing(settings, base_dir)
+    if store is None:
+        return
+    with contextlib.closing(store):
+        reader = store.reader()
+        known = reader.snapshots()
+        if not any(row.population for row in known):
+            return
+        content, key, digests = ContentDigest(), PeopleKey.of_party(settings, base_dir), []
+        for batch in source.batches():
+            content.add(batch)
+            digests.append(key.digests(batch.ids))
+        _refuse_content(dataset, content.hexdigest(), known)
+        if not _is_of_other_people(dataset, "", known):
+            _refuse_private_people(reader, dataset, np.concatenate(digests))
+
+
+def _refuse_content(dataset: str, content_sha256: str, known: Sequence[SnapshotRow]) -> None:
+    others = [k for k in known if k.population and k.content_sha256 == content_sha256]
+    if others:
+        other = others[-1]
+        raise ConfigError(
+            f"datasets.{dataset}.public = true, but its ids and labels are those of snapshot {other.number} of "
+            f"{other.dataset}, whose population {other.population} has a budget",
+            hint=f"remove datasets.{dataset}, or name another file with rows that are public",
+        )
+
+
+def _refuse_private_people(reader: Reads, dataset: str, digests: Digests) -> None:
+    for other, shared in _find_shared_people(reader, "", digests):
+        raise ConfigError(
+            f"datasets.{dataset}.public = true, but {shared} of its {len(np.unique(digests))} ids also occur in the "
+            f"population {other}, which has a budget",
+            hint=f"remove datasets.{dataset}, or name another file with rows that are public; or, if these are other "
+            f"people, `blindfit snapshot PARTY.TOML {dataset} --other-people`",
+        )
+
+
+def public_copy(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> str:
+    """Return the public dataset that holds the rows of this snapshot; empty if there is none."""
+    described = settings.datasets
+    copies = [k.dataset for k in known if k.content_sha256 == row.content_sha256 and k.dataset in described]
+    return next((name for name in copies if described[name].public), "") if row.population else ""
+
+
+MOST_SHARED = 20
+MOST_SHARED_FRACTION = 0.01
+
+
+def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) -> None:
+    """Refuse a snapshot whose people another population has: they would have two accounts, and two budgets.
+
+    Raises:
+        ConfigError: 20 people, or one in a hundred of the smaller population, are the same.
+    """
+    if not row.population or row.other_people:
+        return
+    if _is_of_other_people(row.dataset, row.population, reader.snapshots()):
+        return
+    for other, shared in _find_shared_people(reader, row.population, digests):
+        raise ConfigError(
+            f"datasets.{row.dataset}: {shared} of its {len(np.unique(digests))} ids also occur in the population "
+            f"{other}: the same people would have two budgets and two accounts of what was revealed",
+            hint=f'set datasets.{row.dataset}.population = "{other}"; or, if these are other people, '
+            f"`blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
+        )
+
+
+def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> Iterator[str]:
+    """Warn the operator of people who have two accounts, with a population and without one.
+
+    It is no refusal: the party publishes such a dataset by itself, and others would learn from a refusal who is in it.
+    """
+    if row.population and reader.disclosures(""):
+        shared = len(np.intersect1d(digests, join(reader.people(""))))
+        if shared:
+            yield (
+                f"{shared} of its ids were published without a population before. What was revealed about them then "
+                f"stays in the account of datasets without a population, and the account of {row.population} does not "
+                "count it"
+            )
+    for other, shared in _find_shared_people(reader, "", digests) if not row.population else ():
+        yield (
+            f"{shared} of its ids also occur in the population {other}, and have an account of their own here: set "
+            f'datasets.{row.dataset}.population = "{other}" if its role allows it'
+        )
+
+
+def _find_shared_people(reader: Reads, population: str, digests: Digests) -> Iterator[tuple[str, int]]:
+    """Yield each other population that shares too many people with these rows, and how many it shares."""
+    people = np.unique(digests)
+    for other in reader.populations_with_people():
+        if other in (population, ""):
+            continue
+        theirs = join(reader.people(other))
+        shared = len(np.intersect1d(people, theirs))
+        if shared >= min(MOST_SHARED, max(1, MOST_SHARED_FRACTION * min(len(people), len(theirs)))):
+            yield other, shared
 
 
 def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> None:

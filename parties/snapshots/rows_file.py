@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Written:
         reference: by category, the levels that rows have and that have no column; None where there are many.
         problems: by the table's columns, why some of them cannot be read.
         remarks: on how it was written, for its operator.
+        ids: reads the ids of all rows again, in their order; a person's where the dataset names persons.
     """
 
     rows: int
@@ -44,6 +45,7 @@ class Written:
     reference: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
     problems: Mapping[str, DataError] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    ids: Callable[[], Iterator[Any]] = field(default=lambda: iter(()), compare=False)
 
 
 def write_rows(source: Source, directory: Path) -> Written:
@@ -84,7 +86,16 @@ def write_rows(source: Source, directory: Path) -> Written:
         problem = "the label is the same in every row: there is nothing to learn"
         error = source.origin.error(problem, column=label, hint=labels.reason(source.name, source.settings.positive))
         source.tolerate(label, error, problems)
-    return Written(n_rows, content.hexdigest(), distinct.counts(), others.found(), problems, tuple(dropped.remarks()))
+    written = RowsFile(directory / FILE, source.origin)
+    return Written(
+        n_rows,
+        content.hexdigest(),
+        distinct.counts(),
+        others.found(),
+        problems,
+        tuple(dropped.remarks()),
+        lambda: written.ids(source.settings.id),
+    )
 
 
 class _Others:
@@ -243,6 +254,11 @@ class RowsFile:
                     low = max(0, first - begins + batch.num_rows)
                     high = batch.num_rows if last is None else min(batch.num_rows, last - begins + batch.num_rows)
                     yield batch.slice(low, high - low).select(list(names))
+
+    def ids(self, column: str) -> Iterator[Any]:
+        """Yield the ids of all rows, as `pyarrow.StringArray`s."""
+        for batch in self.arrow_batches([column], 0):
+            yield batch.column(0)
 
     def part(self, first: int, last: int) -> RowsFile:
         """These rows alone, to be read wherever the file is."""

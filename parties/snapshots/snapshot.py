@@ -19,6 +19,7 @@ from blindfit.parties.data.origin import Origin, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings, PartyDatasetSettings, is_csv, words_besides
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
+from blindfit.parties.snapshots.people import Digests, read_digests
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile
 from blindfit.parties.store.snapshots import SnapshotRow
 
@@ -71,6 +72,14 @@ class Snapshot:
     @property
     def size_bytes(self) -> int:
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    def people(self) -> Digests:
+        """Return the keyed digest of each row's id, uint64 (rows,).
+
+        Raises:
+            DataError: the file is missing or damaged.
+        """
+        return read_digests(self.directory, self.row.rows)
 
     def content(self, columns: Sequence[str]) -> RowContent:
         """What its rows hold in these features."""

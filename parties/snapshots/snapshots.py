@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,25 @@ from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
 from blindfit.parties.data.opening import fingerprint_of, open_source
-from blindfit.parties.data.origin import Tolerates, nothing
+from blindfit.parties.data.origin import Origin, Tolerates, nothing
 from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.directories import Unfinished, find_unknown, only_publisher, remove_unfinished
-from blindfit.parties.snapshots.populations import refuse_another_population, schedule_waits, why_it_waits
-from blindfit.parties.snapshots.rows_file import Written, write_rows
+from blindfit.parties.snapshots.people import FILE as PEOPLE
+from blindfit.parties.snapshots.people import Digests, PeopleKey, add_people, write_digests
+from blindfit.parties.snapshots.populations import (
+    public_copy,
+    refuse_another_population,
+    refuse_people_of_another,
+    refuse_private_rows,
+    schedule_waits,
+    warn_of_two_accounts,
+    why_it_waits,
+)
+from blindfit.parties.snapshots.rows_file import FILE as ROWS
+from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
 from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, content_of, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
@@ -96,32 +108,42 @@ class Snapshots:
         found = self.current(dataset)
         if found is None:
             raise PolicyRefused(party=self._settings.name, field="dataset", reason=not_published(dataset))
+        self._recognise(found)
         return found
 
+    def _recognise(self, snapshot: Snapshot) -> None:
+        """Add the people of a snapshot that an older version made: it kept no digests."""
+        rows = snapshot.directory / ROWS
+        if (snapshot.directory / PEOPLE).exists() or not rows.exists():  # a measurement server keeps no ids
+            return
+        meaning = json.loads(snapshot.row.meaning)
+        ids = RowsFile(rows, Origin(snapshot.row.dataset, f"snapshot {snapshot.row.number}")).ids(meaning["id"])
+        digests = self._people_key.digests_of(ids)
+        with self._store.transaction() as transaction:
+            add_people(transaction, snapshot.row.population, meaning.get("label"), digests)
+        with suppress(ConfigError):  # another process did so at the same moment, with the same result
+            write_digests(snapshot.directory, digests)
+
     def cautions(self, made: Snapshot) -> Iterator[str]:
-        """What its operator should know of a new snapshot: how it was made, what scores could tell of it, and which
-        counts it begins."""
+        """What its operator should know of a new snapshot: how it was made, and what scores could tell of it."""
         yield from made.remarks
         dataset = made.row.dataset
         if self._dataset(dataset).snapshot_every_h is not None and self.waits_for_operator(dataset):
             yield schedule_waits(dataset)
         for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
             yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
-        known, reader = self._store.reader().snapshots(made.row.dataset), self._store.reader()
         if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
             yield from self._scores(made)
-        if any(reader.label_layouts(row.id) for row in known[:-1]):
-            yield "label bits count from 0: labels that have not changed can be given away once more"
-        if any(reader.scored_rows(row.id) for row in known[:-1]):
-            yield "models of a row count from 0: rows that have not changed can be scored once more"
-        if any(reader.linkages(row.id) for row in known[:-1]):
-            yield "linkages count from 0: whether enough rows match can be asked once more, also by another number"
+        if copy := public_copy(made.row, self._store.reader().snapshots(), self._settings):
+            yield f"datasets.{copy} is declared public and has the same ids and labels: remove public = true there"
+        if not self._dataset(dataset).public:
+            yield from warn_of_two_accounts(self._store.reader(), made.row, made.people())
 
     def _scores(self, made: Snapshot) -> Iterator[str]:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
         if weakness := content.weakness():
             yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
-        elif chosen > content.max_models:
+        elif chosen is not None and chosen > content.max_models:
             yield f"its columns allow {content.max_models} models of a row, not models_per_row = {chosen}"
 
     def of_session(self, session: str) -> Snapshot:
@@ -283,8 +305,10 @@ class Snapshots:
                 try:
                     new = Unfinished.begin(self._directory)
                     written = self._write(source, new.within)
+                    digests = self._people_key.digests_of(written.ids())
+                    write_digests(new.within, digests)
                     new.give_name()
-                    return self._enter(dataset, settings, source, fingerprint, new.id, written, other_people)
+                    return self._enter(dataset, settings, source, fingerprint, new.id, written, digests, other_people)
                 finally:
                     with suppress(OSError, BlindfitError):  # else the next one, or the next start, does it
                         self._remove_unfinished()
@@ -327,6 +351,7 @@ class Snapshots:
         fingerprint: str | None,
         new: str,
         written: Written,
+        digests: Digests,
         other_people: bool,
     ) -> Snapshot:
         with self._store.transaction() as transaction:
@@ -350,8 +375,16 @@ class Snapshots:
                 made=stamp(),
             )
             refuse_another_population(row, known)
+            refuse_private_rows(transaction, row, digests, self._settings)
+            refuse_people_of_another(transaction, row, digests)
             transaction.add_snapshot(row)
+            if not settings.public:  # nobody is protected, and nothing is counted
+                add_people(transaction, row.population, settings.label, digests)
         return replace(self._at(row), remarks=written.remarks)
+
+    @cached_property
+    def _people_key(self) -> PeopleKey:
+        return PeopleKey.of_party(self._settings, self._base_dir)
 
     def _dataset(self, name: str) -> PartyDatasetSettings:
         return self._settings.datasets[name]

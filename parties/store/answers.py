@@ -13,6 +13,7 @@ class StoredAnswer:
     answer: bytes
     position: int  # of its charge
     session: str
+    kept_bytes: int = 0  # on the disk for ever, estimated from public sizes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,6 +39,10 @@ class AnswerReads(RowReads):
     def has_answered(self, requester: str, session: str) -> bool:
         query = "SELECT 1 FROM answers WHERE requester = ? AND session = ? LIMIT 1"
         return bool(self._all(query, requester, session))
+
+    def kept_bytes(self, requester: str) -> int:
+        """Return how much space all answers to a requester take on the disk, as estimated before each was accepted."""
+        return self._number("SELECT coalesce(sum(kept_bytes), 0) FROM answers WHERE requester = ?", requester)
 
     def kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
         """Return one piece of which rows counted; empty past the last one."""

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.private_files import make_private
+from blindfit.parties.store.account import AccountReads, AccountWrites
 from blindfit.parties.store.answers import AnswerReads, AnswerWrites
-from blindfit.parties.store.counts import CountReads, CountWrites
 from blindfit.parties.store.ledger import LedgerReads, LedgerWrites
+from blindfit.parties.store.losses import LossReads, LossWrites, find_unexplained
 from blindfit.parties.store.migrations import check_known, migrate, newest, version_of
 from blindfit.parties.store.rows import Execute
 from blindfit.parties.store.sessions import SessionReads, SessionWrites
@@ -30,11 +31,11 @@ BUSY_TIMEOUT_S = 30.0
 READER_CACHE_KIB = 256  # of each thread; the system keeps the file's pages anyway
 
 
-class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, CountReads, UploadReads):
+class Reads(SessionReads, LedgerReads, AnswerReads, SnapshotReads, AccountReads, UploadReads, LossReads):
     """What is in the database; changes nothing."""
 
 
-class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, CountWrites, UploadWrites, Reads):
+class Writes(SessionWrites, LedgerWrites, AnswerWrites, SnapshotWrites, AccountWrites, UploadWrites, LossWrites, Reads):
     """Reads and writes within one transaction."""
 
 
@@ -52,6 +53,17 @@ def path_of(party: KeepsData, base_dir: Path) -> Path:
         base_dir: the folder of the party's file.
     """
     return base_dir / party.data_dir / "party.sqlite"
+
+
+def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
+    """Return the error of a party whose database is older than its files."""
+    more = f" and {len(unexplained) - 1} more" if unexplained[1:] else ""
+    return ConfigError(
+        f"{path} does not know {unexplained[0]}{more} in its folder: the database was lost or is an older one, and "
+        "its budgets and counts would start again",
+        hint="stop the party and put the newest backup of party.sqlite back, with its party.sqlite-wal; without one, "
+        "run `blindfit ledger PARTY.TOML --acknowledge REASON` with what happened: the reason stays in the ledger",
+    )
 
 
 class Store:
@@ -84,13 +96,31 @@ class Store:
 
     @classmethod
     def of(cls, party: KeepsData, base_dir: Path) -> Store:
-        """Open the database of a party, or make it where there is none."""
-        return cls(path_of(party, base_dir))
+        """Open the database of a party, or make it where there is none.
+
+        Raises:
+            ConfigError: the party has files of a database that is gone, and its operator has not acknowledged that.
+        """
+        path = path_of(party, base_dir)
+        store = cls(path)
+        if unexplained := find_unexplained(path.parent, store.reader()):
+            store.close()
+            raise lost(path, unexplained)
+        return store
 
     @classmethod
     def existing(cls, party: KeepsData, base_dir: Path) -> Store | None:
-        """Open the database of a party; None where it has none yet."""
-        return cls.of(party, base_dir) if path_of(party, base_dir).exists() else None
+        """Open the database of a party, as it is; None where it has none yet."""
+        path = path_of(party, base_dir)
+        return cls(path) if path.exists() else None
+
+    @classmethod
+    def check_not_lost(cls, party: KeepsData, base_dir: Path) -> None:
+        """Raises ConfigError: as `of`; nothing is made."""
+        path, store = path_of(party, base_dir), cls.existing(party, base_dir)
+        with contextlib.closing(store) if store else contextlib.nullcontext():
+            if unexplained := find_unexplained(path.parent, store.reader() if store else None):
+                raise lost(path, unexplained)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.store import losses
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS sessions (
@@ -82,8 +83,66 @@ def to_version_2(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE linkages RENAME COLUMN least_common TO min_common")
 
 
+def to_version_3(database: sqlite3.Connection) -> None:
+    """Make one account of what five tables counted for each snapshot; no entry is lost or about fewer people.
+
+    Whose ids a snapshot has is not known here, as their digests need the party's secret: an entry about some rows of a
+    snapshot becomes one about all people of its population.
+    """
+    for statement in _ACCOUNT_TABLES:
+        database.execute(statement)
+    for statement in _ACCOUNT_ENTRIES:
+        database.execute(statement)
+    for table in ("told_bits", "scored_rows", "label_layouts", "linkages"):
+        database.execute(f"DROP TABLE {table}")
+
+
+_ACCOUNT_TABLES = (
+    """CREATE TABLE disclosures (
+    position INTEGER PRIMARY KEY AUTOINCREMENT, population TEXT NOT NULL, subject TEXT NOT NULL, about TEXT NOT NULL,
+    learner TEXT NOT NULL, event TEXT NOT NULL, question TEXT NOT NULL, bits REAL NOT NULL, people BLOB NOT NULL,
+    snapshot TEXT NOT NULL, session TEXT NOT NULL, made TEXT NOT NULL,
+    UNIQUE (population, subject, about, learner, question))""",
+    "CREATE TABLE people (position INTEGER PRIMARY KEY, population TEXT NOT NULL, digests BLOB NOT NULL)",
+    "CREATE INDEX people_population ON people (population)",
+    """CREATE TABLE labelled_people (
+    population TEXT, label TEXT, people BLOB NOT NULL, PRIMARY KEY (population, label))""",
+)
+_ENTER = """INSERT INTO disclosures (
+    population, subject, about, learner, event, question, bits, people, snapshot, session, made) SELECT """
+_ACCOUNT_ENTRIES = (
+    _ENTER
+    + """coalesce(s.population, ''), 'labels', coalesce(json_extract(s.meaning, '$.label'), ''), '', 'batch layout',
+    l.layout, l.share * coalesce(s.rows, 1), x'', l.snapshot, '', coalesce(s.made, '')
+    FROM label_layouts l LEFT JOIN snapshots s ON s.id = l.snapshot WHERE l.layout NOT LIKE '% %'""",
+    _ENTER
+    + """coalesce(s.population, ''), 'labels', coalesce(json_extract(s.meaning, '$.label'), ''), '',
+    substr(l.layout, 1, instr(l.layout, ' ') - 1), l.layout, l.share * coalesce(s.rows, 1), x'', l.snapshot,
+    substr(l.layout, instr(l.layout, ' ') + 1), coalesce(s.made, '')
+    FROM label_layouts l LEFT JOIN snapshots s ON s.id = l.snapshot WHERE l.layout LIKE '% %'""",
+    _ENTER
+    + """coalesce(s.population, ''), 'scores', '', r.asker, 'scores', r.model || ' ' || r.snapshot, r.bits, x'',
+    r.snapshot, '', coalesce(s.made, '') FROM scored_rows r LEFT JOIN snapshots s ON s.id = r.snapshot""",
+    _ENTER
+    + """coalesce(s.population, ''), 'columns', '', t.requester, 'weights',
+    t.request_id || ' ' || t.snapshot, t.bits, x'',
+    t.snapshot, '', coalesce(s.made, '') FROM told_bits t LEFT JOIN snapshots s ON s.id = t.snapshot""",
+    _ENTER
+    + """coalesce(s.population, ''), 'membership', l.other, l.other, 'linkage at min_common = ' || l.min_common,
+    l.question, 1, x'', l.snapshot, '', coalesce(s.made, '')
+    FROM linkages l LEFT JOIN snapshots s ON s.id = l.snapshot""",
+)
+
+
+def to_version_4(database: sqlite3.Connection) -> None:
+    """Keep what the operator says of a lost database, that this one began before the party's keys, and how much space
+    an answer takes."""
+    losses.begin(database)
+    database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

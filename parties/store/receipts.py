@@ -6,6 +6,8 @@ until the operator acknowledges it, and what the receipt proves is charged again
 
 from __future__ import annotations
 
+import hashlib
+
 from blindfit.algorithms.errors import DataError, LedgerBehind, MalformedMessage, PolicyRefused
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import CountedCharge
@@ -15,6 +17,7 @@ from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.store.charging import Books, last_position
 from blindfit.parties.store.database import Reads, Store, Writes, stamp
+from blindfit.parties.store.losses import Loss, find_unexplained
 
 MOST_RECEIPT_BYTES = 2**17  # twice what 256 different charges take
 SignedReceipt = tuple[bytes, bytes]
@@ -113,21 +116,25 @@ class OwnReceipts:
 # --- a ledger that is behind a receipt ---------------------------------------------------------------------------
 
 
-def acknowledge_rollbacks(store: Store) -> int:
-    """The operator's word that the ledger was restored: charges again what the noticed receipts prove.
+def acknowledge_losses(store: Store, reason: str) -> int:
+    """Keep what the operator says of a ledger that was lost or restored, and charge again what noticed receipts prove.
 
     Returns:
         How many charges were recovered; a sum of many counts once.
     """
-    recovered = 0
+    recovered, now = 0, stamp()
     with store.transaction() as transaction:
+        for what in find_unexplained(store.path.parent, transaction):
+            transaction.add_loss(Loss(what, now, reason))
         for statement in transaction.rollbacks():
             receipt = Receipt.from_statement(statement)
+            digest = hashlib.sha256(statement).hexdigest()[:16]
+            transaction.add_loss(Loss(f"receipt {digest} of entry {receipt.position}", now, reason))
             for charge, count in _missing(receipt, transaction):
                 for _ in range(count):
                     transaction.add_entry(_recover_entry(transaction, receipt, charge))
                     recovered += 1
-        transaction.acknowledge_rollbacks(stamp())
+        transaction.acknowledge_rollbacks(now)
     return recovered
 
 

@@ -6,7 +6,6 @@ It keeps its own part of the model and its own report. Of the others' rows it le
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,12 +21,14 @@ from blindfit.algorithms.paillier.randomisers import RandomiserPool
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
-from blindfit.algorithms.randomness import keyed_normals, system_uniform
+from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
+from blindfit.parties.account.account import Account
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.snapshots.people import Digests, PeopleKey
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
@@ -103,7 +104,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
                 "features and labels, from gradients over too few rows or with too little noise",
                 self.check_leaks,
             ),
-            Guard(Agreed, "labels, from all trainings on a snapshot together", self.count_label_bits),
+            Guard(Agreed, "labels, from all trainings on the same people together", self.count_label_bits),
             Guard(Agreed, "each label, by epsilon: the budget pays before a gradient is sent", self.charge),
         )
 
@@ -121,8 +122,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:
-            positions = agreed.prepared.rows.in_snapshot
-            count_label_bits(self._session, self._party.store, agreed.parameters, agreed.prepared.plan, positions)
+            people, plan = self._people(agreed.prepared), agreed.prepared.plan
+            party = self._party
+            count_label_bits(self._session, party.settings, party.store, agreed.parameters, plan, people)
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:
@@ -243,24 +245,34 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             workers=workers,
         )
         if y is not None:
-            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared.rows.in_snapshot))
+            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared, y))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
-    def _jitter(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the jitter of each aligned row, which is drawn once for the row in its snapshot and this size.
+    def _people(self, prepared: Prepared) -> Digests:
+        """Return the digest of each aligned row's id; 0 for a slot without a row."""
+        positions, people = prepared.rows.in_snapshot, self._session.published.people()
+        return np.where(positions >= 0, people[np.maximum(positions, 0)], np.uint64(0))
 
-        Two draws for one label, or one draw in two sizes, would reveal the label.
+    def _jitter(self, prepared: Prepared, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the jitter of each aligned row, which is drawn once for the person, the label and this size.
+
+        Two draws for one label, or one draw in two sizes, would reveal the label. So a person with the same label keeps
+        the draw in every snapshot, and another size, label column or model has one of its own.
+
+        Args:
+            labels: as they enter the training: one that is scaled otherwise has another draw, as one draw would cancel.
         """
-        session = self._session
-        size = 0.0 if session.job.privacy else session.job.taylor.jitter
+        job = self._session.job
+        size = 0.0 if job.privacy else job.taylor.jitter
         if not size:
-            return np.zeros(len(positions))
-        key = self._party.secret.derive(
-            "jitter of a snapshot", bytes.fromhex(session.published.id), struct.pack("<d", size)
-        )
-        drawn = size * keyed_normals(key, "jitter", session.published.row.rows)
-        return np.where(positions >= 0, drawn[np.maximum(positions, 0)], 0.0)
+            return np.zeros(len(labels))
+        account, model = Account.of(self._party.settings, self._session.me.dataset), job.taylor.model
+        key = PeopleKey.of(self._party.secret, "jitter", account.population, account.label, model, size.hex())
+        uniform = key.uniforms(self._people(prepared), labels)
+        from scipy.special import ndtri  # here: a party that trains under label DP has no jitter
+
+        return np.where(prepared.rows.there, size * ndtri(uniform), 0.0)
 
 
 def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]:

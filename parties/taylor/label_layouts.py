@@ -1,8 +1,9 @@
-"""What all trainings on a snapshot together give away of its labels, at the active party.
+"""What all trainings on the same people reveal of their labels together, at the active party.
 
-Jitter is drawn once for a snapshot, so the same rows in the same batches beside the same columns tell nothing new,
-however often they are trained on. Any other layout of batches, and any other columns, are new equations in the same
-labels: their bits add up.
+Jitter is drawn once for a person and label, so the same people in the same batches beside the same columns reveal
+nothing new, however often they are trained on. Another layout of batches, other columns and a new snapshot of the
+labels give new equations: their bits add up in the disclosure account, over all snapshots. Whether a label changed in a
+new snapshot does not matter, because others would find it out from a refusal.
 """
 
 from __future__ import annotations
@@ -11,65 +12,73 @@ import hashlib
 import json
 
 import numpy as np
-import structlog
-from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.vertical import gradient_leaks
+from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.account.account import Account
 from blindfit.parties.sessions.session import Session
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.store.database import Store
-from blindfit.parties.taylor.leaks import refuse_leaks, rows_that_count
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 
-log = structlog.get_logger(__name__)
+
+def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
+    """Return how many bits of the labels one layout of batches has at most; one for each row without jitter."""
+    rows = float(sum(map(len, plan.batches)))
+    return min(rows, len(plan.batches) * label_bits(sum(parameters.columns[1:]), jitter)) if jitter > 0 else rows
 
 
 def count_label_bits(
-    session: Session[TaylorJob], store: Store, parameters: TaylorParameters, plan: RowPlan, positions: NDArray[np.int64]
+    session: Session[TaylorJob],
+    settings: PartySettings,
+    store: Store,
+    parameters: TaylorParameters,
+    plan: RowPlan,
+    people: Digests,
 ) -> None:
-    """Durably, before the training sends anything that labels are in; a layout that was counted before is free.
+    """Count a layout before the training sends anything that depends on labels; one that was counted before is free.
 
     Args:
-        positions: of the aligned rows in the active party's snapshot.
+        people: the digest of each aligned row; 0 for a slot without a row.
 
     Raises:
-        PolicyRefused: with the layouts before it, it would give away more than a quarter of a bit of each label.
+        PolicyRefused: with what was revealed before, it would reveal too much of the labels.
         LedgerUnavailable: it could not be written.
     """
-    job, layout = session.job, _digest(session, parameters, plan, positions)
-    share = gradient_leaks.label_share(sum(parameters.columns[1:]), rows_that_count(plan, job), job.taylor.jitter)
+    job, me = session.job, session.me.name
+    bits = bits_of(parameters, plan, job.taylor.jitter)
+
+    question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
+    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
     with store.transaction() as transaction:
-        before = transaction.label_layouts(session.published.id)
-        if layout in before:
-            return
-        if job.taylor.jitter > 0:  # without, all is given away at once, as its flag says
-            _check(session, list(before.values()), share)
-        transaction.add_label_layout(session.published.id, layout, share)
+        entry = account.entry("labels", account.label, learners, "batch layout", question, bits, read)
+        account.enter_below(transaction, entry, account.label_limit(transaction), lambda: refusal(job, me))
 
 
-def _check(session: Session[TaylorJob], before: list[float], share: float) -> None:
-    try:
-        refuse_leaks(gradient_leaks.check_label_shares(before, share), session.job, session.me.name)
-    except PolicyRefused:
-        log.warning("label bits", session=session.id, given_before=round(sum(before), 4), this=round(share, 4))
-        raise
+def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:
+    """Return what is raised where a layout does not fit; None where a flag of the job allows it."""
+    leak = gradient_leaks.too_many_label_bits()
+    if job.taylor.jitter <= 0 or leak.flag in job.taylor.unsafe:  # without jitter all is revealed at once
+        return None
+    return PolicyRefused(party=party, field=leak.rule, reason=str(leak))
 
 
-def _digest(
-    session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, positions: NDArray[np.int64]
-) -> str:
+def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:
     """Return a digest of all that the equations in the labels depend on, except the weights.
 
-    It covers which rows are together, the size of jitter, the factors, and the columns of the passive parties. The
-    training rows, on which these columns were scaled, are the rows of all batches.
+    It covers the snapshot of the labels, which rows are together, the size of jitter, the factors, and the columns of
+    the passive parties. The training rows, on which these columns were scaled, are the rows of all batches.
     """
     job, options = session.job, session.job.digest_fields()
     align = {name.removeprefix("align."): value for name, value in options.items() if name.startswith("align.")}
     columns = dict(zip(parameters.data_parties[1:], parameters.columns[1:], strict=True))
     meaning = {
+        "labels": session.published.id,
         "passive": {name: [session.snapshots.get(name, ""), count] for name, count in columns.items()},
         "shortened": preparation_of(job).match_rate,
         "class_weights": options["taylor.class_weights"],
@@ -78,5 +87,5 @@ def _digest(
     }
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
     for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
-        digest.update(hashlib.sha256(np.sort(positions[batch]).astype("<i8").tobytes()).digest())
+        digest.update(hashlib.sha256(np.sort(people[batch]).astype("<u8").tobytes()).digest())
     return digest.hexdigest()

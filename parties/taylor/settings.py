@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.paillier.engines import EngineName
 from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_JITTER
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
@@ -14,7 +15,7 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, LARGE_BATCH_SIZES
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
 from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
-from blindfit.parties.tables import Settings
+from blindfit.parties.tables import HeldOutFraction, Settings
 
 DEFAULT_HOLD_OUT = 0.15
 
@@ -65,9 +66,10 @@ class TaylorSettings(Settings):
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes. "balanced" gives both classes the same total weight: take it for a rare class that must
     be found."""
-    validation_fraction: float | None = Field(None, ge=0, lt=1)
-    """Fraction of rows for the hold-out loss. By default 0.15, or 0 with label DP."""
-    patience: int = Field(3, ge=0)
+    validation_fraction: HeldOutFraction | None = None
+    """Fraction of rows for the hold-out loss: 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3 or 0.5. By default 0.15, or 0 with
+    label DP."""
+    patience: int = Field(3, ge=0, le=10_000)
     """Epochs without a better hold-out loss before training stops; 0 runs every epoch, as a linear model does by
     default. Raise it if the loss swings."""
     tolerance: float = Field(1e-4, ge=0)
@@ -147,7 +149,7 @@ class PaillierSettings(Settings):
 class TaylorPolicy(SystemPolicy):
     """What a party refuses of taylor jobs."""
 
-    min_linked: int = Field(100, ge=1)
+    min_linked: int = Field(100, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that links rows by similar fields. A low value
     lets a partner test if one person is in your data, although nobody learns which rows match."""
 

@@ -8,6 +8,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
+from blindfit.parties.settings import PartySettings
 
 
 def load_pretrained(path: str | Path) -> Pretrained:
@@ -37,6 +38,19 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return init
+
+
+def declared_public(model: Pretrained, settings: PartySettings) -> str:
+    """Return the party's own dataset that the model was fitted to, if the party's file declares it public; else "".
+
+    A model's file says which dataset it was fitted to. Only the owner's own party file declares that dataset public.
+    What another party declares does not count, because this party cannot show it.
+    """
+    rows = model.public
+    if rows is None or rows.party != settings.name:
+        return ""
+    described = settings.datasets.get(rows.dataset)
+    return rows.dataset if described is not None and described.public else ""
 
 
 def within(option: str, given: str, base_dir: Path) -> Path:

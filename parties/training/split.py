@@ -39,7 +39,7 @@ class RowPart:
 
 
 def hold_out(ids: Any, job: TrainingParameters, randomness: PublicRandomness) -> NDArray[np.bool_]:
-    """Which of these rows are: each by its id alone, whatever other rows there are and in what order they stand."""
+    """Choose each row by its id alone, whatever other rows there are and in what order they stand."""
     if not job.split.test_fraction:
         return np.zeros(len(ids), np.bool_)  # without a hash of each id
     return randomness.choose("split", ids.to_pylist(), job.split.test_fraction)

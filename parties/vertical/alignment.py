@@ -20,12 +20,12 @@ from blindfit.algorithms.paillier.vectors import EncryptedVector
 from blindfit.algorithms.protocols import align, link
 from blindfit.algorithms.protocols.linkage import LinkageSettings
 from blindfit.algorithms.randomness import PublicRandomness, UniformInt, keyed_uniform
+from blindfit.algorithms.statistics.vertical.row_plan import count_held_out
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.job.tables import AlignSettings
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import make_damage_error
 from blindfit.parties.vertical.linkages import begin_linkage, check_linkage, digest_linkage
@@ -60,7 +60,7 @@ async def align_rows(
     """
     if session.job.align.method == "linkage":
         key = party.secret.derive("uploads of a linkage", digest_linkage(session))
-        return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party.store)
+        return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party)
     return await align_by_id(session, seats, rows)
 
 
@@ -86,9 +86,9 @@ async def _link(
     source: Source,
     public_key: PublicKey,
     uniform: UniformInt,
-    store: Store,
+    party: Party,
 ) -> Alignment:
-    check_linkage(session, store)
+    check_linkage(session, party.settings, party.store)
     settings = linkage_settings(session.job.align)
     records = await asyncio.to_thread(source.records, [field.name for field in settings.encoding.fields])
     tell_of_unreadable(await asyncio.to_thread(clk.count_unreadable, records, settings.encoding))
@@ -103,7 +103,7 @@ async def _link(
         seats.key_node,
         session.channel,
         first=seats.me == seats.chain[0],
-        begin=partial(begin_linkage, session, store),
+        begin=partial(begin_linkage, session, party.settings, party.store),
         uniform=uniform,
         in_thread=asyncio.to_thread,
     )
@@ -156,18 +156,18 @@ async def match_ids(session: Session[AlignedParameters], seats: Seats) -> int:
 
 
 def order_of(
-    common: PartyRows, aligned: Alignment, randomness: PublicRandomness, held_out: tuple[int, int]
+    common: PartyRows, aligned: Alignment, randomness: PublicRandomness, fractions: tuple[float, float]
 ) -> NDArray[np.int64]:
-    """In which the common rows fall into parts and batches: by their ids, or by the slots of linkage, whose own order
-    the key node knows, and this one not.
+    """Return the order in which the common rows fall into parts and batches: by their ids, or by the slots of linkage,
+    whose own order the key node knows, and this one not.
 
-    It is another order for each number of rows held out. In the same one, trainings that hold out one row more would
-    have figures, or a hold-out loss, that differ by that row's.
+    Each pair of fractions has an order of its own, and few fractions are allowed. In one order, a training that holds
+    out one row more would have figures, or a hold-out loss, that differ by that row's.
 
     Args:
-        held_out: how many rows are for the test, and for the validation.
+        fractions: of rows for the test, and for the validation.
     """
-    n_test, n_validation = held_out
-    purpose = f"order, {n_test} for the test and {n_validation} for the validation"
+    test, validation = count_held_out(len(aligned.positions), *fractions) if randomness.orders_by_count else fractions
+    purpose = f"order, {test} for the test and {validation} for the validation"
     names = common.ids.to_pylist() if aligned.mask_enc is None else map(str, range(len(aligned.positions)))
     return np.argsort(randomness.draws(purpose, names), kind="stable")

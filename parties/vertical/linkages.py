@@ -1,22 +1,22 @@
-"""How often a data party's rows have been linked with another's: each linkage tells whether enough rows match.
+"""How often a data party's people have been linked with another's: each linkage tells whether enough rows match.
 
-For each snapshot and each other data party, for ever: at which number of matches (the first job's), and which
-questions. It is written before anything of a linkage leaves, whether or not it succeeds; who asks the same question
-again gets the same answer, for nothing.
+The entries belong to a population and another data party, over all snapshots: at which number of matches (the first
+job's), and which questions. An entry is written before anything of a linkage leaves, whether or not it succeeds. The
+same question has the same answer, and is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
+from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.job.parameters import AlignedParameters
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.store.counts import Linkage
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Store
 
-MOST_LINKAGES = 16  # of a snapshot with another party's rows: so many bits of who matches
+EVENT = "linkage at min_common = "
 
 
 def digest_linkage(session: Session[AlignedParameters]) -> bytes:
@@ -25,55 +25,59 @@ def digest_linkage(session: Session[AlignedParameters]) -> bytes:
     return parameters_digest({**session.snapshots, **how})
 
 
-def check_linkage(session: Session[AlignedParameters], store: Store) -> None:
-    """Before anything is sent, so that the other party begins none that this one refuses.
+def check_linkage(session: Session[AlignedParameters], settings: PartySettings, store: Store) -> None:
+    """Check before anything is sent, so that the other party begins no linkage that this one refuses.
 
     Raises:
         PolicyRefused: it could count the matches, or too many were begun.
     """
     with store.view() as reader:
-        _check(reader, session)
+        _check(reader, session, Account.of(settings, session.me.dataset))
 
 
-def begin_linkage(session: Session[AlignedParameters], store: Store) -> None:
-    """Counts it, durably.
+def begin_linkage(session: Session[AlignedParameters], settings: PartySettings, store: Store) -> None:
+    """Count a linkage, durably.
 
     Raises:
         PolicyRefused: as above; nothing is written.
         LedgerUnavailable: it could not be written.
     """
+    account = Account.of(settings, session.me.dataset)
     with store.transaction() as transaction:
-        _check(transaction, session)
-        transaction.add_linkage(session.published.id, _make_linkage(session))
+        _check(transaction, session, account)
+        other = _other(session)
+        event, question = f"{EVENT}{session.job.align.min_common}", digest_linkage(session).hex()
+        read = session.published.id, session.id
+        transaction.add_disclosure(account.entry("membership", other, [other], event, question, 1, read))
 
 
-def _make_linkage(session: Session[AlignedParameters]) -> Linkage:
+def _other(session: Session[AlignedParameters]) -> str:
     (other,) = (m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-    return Linkage(other, digest_linkage(session).hex(), session.job.align.min_common)
+    return other
 
 
-def _check(reader: Reads, session: Session[AlignedParameters]) -> None:
-    asked, dataset = _make_linkage(session), session.me.dataset
-    before = [linkage for linkage in reader.linkages(session.published.id) if linkage.other == asked.other]
-    if before and asked.min_common != before[0].min_common:
-        _refuse(session, _at_another_number(dataset, before[0]))
-    if len(before) >= MOST_LINKAGES and asked not in before:
-        _refuse(session, _too_many(dataset, before))
+def _begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
+    """Return the linkages with another party that count; a draw of who is held out has entries beside them."""
+    return [entry for entry in account.entries(reader, "membership", other) if entry.event.startswith(EVENT)]
 
 
-def _at_another_number(dataset: str, first: Linkage) -> str:
-    again = f"have {dataset} published again (`blindfit snapshot`)"
-    return (
-        f"this snapshot of {dataset} was first linked with {first.other} at min_common = {first.min_common}, and "
-        f"other numbers would reveal how many rows match: set align.min_common = {first.min_common}, or {again}"
-    )
-
-
-def _too_many(dataset: str, before: Sequence[Linkage]) -> str:
-    return (
-        f"{len(before)} linkages of this snapshot of {dataset} with {before[0].other} were begun, and each reveals "
-        f"whether enough rows match: have {dataset} published again (`blindfit snapshot`)"
-    )
+def _check(reader: Reads, session: Session[AlignedParameters], account: Account) -> None:
+    other, dataset, asked = _other(session), session.me.dataset, digest_linkage(session).hex()
+    before = _begun(reader, account, other)
+    first = int(before[0].event.removeprefix(EVENT)) if before else session.job.align.min_common
+    if session.job.align.min_common != first:
+        _refuse(
+            session,
+            f"the people of {dataset} were first linked with {other} at min_common = {first}, and other numbers would "
+            f"reveal how many rows match: set align.min_common = {first}",
+        )
+    if len(before) >= MOST_MEMBERSHIP and asked not in [entry.question for entry in before]:
+        _refuse(
+            session,
+            f"{len(before)} linkages of the people of {dataset} with {other} were begun, and each reveals whether "
+            "enough rows match: align by ids, or have its operator start the account again "
+            "(`blindfit ledger --reset-account`)",
+        )
 
 
 def _refuse(session: Session[AlignedParameters], reason: str) -> None:

@@ -1,8 +1,8 @@
-"""How often a passive party's rows have been scored, and when that is enough.
+"""How often a passive party's people have been scored, and when that is enough.
 
-For each snapshot, over all peers, for ever: of which rows the scores of which model have been given to whom. It is
-written before a score leaves, whoever asks and whatever for: a training's test rows, or rows to predict. A model of
-another active party counts for every row: whether a question is refused would else tell whom that one asks about.
+The entries belong to the people of a population, over all snapshots and peers: whose scores of which model were given
+to whom. An entry is written before a score leaves, whether it is for a training's test rows or for rows to predict. A
+model of another active party counts for everybody: otherwise a refusal would reveal whom that party asks about.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import zlib
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,18 @@ from blindfit.algorithms.statistics.vertical.score_leaks import (
     rounding_for,
     score_bits,
 )
+from blindfit.parties.account.account import Account
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.store.counts import ScoredRows
+from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
+SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
+INSTEAD = {SCORES: "predict with an earlier model, ", FIGURES: "have the job set split.test_fraction = 0, "}
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -47,8 +50,9 @@ class ScoreQuota:
 
     def __init__(self, party: Party, dataset: str, content: RowContent) -> None:
         self._party, self._dataset, self._content = party, dataset, content
+        self._account = Account.of(party.settings, dataset)
         self._lifted = party.settings.datasets[dataset].scores_may_be_solved_for
-        self._models = min(party.settings.policy.models_per_row, max(content.max_models, 1))
+        self._models = content.models_of_a_row(party.settings.policy.models_per_row)
 
     def check(self) -> None:
         """Raises ConfigError: the rows hold so little that any score would tell them, which their operator lets pass or
@@ -62,7 +66,7 @@ class ScoreQuota:
             self._refuse_own(
                 f"policy.models_per_row = {self._models} would leave {bits} bits of a score, and fewer than "
                 f"{LEAST_SCORE_BITS} are none",
-                "lower policy.models_per_row; or ",
+                "lower policy.models_per_row, or ",
             )
 
     def rounding(self, part: VerticalModelPart) -> int:
@@ -94,17 +98,51 @@ class ScoreQuota:
         """
         self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
 
+    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
+        """Count what weights or figures reveal of each row's score, before they are opened.
+
+        Each session counts: what is computed again may differ, because another party may put other columns in.
+
+        Args:
+            bits: of one row, by its leverage.
+
+        Raises:
+            ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
+            LedgerUnavailable: it could not be written.
+        """
+        everybody, question = np.arange(session.published.row.rows), f"{event} {session.id}"
+        self._count(session, event, question, bits, everybody, may_refuse=not self._content.weakness())
+
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
-        """The same of a model that is told apart by a digest, whose scores have so many bits."""
-        snapshot, asker = session.published, _asker(session)
+        """Count the scores of a model that a digest names, which have so many bits each."""
+        self._count(session, SCORES, model, bits, rows)
+
+    def _count(
+        self,
+        session: Session[JobParameters],
+        event: str,
+        question: str,
+        bits: float,
+        rows: Positions,
+        *,
+        may_refuse: bool = True,
+    ) -> None:
+        asker = _asker(session)
         with self._party.store.transaction() as transaction:
-            self._check(transaction, session, model, bits, rows)
-            here = np.zeros(snapshot.row.rows, np.bool_)
-            for scored in transaction.scored_rows(snapshot.id):
-                if (scored.asker, scored.model) == (asker, model):
-                    here = _unpack(scored.rows, snapshot.row.rows)
-            here[rows] = True
-            transaction.put_scored_rows(snapshot.id, ScoredRows(asker, model, bits, _pack(here)))
+            known = join(transaction.people(self._account.population))
+            if may_refuse:
+                self._check(transaction, session, question, bits, rows, event)
+            here = np.zeros(len(known), np.bool_)
+            for entry in self._entries(transaction):
+                if (entry.learner, entry.question) == (asker, question):
+                    here = unpack(entry.people, len(known))
+            here[places(known, session.published.people()[rows])] = True
+            read = session.published.id, session.id
+            entry = self._account.entry("scores", "", [asker], event, question, bits, read, pack(here))
+            transaction.add_disclosure(entry)
+
+    def _entries(self, reader: Reads) -> list[Disclosure]:
+        return self._account.entries(reader, "scores")
 
     def _check(
         self,
@@ -113,28 +151,37 @@ class ScoreQuota:
         model: str | None,
         bits: float,
         rows: Positions,
+        event: str = SCORES,
     ) -> None:
         if self._lifted:
             return
-        snapshot, asker = session.published, _asker(session)
+        asker, known = _asker(session), join(reader.people(self._account.population))
+        asked = places(known, session.published.people()[rows])
         models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-        for scored in reader.scored_rows(snapshot.id):
-            if (scored.asker, scored.model) != (asker, model):
-                here = _find_counted(scored, asker, snapshot.row.rows)[rows]
-                models += here
-                spent += scored.bits * here
-        if models.max(initial=0) >= self._models:
+        free = np.zeros(len(rows), np.bool_)
+        for entry in self._entries(reader):
+            here = unpack(entry.people, len(known))[asked]
+            if (entry.learner, entry.question.partition(" ")[0]) == (asker, model):
+                free |= here
+            else:
+                counts = _counts(entry, asker, here)
+                models += counts if entry.event == SCORES else 0
+                spent += entry.bits * counts
+        models, spent = models[~free], spent[~free]  # these scores are those that were given before
+        if event == SCORES and models.max(initial=0) >= self._models:
             raise PolicyRefused(
                 party=self._party.settings.name,
                 field="models_per_row",
                 reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
-                "(a model of another active party counts for every row)",
+                "(a model of another active party counts for every row, and a new snapshot changes nothing): predict "
+                'with an earlier model, train with falcon.weights = "shared" or split.test_fraction = 0, or have its '
+                "operator start the account again (`blindfit ledger --reset-account`)",
             )
         if spent.max(initial=0.0) + bits > self._content.score_bits:
             self._refuse_own(
-                f"scores of {bits:.0f} bits, with those that some of these rows have had, would tell more than half of "
-                "a row",
-                "publish the dataset again, or train again; or ",
+                f"{event} would reveal {bits:.2g} bits of a row's score: with what was revealed of some of these rows "
+                "before, that is more than half of what a row holds",
+                f"{INSTEAD.get(event, '')}start the account again, or ",
             )
 
     def _refuse_own(self, reason: str, hint: str) -> None:
@@ -162,6 +209,15 @@ async def give_scores(
     await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
 
 
+def _counts(entry: Disclosure, asker: str, here: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for which of the asked rows an entry counts; one of an older version does not say whose scores it has.
+
+    Args:
+        here: which of the asked rows the entry is about.
+    """
+    return here if entry.learner == asker and entry.people else np.ones_like(here)
+
+
 def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(part.to_dict()), sort_keys=True).encode()).hexdigest()
@@ -169,16 +225,3 @@ def _digest(part: VerticalModelPart) -> str:
 
 def _asker(session: Session[JobParameters]) -> str:
     return session.with_role("active").name
-
-
-def _find_counted(scored: ScoredRows, asker: str, count: int) -> NDArray[np.bool_]:
-    """Of a snapshot's rows, those that it counts for when this active party asks."""
-    return _unpack(scored.rows, count) if scored.asker == asker else np.ones(count, np.bool_)
-
-
-def _pack(here: NDArray[np.bool_]) -> bytes:
-    return zlib.compress(np.packbits(here).tobytes(), 1)
-
-
-def _unpack(rows: bytes, count: int) -> NDArray[np.bool_]:
-    return np.unpackbits(np.frombuffer(zlib.decompress(rows), np.uint8), count=count).astype(np.bool_)

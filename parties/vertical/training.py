@@ -255,7 +255,7 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
     begun, alignment = await method.begin(read)
     work.clock.lap("align_s")
     common, chosen = read.rows.take(alignment.positions), method.choose_preparation(work.session.job)
-    order = order_of(common, alignment, read.randomness, chosen.held_out(len(alignment.positions)))
+    order = order_of(common, alignment, read.randomness, (chosen.test_fraction, chosen.validation_fraction))
     dataset = work.session.me.dataset
     prepared = await asyncio.to_thread(
         prepare,

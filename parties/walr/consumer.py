@@ -20,6 +20,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.training.split import HELD_OUT_SCORES
+from blindfit.parties.walr import release_document
 from blindfit.parties.walr.fit import FittedModel, bounds_of, fit_walr, init_weights
 from blindfit.parties.walr.holders import passives_of
 from blindfit.parties.walr.lead import lead
@@ -28,7 +29,7 @@ from blindfit.parties.walr.release_file import BATCHES, own_fit, write_release, 
 from blindfit.parties.walr.report import WalrReport, report_of
 from blindfit.parties.walr.rows import PreparedRows
 from blindfit.parties.walr.settings import WalrJob
-from blindfit.parties.walr.start import read_start
+from blindfit.parties.walr.start import Start, read_start
 from blindfit.parties.work.clock import Clock
 from blindfit.parties.work.long_work import while_wanted
 
@@ -41,7 +42,7 @@ class Consumer:
     def check(self, job: WalrJob, me: Member) -> None:
         """What can be refused before a session starts: the dataset must open and have features."""
         source = check_features(self._party.snapshots.source(me.dataset), "an active party")
-        read_start(job, self._party.base_dir, source)
+        read_start(job, self._party.base_dir, source, self._party.settings)
         if job.walr.norm_bound != "auto":
             job.grid(job.walr.norm_bound)
 
@@ -51,7 +52,8 @@ class Consumer:
         job, clock = session.job, Clock()
         source, randomness = session.published.source(), own_randomness(self._party, session)
         session.report("read rows", unit="rows")
-        init = read_start(job, self._party.base_dir, source)
+        start = read_start(job, self._party.base_dir, source, self._party.settings)
+        init = start.model if start else None
         prepared = await asyncio.to_thread(prepare_rows, source, job, randomness, session.report, self._workers)
         clock.lap("prepare_s")
         released, bounds = await self._release(session, prepared)
@@ -61,8 +63,8 @@ class Consumer:
         tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
         report = report_of(prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
-        start = init_weights(init, prepared.standardiser, job.walr)
-        of_fit = own_fit(job, fit.fit, start, randomness.seed_of(BATCHES))
+        of_start = _stated(start, init_weights(init, prepared.standardiser, job.walr))
+        of_fit = own_fit(job, fit.fit, of_start, randomness.seed_of(BATCHES))
         write_release(self._party, session, released, fit.model, of_fit)
         write_rows(self._party, session, released, prepared.train.ids)
         return report.shown_to_coordinator()
@@ -104,3 +106,9 @@ class Consumer:
         if len(tested):
             columns = {"id": prepared.test_ids, "probability": tested}
             party.write(me, HELD_OUT_SCORES, encode_table(columns))
+
+
+def _stated(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:
+    if start is None or weights is None:
+        return None
+    return release_document.Start(weights=weights.tolist(), public=start.public, release=start.release)

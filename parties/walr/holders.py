@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import structlog
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
-from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr import lone_rows, several_parties
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.messages import BlockColumns, BlockContent, BlockFit, BlockGrid, BlockWanted
 from blindfit.algorithms.protocols.walr.several_parties import Block
@@ -22,6 +23,7 @@ from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, VerticalModelPart
+from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.patience import patient
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
@@ -29,6 +31,8 @@ from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.walr.partitions import ReadParts
 from blindfit.parties.walr.rows import PreparedRows, ReadColumns
 from blindfit.parties.walr.settings import WalrJob
+
+log = structlog.get_logger(__name__)
 
 LEAVES_ROOM = fixed_point.MAX_NORM_BOUND * 49 // 50  # for blocks whose bounds are rounded, or made a step long
 GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the noise must still be wide enough
@@ -141,7 +145,7 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
         PolicyRefused: it was told under too many settings.
     """
 
-    def refuse(_: int) -> BlindfitError:
+    def refuse() -> BlindfitError:
         reason = "this party's norm bound was told under too many settings: set walr.norm_bound to a number"
         return PolicyRefused(party=session.me.name, field="walr.norm_bound", reason=reason)
 
@@ -149,17 +153,26 @@ def count_bound(party: Party, session: Session[WalrJob], n_rows: int, drawn: Pub
     asked = {name: v for name, v in fields.items() if name.startswith(("walr.norm", "split.")) or name == "seed"}
     snapshots = {f"snapshot.{name}": snapshot for name, snapshot in session.snapshots.items()}
     request_id = parameters_digest({**asked, **snapshots, "drawn": name_randomness(drawn)}).hex()
-    bits = {session.published.id: several_parties.BOUND_BITS + several_parties.EXPONENT_BITS}
+    account, read = Account.of(party.settings, session.me.dataset), (session.published.id, session.id)
+    learners, bits = [session.with_role("active").name], several_parties.BOUND_BITS + several_parties.EXPONENT_BITS
+    entry = account.entry("columns", session.me.name, learners, "norm bound", request_id, bits, read)
     with party.store.transaction() as transaction:
-        asker, most = session.with_role("active").name, several_parties.max_bits(n_rows)
-        transaction.count_told_bits(asker, request_id, bits, most, refuse)
+        account.enter_below(transaction, entry, several_parties.max_bits(n_rows), refuse)
 
 
-async def send_if_wanted(session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes) -> None:
+async def send_if_wanted(
+    session: Session[WalrJob], prepared: PreparedRows, content: BlockContent, salt: bytes, *, count: Callable[[], None]
+) -> None:
+    """Send this party's rows, unless the server has a fit of them already.
+
+    Args:
+        count: writes into the account what a new fit reveals; a fit that the server sends again reveals nothing new.
+    """
     server = session.with_role("measurement").name
     session.report("wait for the request", waiting_for=server)
     wanted: BlockWanted = await hear(session, server, BlockWanted)
     if wanted.send_rows:
+        await asyncio.to_thread(count)
         rows, bound = prepared.train, prepared.grid.norm_bound
         session.report("send rows", 0, len(rows.ids), "rows")
         await several_parties.run_passive(rows, bound, content, salt, server, session.channel)
@@ -187,7 +200,28 @@ async def receive_fit(session: Session[WalrJob], width: int) -> BlockFit:
     require(1 <= fit.rows_kept <= fixed_point.MAX_ROWS, "rows_kept", "is out of range")
     require(bool(np.isfinite([fit.l2, fit.gradient_norm]).all()) and fit.l2 >= 0, "l2", "is not finite")
     require(fit.feasible in (-1, 0, 1) and fit.converged in (0, 1), "converged", "is out of range")
+    left_out = fit.left_out.tolist()
+    require(left_out == sorted(set(left_out) & set(range(width))), "left_out", "are no columns")
+    require(not fit.weights[left_out].any(), "weights", "of a column that was left out is not 0")
     return fit
+
+
+def find_left_out(prepared: PreparedRows, fit: BlockFit) -> tuple[str, ...]:
+    """Return the names of the party's own columns that the server left out, and log them for its operator."""
+    names = (*prepared.standardiser.columns, "the constant")
+    left_out = tuple(names[place] for place in fit.left_out if place not in _without_values(prepared.standardiser))
+    if left_out:
+        log.warning(
+            f"columns are not in the model: fewer than {lone_rows.LEAST_EFFECTIVE_ROWS} common rows stand out in each, "
+            "or each follows from the others",
+            columns=left_out,
+        )
+    return left_out
+
+
+def _without_values(standardiser: Standardiser) -> set[int]:
+    """Return the places of columns that are constant in the party's own rows."""
+    return set(range(len(standardiser.columns))) - set(standardiser.kept)
 
 
 def part_of(session: Session[WalrJob], prepared: PreparedRows, fit: BlockFit, *, intercept: bool) -> VerticalModelPart:

@@ -16,7 +16,7 @@ from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
 from blindfit.parties.vertical.writing import write_part
-from blindfit.parties.walr.holders import agree_on_grid, chain_of, part_of, passives_of, receive_fit
+from blindfit.parties.walr.holders import agree_on_grid, chain_of, find_left_out, part_of, passives_of, receive_fit
 from blindfit.parties.walr.reading import read_where
 from blindfit.parties.walr.release_file import servers_fit, write_release, write_rows
 from blindfit.parties.walr.report import FitFigures, PrivacyFigures, RowFigures, WalrReport
@@ -62,6 +62,7 @@ def report_of(
             not_counted=int(request.n_rows - answer.rows_kept),
             features=int(request.n_columns - session.job.walr.intercept),
             dropped_columns=prepared.standardiser.dropped,
+            left_out=find_left_out(prepared, fit) or None,
         ),
         privacy=PrivacyFigures(
             **released.privacy(), noise_std_of_mean=answer.noise_std * scale, holders=passives_of(session)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -15,7 +17,7 @@ from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.writing import write_part
-from blindfit.parties.walr.holders import chain_of, part_of, receive_fit, round_as_told, send_if_wanted
+from blindfit.parties.walr.holders import chain_of, find_left_out, part_of, receive_fit, round_as_told, send_if_wanted
 from blindfit.parties.walr.reading import cluster_of, read_where
 from blindfit.parties.walr.report import HolderReport, HolderRows
 from blindfit.parties.walr.settings import WalrJob
@@ -40,7 +42,9 @@ class ColumnHolder:
         )
         prepared, content = await round_as_told(party, session, read, salt, randomness)
         clock.lap("prepare_s")
-        await send_if_wanted(session, prepared, content, salt)
+        quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
+        bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
+        await send_if_wanted(session, prepared, content, salt, count=partial(quota.count_fit, session, bits))
         clock.lap("send_s")
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")
@@ -53,6 +57,7 @@ class ColumnHolder:
                 trained=int(fit.rows_kept),
                 features=len(source.feature_names),
                 clipped=prepared.rows_clipped,
+                left_out=find_left_out(prepared, fit) or None,
             ),
             bytes_sent=session.channel.bytes_sent,
             timing=TimingFigures(**clock.laps),

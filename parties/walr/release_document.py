@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,7 +31,8 @@ from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity.key_proof import KeyProof
 from blindfit.parties.store.receipts import MOST_RECEIPT_BYTES
 
-FORMAT = "blindfit-release-3"
+FORMAT = "blindfit-release-4"
+RELEASE_FILE = "release.json"  # next to the model that it is about
 MOST_BYTES = 2**26
 MOST_CERTIFICATE_BYTES = 2**14
 MOST_SERVERS = 2
@@ -134,7 +136,16 @@ class Sum(_Part):
     sums: list[int] = Field(min_length=1, max_length=MOST_NUMBERS)  # grid steps
     noise_std: float = Field(gt=0)  # grid steps
     epsilon_of_both: float | None = Field(ge=0)  # against the active party alone, where two servers added noise
-    own_norm_bound: int | None = Field(ge=1)  # grid steps; of the active party's columns, where others hold some
+    # grid steps; of the active party's columns, where others hold some
+    own_norm_bound: int | None = Field(ge=1, le=fixed_point.MAX_NORM_BOUND)
+
+
+class Start(_Part):
+    """What the fit shrinks towards, and what the active party says that it comes from."""
+
+    weights: list[float] = Field(min_length=1, max_length=MOST_NUMBERS)
+    public: Name | None  # the dataset of the active party whose rows it declares public
+    release: Hash | None  # SHA-256 of the release file of the training whose model this is
 
 
 class Fit(_Part):
@@ -144,7 +155,7 @@ class Fit(_Part):
     iterations: int = Field(ge=0, le=2**31)
     converged: bool
     batches_seed: Hash | None  # the server's, where it fitted
-    init: list[float] | None = Field(max_length=MOST_NUMBERS)
+    init: Start | None
 
 
 class Message(_Part):
@@ -197,6 +208,19 @@ def encode(parts: Parts, key: SigningKey) -> bytes:
     digests = _digests(content)
     document = {"format": FORMAT, "parts": content, "sha256": digests, "seal": key.sign(_encode_sealed(digests)).hex()}
     return canonical_json(document) + b"\n"
+
+
+def read_file(path: Path) -> bytes:
+    """Read at most one byte more than a release file may have.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def read(encoded: bytes) -> Document:

@@ -25,7 +25,6 @@ from blindfit.algorithms.protocols.walr import (
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows
 from blindfit.algorithms.protocols.walr.messages import BlockFit, MaskedRows
 from blindfit.algorithms.protocols.walr.statement import Between
-from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.walr.fit import WalrFit
 from blindfit.algorithms.statistics.walr.model import WALRModel
@@ -39,6 +38,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import stamp
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import (
+    RELEASE_FILE,
     Answered,
     EncryptedSum,
     Fit,
@@ -47,11 +47,12 @@ from blindfit.parties.walr.release_document import (
     Parts,
     SignedReceipt,
     Signer,
+    Start,
     Sum,
 )
 from blindfit.parties.walr.settings import WalrJob
 
-RELEASE_FILE, ROWS_FILE = "release.json", "training_rows.json"
+ROWS_FILE = "training_rows.json"
 ROWS_FORMAT = "blindfit-walr-rows-1"
 BATCHES = "batches"
 
@@ -116,7 +117,7 @@ def _sum(job: WalrJob, released: Released, own_norm_bound: int | None) -> Sum:
     )
 
 
-def own_fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: bytes) -> Fit:
+def own_fit(job: WalrJob, fit: WalrFit, start: Start | None, batches_seed: bytes) -> Fit:
     return Fit(
         settings=_settings(job),
         l2=fit.l2,
@@ -124,7 +125,7 @@ def own_fit(job: WalrJob, fit: WalrFit, start: Floats | None, batches_seed: byte
         iterations=int(fit.result.iterations),
         converged=bool(fit.result.converged),
         batches_seed=batches_seed.hex(),
-        init=None if start is None else [float(weight) for weight in start],
+        init=start,
     )
 
 

@@ -20,6 +20,7 @@ class RowFigures(FittedRows, Table):
     """Attributes:
     unknown: rows that the server does not know and takes as label 0; 0 also if it keeps that number private.
     features: of all parties.
+    left_out: names of the active party's own columns that the server left out, where several parties hold columns.
     """
 
     trained: int
@@ -29,6 +30,7 @@ class RowFigures(FittedRows, Table):
     unknown: int | None = None
     features: int
     dropped_columns: Own[tuple[str, ...]]
+    left_out: Own[tuple[str, ...]] = None
 
     @property
     def sent(self) -> int:
@@ -142,6 +144,7 @@ class HolderRows(Table):
     trained: int
     features: int
     clipped: Own[int]
+    left_out: Own[tuple[str, ...]] = None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -96,7 +96,7 @@ def fit_blocks(
     fit, _ = fit_sum(rows, trained_on, answer, request, settings, None, generator, report)
     weights = np.zeros(request.n_columns)
     weights[trained_on] = several_parties.step_8_rounded(fit.result.weights, int(answer.rows_kept))
-    columns = [*(b.n_columns for b in tally.blocks), several_parties.own_columns(request, tally.blocks)]
+    columns = tally.n_columns
     feasible = fit.feasibility.feasible
     return [
         BlockFit(
@@ -108,13 +108,19 @@ def fit_blocks(
             gradient_norm=several_parties.step_8_rounded_norm(fit.result.gradient_norm),
             l2=fit.l2,
             feasible=-1 if feasible is None else int(feasible),
+            left_out=np.flatnonzero(left_out),
         )
-        for part in several_parties.step_8_blocks(weights, columns)
+        for part, left_out in zip(
+            several_parties.step_8_blocks(weights, columns),
+            several_parties.step_8_blocks(tally.left_out, columns),
+            strict=True,
+        )
     ]
 
 
 def _to_json(fits: Sequence[BlockFit]) -> bytes:
-    return json.dumps([{**asdict(fit), "weights": fit.weights.tolist()} for fit in fits], allow_nan=False).encode()
+    listed = [{**asdict(fit), "weights": fit.weights.tolist(), "left_out": fit.left_out.tolist()} for fit in fits]
+    return json.dumps(listed, allow_nan=False).encode()
 
 
 def _from_json(content: bytes) -> list[BlockFit]:
@@ -122,4 +128,13 @@ def _from_json(content: bytes) -> list[BlockFit]:
     fits = json.loads(content)
     if isinstance(fits, dict):
         raise RangeError(fits["reason"], hint=fits["hint"])
-    return [BlockFit(**{**fit, "weights": np.array(fit["weights"])}) for fit in fits]
+    return [
+        BlockFit(
+            **{
+                **fit,
+                "weights": np.array(fit["weights"]),
+                "left_out": np.array(fit.get("left_out", []), np.int64),  # earlier versions left out no column
+            }
+        )
+        for fit in fits
+    ]

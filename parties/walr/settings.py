@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
+from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import (
     LARGEST_SHARED_SUM,
@@ -62,7 +63,7 @@ class WalrSettings(Settings):
     """Size of the gradient at which the fit ends. Lower it for a more exact fit. The default depends on the solver."""
     max_iterations: int | None = Field(None, ge=1, le=MOST_ITERATIONS)
     """Number of iterations after which the fit ends. Raise it if a report says that the fit did not converge."""
-    warm_start_rows: int | None = None
+    warm_start_rows: int | None = Field(None, ge=0, le=MAX_ROWS)
     """Number of rows on which newton looks for its start; 0 takes all rows."""
     memory: int | None = Field(None, ge=1, le=MOST_MEMORY)
     """Number of past gradients that lbfgs keeps."""
@@ -71,7 +72,7 @@ class WalrSettings(Settings):
     diverges."""
     decay: float | None = None
     """Decay of the step size; see `rate`."""
-    batch_rows: int | None = None
+    batch_rows: int | None = Field(None, ge=1, le=MAX_ROWS)
     """Rows of one step of hybrid-minibatch."""
     averaging: bool | None = None
     """Averaging in hybrid-minibatch: the fit returns the running mean of the weights."""

@@ -6,21 +6,39 @@ start from it again. That holds for labels: its features are the active party's 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
-from blindfit.parties.training.public_model import within
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.training.public_model import declared_public, within
+from blindfit.parties.walr import release_document
+from blindfit.parties.walr.release_document import RELEASE_FILE
 from blindfit.parties.walr.settings import WalrJob
 
 
-def read_start(job: WalrJob, base_dir: Path, source: Source) -> Pretrained | None:
-    """The model that the job names, if any.
+@dataclass(frozen=True)
+class Start:
+    """What a fit shrinks towards, and why its weights say nothing about labels that was not charged or declared.
+
+    Args:
+        public: the party's dataset that the model was fitted to, if the party's file declares it public.
+        release: the SHA-256 of the release file of the training that made the model, if the file lies next to it.
+    """
+
+    model: Pretrained
+    public: str | None = None
+    release: str | None = None
+
+
+def read_start(job: WalrJob, base_dir: Path, source: Source, settings: PartySettings) -> Start | None:
+    """Read the model that the job names, if it names one.
 
     Raises:
         ConfigError: its path leads out of the party's directory.
@@ -28,7 +46,23 @@ def read_start(job: WalrJob, base_dir: Path, source: Source) -> Pretrained | Non
     """
     if job.walr.init is None:
         return None
-    return read_known_model(within("walr.init", job.walr.init, base_dir), source)
+    path = within("walr.init", job.walr.init, base_dir)
+    model = read_known_model(path, source)
+    return Start(model, declared_public(model, settings) or None, _release_beside(path))
+
+
+def _release_beside(path: Path) -> str | None:
+    """Return the digest of the release file next to a model, if it is the file of this model."""
+    content, beside = read_json(path), path.with_name(RELEASE_FILE)
+    if not _is_released(content) or not beside.is_file():
+        return None
+    try:
+        encoded = release_document.read_file(beside)
+        model = release_document.read(encoded).parts.model
+    except DataError:
+        return None
+    is_its = all(content.get(name) == value for name, value in model.items())
+    return hashlib.sha256(encoded).hexdigest() if is_its else None
 
 
 def read_known_model(path: Path, source: Source) -> Pretrained:
@@ -39,7 +73,7 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
     """
     content = read_json(path)
     try:
-        model = _read_released(content) if _is_released(content) else Pretrained.from_dict(content)
+        model = as_pretrained(WALRModel.from_dict(content)) if _is_released(content) else Pretrained.from_dict(content)
         model.check_columns(source.feature_names, source.record)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
@@ -50,8 +84,8 @@ def _is_released(content: object) -> bool:
     return isinstance(content, Mapping) and content.get("format") == FORMAT
 
 
-def _read_released(content: Mapping[str, Any]) -> Pretrained:
-    model = WALRModel.from_dict(content)
+def as_pretrained(model: WALRModel) -> Pretrained:
+    """Return the model of an earlier training as a start."""
     weights = tuple(map(float, model.weights))
     if not model.intercept:
         return Pretrained(model.standardiser, weights, 0.0)

@@ -186,7 +186,7 @@ _TABLE: dict[type[BaseException], _Row] = {
         (
             "The receipt proves entry {receipt_position} of the ledger of {population}, but the ledger has "
             "{ledger_position} entries: it was restored from a backup, or replaced. Nothing was released.",
-            "The server's operator must run `blindfit ledger party.toml --acknowledge`.",
+            "The server's operator must run `blindfit ledger party.toml --acknowledge REASON`.",
         ),
     ),
     e.LedgerUnavailable: _Row(

@@ -193,8 +193,8 @@ class Inbox:
         self._require(self.abort is None, "body", "comes after an abort")
         self._require(not self.has_ended, "body", "comes after the end")
         if body == "abort":
+            self.drop_part()  # first: half a message must leave room for the word that no more will come
             self.account.take(ENTRY_BYTES, "")
-            self.drop_part()
             step, lost = (printable(text[:MAX_STEP_CHARS]) for text in (frame.abort.step, frame.abort.lost))
             self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step, abort_lost=lost)
             self._add(self.abort)

@@ -29,6 +29,7 @@ class Limits:
         connections: to one process, whoever made them; those that shake hands count.
         connection_idle_s: a connection without a call is closed after this.
         sessions: sessions at once that one coordinator has proposed.
+        running: sessions of one coordinator that run at once; more of its sessions wait in a queue of their own.
         proposals_a_day: accepted proposals of one coordinator: the name of each is kept for ever.
         peer_bytes: what one peer may make a process hold, over all sessions: messages that nobody has read, or that
             have come in part.
@@ -50,6 +51,7 @@ class Limits:
     connections: int = 1024
     connection_idle_s: float = 300.0
     sessions: int = 32
+    running: int = 4
     proposals_a_day: int = 5000
     peer_bytes: int = 512 * MIB
     unstarted_bytes: int = MIB

@@ -6,10 +6,10 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from blindfit.algorithms.errors import ComputeFailed, LocalProtocolError
+from blindfit.parties.work.counted_threads import CountingThreads
 
 T = TypeVar("T")
 HINT = "raise timeouts.session_s"
@@ -32,7 +32,7 @@ async def while_wanted(work: Callable[[StillWanted], T], max_s: float) -> T:
         if ended.is_set():
             raise LocalProtocolError("nobody waits for the result any more: the session has ended")
 
-    pool = ThreadPoolExecutor(1, thread_name_prefix="long work")
+    pool = CountingThreads(1, thread_name_prefix="long work")
     running = pool.submit(contextvars.copy_context().run, work, still_wanted)
     pool.shutdown(wait=False)
     try:

@@ -124,6 +124,37 @@ def test_matches_are_stable_and_the_order_of_pairs_does_not_matter(alike: dict[A
     assert as_set(assign(pairs_of(triples), THRESHOLD)) == as_set(matches)
 
 
+def assigned_by_definition(alike: dict[tuple[int, int], float]) -> set[tuple[int, int]]:
+    """The most alike pair first; of equals the one whose records have the worse other choices, then by position."""
+    kept = {pair: similarity for pair, similarity in alike.items() if similarity >= THRESHOLD}
+
+    def best_other(pair: tuple[int, int], side: int) -> float:
+        return max((s for other, s in kept.items() if other != pair and other[side] == pair[side]), default=0.0)
+
+    matches: set[tuple[int, int]] = set()
+    for a, b in sorted(kept, key=lambda pair: (-kept[pair], best_other(pair, 0) + best_other(pair, 1), pair)):
+        if all(a != first and b != second for first, second in matches):
+            matches.add((a, b))
+    return matches
+
+
+FEW = st.sampled_from([0.7, 0.8, 0.9])  # so that most pairs have an equal
+TIED_PAIRS = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), FEW, max_size=30)
+
+
+@settings(deadline=None, max_examples=300)
+@given(TIED_PAIRS)
+def test_ties_are_decided_by_other_choices_and_then_by_position(alike: dict[tuple[int, int], float]) -> None:
+    assert as_set(assign(pairs_of([(a, b, s) for (a, b), s in alike.items()]), THRESHOLD)) == assigned_by_definition(
+        alike
+    )
+
+
+def test_records_that_are_all_alike_match_in_their_order() -> None:
+    everybody = [(a, b, 0.9) for a in range(4) for b in range(3)]
+    assert as_set(assign(pairs_of(everybody[::-1]), THRESHOLD)) == {(0, 0), (1, 1), (2, 2)}
+
+
 def test_a_sure_match_is_not_given_up_for_two_doubtful_ones() -> None:
     pairs = pairs_of([(0, 0, 1.0), (0, 1, 0.85), (1, 0, 0.85)])
     assert as_set(assign(pairs, THRESHOLD)) == {(0, 0)}

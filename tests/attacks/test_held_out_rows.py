@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from blindfit.algorithms.errors import BlindfitError, PolicyRefused, RangeError, ScoresOutOfRange
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PolicyRefused, RangeError, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon import parameters
 from blindfit.algorithms.protocols.falcon.seats import DataSeat
 from blindfit.algorithms.randomness import PublicRandomness
@@ -26,6 +26,7 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical import training
 from blindfit.parties.vertical.alignment import Alignment, order_of
+from tests.each_case import each_case
 from tests.falcon.local import Case, train
 from tests.quick_keys import quick_keys
 from tests.world import World
@@ -71,11 +72,20 @@ def test_so_few_rows_do_not_decide() -> None:
     assert train(of(LEAST_HOLD_OUT_ROWS, 0.0))["laboratory"].epochs <= EPOCHS
 
 
-@pytest.mark.parametrize("which", [(), ("split.test_fraction=0.3",), ("falcon.weights=shared", "falcon.patience=1")])
+MANY_TESTED = "split.test_fraction=0.25"
+
+
+@pytest.mark.parametrize(
+    "which",
+    [(MANY_TESTED,), ("split.test_fraction=0.3",), (MANY_TESTED, "falcon.weights=shared", "falcon.patience=1")],
+)
 def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[str, ...]) -> None:
-    nodes = World(bank_and_shops_in_shares(tmp_path).root)
-    with pytest.raises(PolicyRefused, match=r"1 validation rows.*falcon\.validation_fraction = 0\.04, or more"):
-        nodes.run("falcon.validation_fraction=0.0034", *which)
+    """One row cannot be asked for; a table of few rows has only a few."""
+    world = bank_and_shops_in_shares(tmp_path, rows=200)
+    with pytest.raises(ConfigError, match=r"falcon\.validation_fraction: 0\.005 is not one of 0, 0\.05, 0\.1, "):
+        world.run("falcon.validation_fraction=0.005", *which)
+    with pytest.raises(PolicyRefused, match=r"10 validation rows.*falcon\.validation_fraction = 0\.1, or more"):
+        world.run("falcon.validation_fraction=0.05", *which)
 
 
 # --- one row more -----------------------------------------------------------------------------------------------------
@@ -83,21 +93,21 @@ def test_a_job_with_one_validation_row_is_refused(tmp_path: Path, which: tuple[s
 ROWS = 300
 
 
-def of_falcon(root: Path) -> None:
-    bank_and_shops_in_shares(root, rows=ROWS)
+def of_falcon(root: Path) -> World:
+    return bank_and_shops_in_shares(root, rows=ROWS)
 
 
-def of_taylor(root: Path) -> None:
-    bank_and_shops(root, rows=ROWS)
+def of_taylor(root: Path) -> World:
+    return bank_and_shops(root, rows=ROWS)
 
 
 @pytest.mark.parametrize("defended", [False, True])
 @pytest.mark.parametrize(
     ("system", "make_project", "job", "first", "second"),
     [
-        ("falcon", of_falcon, "job.toml", (60, 24), (61, 23)),
-        ("taylor", of_taylor, "job.toml", (60, 24), (61, 23)),
-        ("taylor", of_taylor, "linkage.toml", (0, 60), (0, 61)),
+        ("falcon", of_falcon, "job.toml", (0.2, 0.1), (0.25, 0.05)),
+        ("taylor", of_taylor, "job.toml", (0.2, 0.1), (0.25, 0.05)),
+        ("taylor", of_taylor, "linkage.toml", (0.0, 0.2), (0.0, 0.25)),
     ],
     ids=["falcon", "taylor", "linkage"],
 )
@@ -105,28 +115,30 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     system: str,
-    make_project: Callable[[Path], None],
+    make_project: Callable[[Path], World],
     job: str,
-    first: tuple[int, int],
-    second: tuple[int, int],
+    first: tuple[float, float],
+    second: tuple[float, float],
     defended: bool,
 ) -> None:
-    """In the same order the second would move one from the validation into the test, or hold out one more: its figures,
-    or the loss and the sums that the key node reads, less the first one's are that row's.
+    """In the same order the second would move rows from the validation into the test, or hold out more: its figures, or
+    the loss and the sums that the key node reads, less the first one's are those rows'.
     """
     orders: list[list[object]] = []
 
-    def noted(common: PartyRows, aligned: Alignment, randomness: PublicRandomness, held_out: tuple[int, int]) -> Order:
-        order = order_of(common, aligned, randomness, held_out if defended else (0, 0))
+    def noted(
+        common: PartyRows, aligned: Alignment, randomness: PublicRandomness, fractions: tuple[float, float]
+    ) -> Order:
+        order = order_of(common, aligned, randomness, fractions if defended else (0.0, 0.0))
         names = common.ids.to_pylist() if aligned.mask_enc is None else range(len(order))
         orders.append([names[place] for place in order])
         raise RangeError("it is known, and the rest takes long")
 
-    def order_in(test: int, validation: int) -> list[object]:
+    def order_in(test: float, validation: float) -> list[object]:
         """Every party that comes so far has the same."""
         orders.clear()
-        fractions = [f"{system}.validation_fraction={validation / ROWS}"]
-        fractions += [f"split.test_fraction={test / ROWS}"] if test else []
+        fractions = [f"{system}.validation_fraction={validation}"]
+        fractions += [f"split.test_fraction={test}"] if test else []
         with quick_keys(), pytest.raises(BlindfitError):
             World(tmp_path).run(*fractions, job=job)
         assert all(order == orders[0] for order in orders)
@@ -134,12 +146,22 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
 
     monkeypatch.setattr(training, "order_of", noted)
     make_project(tmp_path)
-    held, larger = (set(order_in(*sizes)[: sizes[0] or sizes[1]]) for sizes in (first, second))
-    assert len(larger) == len(held) + 1
+    held, larger = (set(order_in(*sizes)[: round(ROWS * (sizes[0] or sizes[1]))]) for sizes in (first, second))
+    assert (len(held), len(larger)) == (60, 75)
     if defended:
-        assert len(larger - held) > 20  # 48.8 on average, with a deviation of 2.8
+        assert len(larger - held) > 40  # 60 on average, with a deviation of 3
     else:
-        assert len(larger - held) == 1
+        assert len(larger - held) == 15
+
+
+@each_case("option", ["split.test_fraction", "taylor.validation_fraction", "falcon.validation_fraction"])
+def test_no_job_holds_out_one_row_more(tmp_path: Path, option: str) -> None:
+    """Nor one row fewer: each pair of the few fractions has an order of its own."""
+    world = of_falcon(tmp_path) if option.startswith("falcon") else of_taylor(tmp_path)
+    for rows in (59, 61, 1):
+        with pytest.raises(ConfigError, match="with any fraction a job could find out whose row is held out"):
+            world.load(f"{option}={rows / ROWS}")
+    assert world.load(f"{option}={60 / ROWS}")
 
 
 def test_an_epoch_may_end_a_training_in_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:

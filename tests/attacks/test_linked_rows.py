@@ -26,6 +26,7 @@ from tests.interference.world import Case as World
 from tests.taylor.seats import Case, case_of
 
 Floats = NDArray[np.float64]
+HELD_OUT = 19  # of 64 slots
 JOB = TaylorJob.model_validate({"align": {"method": "linkage", "fields": ["name"]}})  # all defaults
 
 
@@ -38,10 +39,10 @@ def linked(strangers: int) -> World:
     data = {party: {row: dict(values) for row, values in rows.items()} for party, rows in case.data.items()}
     for number, values in enumerate(list(data["shop-a"].values())[:strangers]):
         values["name"] = f"somebody else {number}"
-    return case.with_job(taylor__validation_fraction=0.4).with_data(data)
+    return case.with_job(taylor__validation_fraction=0.3).with_data(data)
 
 
-def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch, **job: Any) -> tuple[str, ...]:
     """All losses, as the coordinator has them in the end."""
     summaries: list[dict[str, Any]] = []
     run = JobSession.run
@@ -56,7 +57,7 @@ def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[s
     (root / "world").mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(JobSession, "run", run_and_look)
-        assert world.begin(linked(strangers), root / "ca", root / "world").error == ""
+        assert world.begin(linked(strangers).with_job(**job), root / "ca", root / "world").error == ""
     losses: tuple[str, ...] = summaries[0]["fit.losses"]
     return losses
 
@@ -79,23 +80,23 @@ def test_where_it_is_told_means_over_all_slots_it_has_the_number(
     monkeypatch.setattr(optimiser.Patience, "__init__", of_all)
     for strangers in (0, 25):
         (loss,) = told(tmp_path / str(strangers), strangers, monkeypatch)
-        matches = float(loss) / math.log(2) * 26
+        matches = float(loss) / math.log(2) * HELD_OUT
         assert matches == pytest.approx(round(matches), abs=1e-3)
-        assert (round(matches) == 26) == (strangers == 0)
+        assert (round(matches) == HELD_OUT) == (strangers == 0)
 
 
-def test_a_layout_counts_as_half_of_its_slots_hide_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[tuple[int, int, float]] = []
-    share = gradient_leaks.label_share
+def test_only_half_of_the_slots_of_a_batch_hide_its_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a batch may reveal a quarter of a bit for half of its slots, and for no more."""
+    half = (64 - HELD_OUT) // 2
+    limit = half * gradient_leaks.MOST_BITS_PER_ROW
+    told(tmp_path / "below", 0, monkeypatch, taylor__jitter=jitter_that_reveals(0.99 * limit))
+    with pytest.raises(AssertionError, match=f"about the {half} labels of a batch"):
+        told(tmp_path / "above", 0, monkeypatch, taylor__jitter=jitter_that_reveals(1.01 * limit))
 
-    def noted(columns: int, rows: int, jitter: float) -> float:
-        counted.append((columns, rows, jitter))
-        return share(columns, rows, jitter)
 
-    monkeypatch.setattr(gradient_leaks, "label_share", noted)
-    told(tmp_path / "world", 0, monkeypatch)
-    ((_, rows, _),) = counted
-    assert rows == (64 - 26) // 2
+def jitter_that_reveals(bits: float) -> float:
+    """Return with which jitter the two columns of the passive party reveal so many bits of a batch."""
+    return 0.5 / math.sqrt(2**bits - 1)
 
 
 @pytest.mark.parametrize(("matches", "is_told"), [(50, False), (49, True)])

@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
 from blindfit.coordinator.cli.main import app
-from blindfit.parties.store.counts import Linkage
+from blindfit.parties.store.account import Disclosure
+from blindfit.parties.training import randomness
 from blindfit.parties.vertical import alignment, linkages
 from blindfit.parties.vertical.alignment import Alignment
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.each_case import each_case
-from tests.hints.following import Told, refused, says
+from tests.hints.following import refused
 from tests.quick_keys import quick_keys
 from tests.world import World
 from tests.world.vertical import bank_and_shops
@@ -74,9 +75,18 @@ def bisected(project: World) -> int:
     return least
 
 
-def linked(project: World, name: str) -> list[Linkage]:
+def linked(project: World, name: str) -> list[Disclosure]:
     with project.store(name) as store:
-        return [linkage for row in store.reader().snapshots() for linkage in store.reader().linkages(row.id)]
+        entries = store.reader().disclosures(subject="membership")
+    return [entry for entry in entries if entry.event.startswith(linkages.EVENT)]
+
+
+def start_again(project: World) -> None:
+    """Do what the operators of both parties may do with a reason."""
+    for name in DATA_PARTIES:
+        file, reason = str(project.path(f"{name}.toml")), ("--reason", "a new contract")
+        done = CliRunner().invoke(app, ["ledger", file, "--reset-account", "rows", *reason])
+        assert done.exit_code == 0, done.output
 
 
 # --- how many match ----------------------------------------------------------------------------------------
@@ -90,29 +100,46 @@ def test_where_any_number_may_follow_another_the_matches_are_counted(
 
 
 @pytest.mark.parametrize("first", [MATCHES, MATCHES + 1])
-def test_a_snapshot_is_linked_at_one_number(project: World, first: int) -> None:
-    """Whether or not the first linkage failed, and whatever the other party publishes."""
+def test_people_are_linked_at_one_number(project: World, first: int) -> None:
+    """Whether or not the first linkage failed, and whatever either party publishes."""
     answer = enough(project, first)
     assert answer == (first <= MATCHES)
-    numbers = f"at min_common = {first}, .*: set align.min_common = {first}, or"
-    said = f"align: this snapshot of rows was first linked with .* {numbers}"
+    numbers = f"at min_common = {first}, .*: set align.min_common = {first}$"
+    said = f"align: the people of rows were first linked with .* {numbers}"
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
             enough(project, number)
     project.publish("bank")
-    with pytest.raises(PolicyRefused, match=f"shop-a refuses the job: {said}"):
+    with pytest.raises(PolicyRefused, match=f"(bank|shop-a) refuses the job: {said}"):
         enough(project, 75)
     assert enough(project, first) == answer
-    project.publish("shop-a")
+    for name in DATA_PARTIES:
+        project.publish(name)
     with refused(
-        "this snapshot of {} was first linked with {} at min_common = {}, and other numbers would reveal how many "
-        "rows match: set align.min_common = {}, or {}"
+        "the people of {} were first linked with {} at min_common = {}, and other numbers would reveal how many rows "
+        "match: set align.min_common = {}"
     ) as told:
         enough(project, 75)
-    assert Told(says("have {} published again (`blindfit snapshot`)")).is_in(told.text)
     assert told.set("align.min_common") == f"align.min_common={first}"
-    project.publish("bank")
-    assert enough(project, 75)
+    assert enough(project, first) == answer
+
+
+def test_an_account_that_started_again_counts_a_question_of_before(project: World) -> None:
+    assert enough(project, MATCHES)
+    start_again(project)
+    assert enough(project, MATCHES)
+    with pytest.raises(PolicyRefused, match=f"first linked with .* at min_common = {MATCHES}, "):
+        enough(project, 75)
+
+
+def test_a_draw_of_who_is_held_out_is_no_linkage(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are about who is in the other's table, and each has a limit of its own."""
+    monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 1)
+    project.job("taylor", file="by-id.toml", parties=("bank", "shop-a", "notary"), align={"min_common": 50})
+    assert enough(project, 50, job="by-id.toml")
+    with project.store("bank") as store:
+        assert [entry.event for entry in store.reader().disclosures(subject="membership")] == [randomness.EVENT]
+    assert enough(project, MATCHES)
 
 
 def test_it_is_written_before_a_filter_leaves(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +152,7 @@ def test_it_is_written_before_a_filter_leaves(project: World, monkeypatch: pytes
         patch.setattr(link, "step_1_filters", lost)
         assert not enough(project, 75)
     assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
-    with pytest.raises(PolicyRefused, match=r"was first linked with .* at min_common = 75"):
+    with pytest.raises(PolicyRefused, match=r"were first linked with .* at min_common = 75"):
         enough(project, 76)
 
 
@@ -153,28 +180,31 @@ def test_where_linkages_are_not_counted_every_person_can_be_asked_about(
     assert [person for person in PERSONS if asked_of(project, person)] == [3, 40, 116]
 
 
-def test_of_a_snapshot_so_many_bits_are_told_and_no_more(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linkages, "MOST_LINKAGES", 3)
-    said = "shop-a refuses the job: align: 3 linkages of this snapshot of rows with bank were begun"
+def test_of_the_same_people_so_many_bits_are_told_and_no_more(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever either party publishes; ids tell who is in both tables anyway."""
+    monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 3)
+    said = "refuses the job: align: 3 linkages of the people of rows with (bank|shop-a) were begun"
     assert [asked_of(project, person) for person in PERSONS[:3]] == [True, False, True]
     for options in ([], ["align.threshold=0.5"], ["align.fold=false"]):
         project.publish("bank")
         with pytest.raises(PolicyRefused, match=said):
             enough(project, MATCHES, *options)
+    project.publish("shop-a")
     with refused(
-        "{} linkages of this snapshot of {} with {} were begun, and each reveals whether enough rows match: have {} "
-        "published again (`blindfit snapshot`)"
+        "{} linkages of the people of {} with {} were begun, and each reveals whether enough rows match: align by ids, "
+        "or have its operator start the account again (`blindfit ledger --reset-account`)"
     ):
         enough(project, MATCHES)
-    project.publish("shop-a")
+    assert enough(project, 50, job="job.toml")
+    start_again(project)
     assert enough(project, MATCHES)
 
 
 @each_case("option", ["align.threshold=0.9", "align.fold=false", 'align.fields=["name:text:20"]'])
 def test_another_way_to_link_is_another_question(project: World, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 1)
     assert enough(project, MATCHES)
-    with pytest.raises(PolicyRefused, match="1 linkages of this snapshot of rows"):
+    with pytest.raises(PolicyRefused, match="1 linkages of the people of rows"):
         enough(project, MATCHES, option)
 
 
@@ -182,7 +212,7 @@ def test_another_way_to_link_is_another_question(project: World, monkeypatch: py
 
 
 def test_the_same_question_is_free(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 1)
     assert enough(project, MATCHES)
     assert enough(project, MATCHES)
     assert enough(project, MATCHES, "taylor.epochs=2")
@@ -204,17 +234,8 @@ def test_a_training_that_stopped_goes_on(project: World, monkeypatch: pytest.Mon
         assert not enough(project, MATCHES, "taylor.epochs=2")
     (stopped,) = begun
     project.publish("bank")
-    monkeypatch.setattr(linkages, "MOST_LINKAGES", 1)
+    monkeypatch.setattr(linkages, "MOST_MEMBERSHIP", 1)
     assert enough(project, MATCHES, "taylor.epochs=2", f"taylor.resume={stopped}")
-
-
-def test_its_operator_is_told_that_a_new_snapshot_begins_anew(project: World) -> None:
-    assert not enough(project, 118)
-    for name in DATA_PARTIES:
-        told = CliRunner().invoke(app, ["snapshot", str(project.root / f"{name}.toml"), "rows"])
-        assert "whether enough rows match can be asked once more, also by another number" in " ".join(
-            told.output.split()
-        )
 
 
 # --- what a policy lets pass -------------------------------------------------------------------------------

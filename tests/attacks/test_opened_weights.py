@@ -86,7 +86,7 @@ def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(pr
 
 def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:
     """Two openings, after T and T + 1 epochs, differ by one gradient: together they must stay below the limit."""
-    project = bank_and_shops_in_shares(tmp_path, rows=200)
+    project = bank_and_shops_in_shares(tmp_path, rows=160)
     nodes = World(project.root)
     nodes.run("split.test_fraction=0", "falcon.epochs=3")
     with pytest.raises(PolicyRefused, match="with trainings before"):

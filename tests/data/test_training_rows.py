@@ -40,8 +40,9 @@ def test_a_dataset_without_features(tmp_path: Path) -> None:
     assert refused.value.hint == 'set datasets.r.features = "rest"'
 
 
-def test_a_split_that_leaves_nothing_to_train_on(tmp_path: Path) -> None:
-    job = WalrJob(privacy={"epsilon": 1.0}, split={"test_fraction": 1 - 1e-9})
+def test_a_split_that_leaves_nothing_to_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = WalrJob(privacy={"epsilon": 1.0}, split={"test_fraction": 0.5})
+    monkeypatch.setattr(PublicRandomness, "choose", lambda _self, _purpose, ids, _share: np.ones(len(ids), np.bool_))
     with refused("lower split.test_fraction") as told:
         read_split(opened(tmp_path), job, PublicRandomness.from_seed(1), silent)
     assert told.text.startswith("r: no row is left to train on\n")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.dp_lr.trainer import Trainer
 from blindfit.parties.sessions.party import Party
@@ -37,7 +38,7 @@ def rows_of(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 PATIENTS = {"row_is": "a visit", "label": "ill", "population": "patients"}
-ARCHIVE = {"url": "csv:archive.csv", "id": "id", "label": "ill", "features": "rest"}
+ARCHIVE = {"url": "csv:archive.csv", "public": True, "id": "id", "label": "ill", "features": "rest"}
 POLICY = {"systems": ["dp-lr"], "min_rows": 100, "max_epsilon": 5.0}
 JOB: dict[str, Any] = {
     "name": "fit",
@@ -53,16 +54,21 @@ def job(**changes: Any) -> dict[str, Any]:
 
 
 def write_project(root: Path, *, at_addresses: bool = False) -> World:
-    for file, n_rows, seed in (("patients.csv", N_ROWS, 1), ("archive.csv", N_PUBLIC, 2)):
+    for file, letter, n_rows, seed in (("patients.csv", "p", N_ROWS, 1), ("archive.csv", "a", N_PUBLIC, 2)):
         features, labels = rows_of(n_rows, seed)
         columns = dict(zip(NAMES, features.T, strict=True))
-        write_csv(root / file, {"id": [f"p{i}" for i in range(n_rows)], **columns, "ill": labels})
+        write_csv(root / file, {"id": [f"{letter}{i}" for i in range(n_rows)], **columns, "ill": labels})
     budget, more = {"patients": {"epsilon": 4.0, "delta": 1e-5}}, {"archive": ARCHIVE}
     tables = {"policy": POLICY, "populations": budget, "datasets": more, "log_level": "debug"}
     world = World(root).active("clinic", dataset="patients", file="patients.csv", about=PATIENTS, **tables)
     if at_addresses:
         world.at_addresses()
     return world.job("dp-lr", **JOB)
+
+
+def held_out_of(share: float) -> np.ndarray:
+    """Return which rows the job holds out, bool (n,), by its seed and their ids."""
+    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 @dataclass
@@ -87,10 +93,19 @@ class Clinic(World):
         asked = self.last = self.session_of(session, **changes)
         party = self.unconnected
         asked.snapshot = published(party.snapshots, "patients")
+        public = party.settings.datasets.get(asked.job.dp_lr.public_dataset or "")
+        if public is not None and public.public:
+            published(party.snapshots, asked.job.dp_lr.public_dataset or "")
         role = Trainer(party)
         role.check(asked.job, asked.me)
         asked.snapshots = {"clinic": asked.snapshot.id}
         return asyncio.run(role.run(asked))
+
+    def hold_out_all(self) -> dict[str, float]:
+        """Leave only rows that a job with the split that is returned holds out."""
+        there = held_out_of(0.5)
+        write_csv(self.path("patients.csv"), {n: np.array(v)[there] for n, v in self.table("patients").items()})
+        return {"test_fraction": 0.5}
 
     def output(self, session: str, name: str) -> Path:
         return self.path("state/clinic/models", session, name)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError
@@ -190,22 +189,29 @@ def test_a_score_that_overflows_would_tell_of_a_held_out_row(tmp_path: Path, mon
 # --- how many rows are trained on ----------------------------------------------------------------------------
 
 
-def leaving(trained: int) -> tuple[str, ...]:
-    """Options of add-or-remove under which so many rows are trained on, `TRAINED` among them."""
-    held_out, last = np.sort(DRAWS)[-trained - 1 : len(DRAWS) - trained + 1]
-    return (
-        f"split.test_fraction={float(held_out + last) / 2!r}",
-        'dp_lr.neighbours="add-or-remove"',
-        "dp_lr.public_rows=1_000_000",
-        'dp_lr.feature_bounds=["*:0:200"]',
-        "dp_lr.loss_share=0.1",
-        COST,
-    )
+ADD_OR_REMOVE = (
+    "split.test_fraction=0.5",
+    'dp_lr.neighbours="add-or-remove"',
+    "dp_lr.public_rows=1_000_000",
+    'dp_lr.feature_bounds=["*:0:200"]',
+    "dp_lr.loss_share=0.1",
+    COST,
+)
+
+
+def leaving(trained: int) -> tuple[Edit, Edit]:
+    """Two worlds, with and without `TRAINED`: in the first one so many rows are trained on, and many held out."""
+    kept = {IDS[place] for place, draw in enumerate(DRAWS) if draw < 0.5} | {IDS[i] for i in DRAWS.argsort()[-trained:]}
+
+    def few(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+        return [each for each in rows if each["id"] in kept]
+
+    return few, lambda rows: without(TRAINED)(few(rows))
 
 
 @pytest.mark.parametrize("trained", [1, 2], ids=["one or none", "two or one"])
 def test_any_number_of_rows_is_trained_on(tmp_path: Path, trained: int) -> None:
-    one, other = both(tmp_path, as_it_is, without(TRAINED), *leaving(trained))
+    one, other = both(tmp_path, *leaving(trained), *ADD_OR_REMOVE)
     assert one == other
     assert (one.end, one.charges) == ("", 1)
 
@@ -219,6 +225,6 @@ def test_a_least_number_of_rows_would_tell_how_many_there_are(tmp_path: Path, mo
         return fit(columns, *rest)
 
     monkeypatch.setattr(trainer, "fit_privately", of_two_at_least)
-    one, other = both(tmp_path, as_it_is, without(TRAINED), *leaving(2))
+    one, other = both(tmp_path, *leaving(2), *ADD_OR_REMOVE)
     assert (one.end, one.charges) == ("", 1)
     assert (other.end != "", other.charges) == (True, 0)

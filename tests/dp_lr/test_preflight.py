@@ -10,7 +10,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs import check as preflight
-from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, job
+from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, held_out_of, job
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
@@ -59,9 +59,9 @@ def test_features_as_they_were_read(clinic: Clinic) -> None:
 def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> None:
     """As in the job, which fits none: its noise is that of the public number."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
-    levels = found(clinic, dp_lr=private, split={"test_fraction": 1 - 1e-6})
+    levels = found(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert not levels["refuses"]
-    assert said(levels["ok"], "0 rows to train on, 600 held out")
+    assert said(levels["ok"], f"0 rows to train on, {held_out_of(0.5).sum()} held out")
     assert said(levels["warning"], "signal to noise is 0 at most")
 
 

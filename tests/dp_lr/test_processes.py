@@ -57,11 +57,12 @@ def test_a_run_a_partys_own_page_and_the_same_run_again(project: World) -> None:
         (("privacy.epsilon=4.5",), 1, "the budget of patients would be passed: epsilon 0 of 4 is spent"),
         (("privacy.epsilon=6.0",), 1, "clinic refuses the job: privacy.epsilon: 6 is more than its max_epsilon = 5"),
         (("privacy.epsilon=2.0", "dp_lr.budget=iteration"), 1, "is more than its max_epsilon = 5"),
-        (("split.test_fraction=0.99",), 1, "are fewer than the least that this party's policy asks for, 100"),
+        (("split.test_fraction=0.5",), 1, "are fewer than the least that this party's policy asks for, 400"),
         (("dp_lr.public_dataset=attic",), 2, "clinic has no dataset named attic"),
     ],
 )
 def test_refusals_are_one_line(project: World, overrides: tuple[str, ...], code: int, expected: str) -> None:
+    project.set("policy.min_rows", 400, "clinic")
     refused = run(project, "out", *overrides)
     assert expected in error_line(refused)
     assert refused.returncode == code
@@ -146,7 +147,7 @@ def test_pretraining_as_a_command(project: World) -> None:
     assert "20 iterations from a pre-trained file" in done.stdout
 
     refused = project.blindfit("pretrain", "clinic.toml", "--dataset", "patients", "--out", "leak.json")
-    assert "the rows of patients have a privacy budget, so they are not public" in error_line(refused)
+    assert "datasets.patients: clinic does not declare these rows public" in error_line(refused)
     assert not project.path("leak.json").exists()
 
 

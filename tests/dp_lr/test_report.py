@@ -59,7 +59,7 @@ def statement_of(report: Written) -> dict[str, str]:
 def test_a_report_of_no_row_that_was_trained_on(clinic: Clinic) -> None:
     """Where their number is private: the public one stands in what others are told."""
     private = {"neighbours": "add-or-remove", "public_rows": 10**9, "feature_bounds": ["*:0:200"]}
-    report = written(clinic, dp_lr=private, split={"test_fraction": 1 - 1e-6})
+    report = written(clinic, dp_lr=private, split=clinic.hold_out_all())
     assert "drawn for each coordinate by itself" in statement_of(report)["noise"]
 
 

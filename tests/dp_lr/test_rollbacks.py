@@ -25,7 +25,7 @@ from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.sessions.admission import MOST_RECEIPTS
 from blindfit.parties.store.database import Store
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_losses
 from tests.backups import back_up, restore
 from tests.dp_lr.conftest import Clinic
 from tests.hints.following import refused
@@ -77,7 +77,7 @@ def random_rollback(clinic: Clinic, held: HeldReceipts, rng: random.Random) -> N
     with pytest.raises(LedgerBehind):
         clinic.train(privacy={"epsilon": 0.1}, dp_lr=SHORT)
     assert charges(clinic) == kept
-    assert acknowledge_rollbacks(clinic.kept) == lost.total()
+    assert acknowledge_losses(clinic.kept, "restored") == lost.total()
     assert charges(clinic) == kept + lost
 
 
@@ -101,7 +101,7 @@ def test_what_was_lost_counts_against_the_budget(clinic: Clinic, held: HeldRecei
     bring_back(clinic, copy)
     with pytest.raises(LedgerBehind):
         train(clinic, held, 3.0)
-    acknowledge_rollbacks(clinic.kept)
+    acknowledge_losses(clinic.kept, "restored")
     with pytest.raises(BudgetExhausted):
         train(clinic, held, 3.0)
 
@@ -126,10 +126,10 @@ def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
     nodes.run(*run, "privacy.epsilon=0.6")
     restore(copy, database)
     for _ in range(2):
-        with refused("its operator must run `blindfit ledger PARTY.TOML --acknowledge`, which charges") as told:
+        with refused("its operator must run `blindfit ledger PARTY.TOML --acknowledge REASON`, which charges") as told:
             nodes.run(*run, "privacy.epsilon=0.7")
         assert "proves entry 2 of the ledger of patients" in told.text
-    ledger_view.acknowledge(clinic.settings("clinic"), clinic.root).show(console)
+    ledger_view.acknowledge(clinic.settings("clinic"), clinic.root, "restored").show(console)
     nodes.run(*run, "privacy.epsilon=0.7")
     clinic.kept = Store(database)
     assert [entry.kind for entry in clinic.kept.reader().ledger()] == ["release", "recovered", "release"]

@@ -11,9 +11,14 @@ import csv
 import hashlib
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from blindfit.algorithms.errors import (
@@ -27,15 +32,15 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.privacy.accountant import composed_epsilon
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import verify_chain
-from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.dp_lr.model import DPLogisticModel
 from blindfit.algorithms.statistics.quality.metrics import accuracy
 from blindfit.parties.dp_lr import trainer as dp_lr
+from blindfit.parties.dp_lr.rows import fit_public
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.files import written
 from blindfit.parties.systems import load_model
 from blindfit.parties.training.public_model import load_pretrained
-from tests.dp_lr.conftest import ARCHIVE, N_PUBLIC, N_ROWS, NAMES, Clinic, job, rows_of
+from tests.dp_lr.conftest import ARCHIVE, N_PUBLIC, N_ROWS, NAMES, Clinic, held_out_of, job, rows_of
 from tests.figures import check_classes, columns_of
 
 HARMLESS = {"privacy": {"epsilon": 0.1}}
@@ -45,11 +50,6 @@ def entries(clinic: Clinic) -> list[Any]:
     found = clinic.kept.reader().ledger()
     verify_chain(found)
     return found
-
-
-def held_out_of(share: float) -> np.ndarray:
-    """By the job's seed and the rows' ids."""
-    return PublicRandomness.from_seed(3).choose("split", (f"p{i}" for i in range(N_ROWS)), share)
 
 
 # --- what is fitted ------------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ def test_other_public_rows_are_another_question(clinic: Clinic) -> None:
     path = clinic.root / "archive.csv"
     text = path.read_text()
     path.write_text(text[:-2] + ("0" if text[-2] == "1" else "1") + "\n")
+    clinic.publish("clinic", "archive")
     clinic.train("s2", **HARMLESS)
     assert len(entries(clinic)) == 2
 
@@ -358,16 +359,117 @@ def test_a_person_column_is_refused(clinic: Clinic) -> None:
     ("dp_lr_options", "expected"),
     [
         ({"public_dataset": "attic"}, "clinic has no dataset named attic"),
-        ({"public_dataset": "patients"}, "the rows of patients have a privacy budget, so they are not public"),
-        ({"public_dataset": "copy"}, "the rows of patients have a privacy budget, so they are not public"),
+        ({"public_dataset": "patients"}, r"datasets\.patients: clinic does not declare these rows public"),
+        ({"public_dataset": "undeclared"}, r"datasets\.undeclared: clinic does not declare these rows public"),
         ({"init": "../x.json"}, "dp_lr.init: ../x.json is not within the directory of the active party's file"),
         ({"feature_bounds": ["height:0:1"]}, "dp_lr.feature_bounds: the dataset has no feature height"),
     ],
 )
 def test_a_start_that_is_not_public(clinic: Clinic, dp_lr_options: dict[str, Any], expected: str) -> None:
-    clinic.set("datasets.copy", {**ARCHIVE, "url": "csv:patients.csv"})
+    clinic.set("datasets.undeclared", {name: value for name, value in ARCHIVE.items() if name != "public"})
     with pytest.raises(ConfigError, match=expected):
         clinic.train(dp_lr=dp_lr_options)
+
+
+def spelled_otherwise(directory: Path) -> str:
+    (directory / "sub").mkdir()
+    return "csv:sub/.././patients.csv"
+
+
+def linked(directory: Path) -> str:
+    (directory / "link.csv").symlink_to("patients.csv")
+    return "csv:link.csv"
+
+
+def copied(directory: Path) -> str:
+    (directory / "copy.csv").write_text((directory / "patients.csv").read_text())
+    return "csv:copy.csv"
+
+
+def copied_in_another_format(directory: Path) -> str:
+    """In another order too, and without a column that no label follows from."""
+    table = pyarrow.csv.read_csv(directory / "patients.csv")
+    pyarrow.parquet.write_table(table.take(list(range(table.num_rows))[::-1]), directory / "copy.parquet")
+    return "parquet:copy.parquet"
+
+
+@pytest.mark.parametrize("copy", [spelled_otherwise, linked, copied, copied_in_another_format])
+@pytest.mark.parametrize("declared", [False, True])
+def test_rows_with_a_budget_are_not_public_under_another_name(
+    clinic: Clinic, copy: Callable[[Path], str], declared: bool
+) -> None:
+    """Without a declaration by the owner no copy is public; a declaration that is wrong meets the content."""
+    clinic.set("datasets.copy", {**ARCHIVE, "url": copy(clinic.root), "public": declared})
+    clinic.publish("clinic", "patients")
+    of_content = r"datasets\.copy\.public = true, but its ids and labels are those of snapshot 1 of patients"
+    expected = of_content if declared else r"datasets\.copy: clinic does not declare these rows public"
+    with pytest.raises(ConfigError, match=expected):
+        fit_public(clinic.settings("clinic"), clinic.root, "copy", None)
+    if declared:
+        with pytest.raises(ConfigError, match=expected):
+            clinic.publish("clinic", "copy")
+        assert clinic.unconnected.snapshots.current("copy") is None
+        with pytest.raises(ConfigError, match=expected):
+            clinic.unconnected.snapshots.publish("copy", other_people=True)
+    with pytest.raises(ConfigError, match=expected):
+        clinic.train(dp_lr={"public_dataset": "copy"})
+
+
+def one_row_more(rows: list[str]) -> list[str]:
+    return [*rows, "q1,50,10,80,1"]
+
+
+def ids_in_upper_case(rows: list[str]) -> list[str]:
+    return [row.upper() for row in rows]
+
+
+def few_of_many(rows: list[str]) -> list[str]:
+    return [*(f"q{row}" for row in rows[20:]), *rows[:20]]
+
+
+@pytest.mark.parametrize("change", [one_row_more, ids_in_upper_case, few_of_many])
+def test_people_with_a_budget_are_not_public_in_other_rows(
+    clinic: Clinic, change: Callable[[list[str]], list[str]]
+) -> None:
+    """The operator may say that they are other people, who have the same ids by chance."""
+    head, *rows = (clinic.root / "patients.csv").read_text().splitlines()
+    (clinic.root / "copy.csv").write_text("\n".join([head, *change(rows)]) + "\n")
+    clinic.set("datasets.copy", {**ARCHIVE, "url": "csv:copy.csv"})
+    clinic.publish("clinic", "patients")
+    shared = 20 if change is few_of_many else N_ROWS
+    expected = rf"datasets\.copy\.public = true, but {shared} of its \d+ ids also occur in the population patients"
+    with pytest.raises(ConfigError, match=expected):
+        fit_public(clinic.settings("clinic"), clinic.root, "copy", None)
+    with pytest.raises(ConfigError, match=expected):
+        clinic.publish("clinic", "copy")
+    assert clinic.unconnected.snapshots.current("copy") is None
+    clinic.unconnected.snapshots.publish("copy", other_people=True)
+    fit_public(clinic.settings("clinic"), clinic.root, "copy", None)
+
+
+def test_an_owner_hears_that_a_declared_dataset_has_its_private_rows(clinic: Clinic) -> None:
+    """The public dataset is published first; its private twin is published all the same, and the owner is told."""
+    clinic.set("datasets.copy", {**ARCHIVE, "url": copied(clinic.root)})
+    clinic.publish("clinic", "copy")
+    snapshots = clinic.unconnected.snapshots
+    made = snapshots.publish("patients")
+    assert "datasets.copy is declared public and has the same ids and labels" in " ".join(snapshots.cautions(made))
+
+
+def test_a_declared_dataset_has_no_budget(clinic: Clinic) -> None:
+    clinic.set("datasets.patients.public", True)
+    with pytest.raises(ConfigError, match=r"datasets\.patients: public = true cannot go with a population"):
+        clinic.settings("clinic")
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_start_that_no_declaration_covers_is_named(clinic: Clinic, declared: bool) -> None:
+    fitted = fit_public(clinic.settings("clinic"), clinic.root, "archive", None)
+    model = fitted if declared else replace(fitted, public=None)
+    (clinic.root / "start.json").write_text(model.to_json())
+    clinic.train(dp_lr={"init": "start.json", "iterations": 2})
+    report = clinic.written("clinic", "s1", "report.json")
+    assert report["fit"]["start"] == ("file" if declared else "undeclared")
 
 
 def test_public_rows_of_other_features(clinic: Clinic) -> None:
@@ -405,13 +507,13 @@ def test_rows_to_train_on_of_one_class_are_fitted_like_others(clinic: Clinic) ->
 
 
 def test_held_out_rows_of_one_class_have_no_figures(clinic: Clinic) -> None:
-    held_out = held_out_of(0.005)
+    held_out = held_out_of(0.05)
     path = clinic.root / "patients.csv"
     header, *lines = path.read_text().splitlines()
     path.write_text(
         "\n".join([header, *(line[:-1] + "1" if i else line for i, line in zip(held_out, lines, strict=True))]) + "\n"
     )
-    told = clinic.train(split={"test_fraction": 0.005})
+    told = clinic.train(split={"test_fraction": 0.05})
     report = clinic.written("clinic", "s1", "report.json")
     assert told["rows.held_out"] == held_out.sum() > 0
     assert report["evaluation"] is None
@@ -451,8 +553,6 @@ def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: C
 
 
 def test_a_pretrained_file_gives_start_and_scale(clinic: Clinic) -> None:
-    from blindfit.parties.dp_lr.rows import fit_public
-
     public = fit_public(clinic.settings("clinic"), clinic.root, "archive", None)
     (clinic.root / "public.json").write_text(public.to_json())
     assert load_pretrained(clinic.root / "public.json") == public

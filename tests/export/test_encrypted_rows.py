@@ -21,7 +21,7 @@ from tests.export.two_servers import RANDOM, Trained
 from tests.quick_keys import quick_keys
 from tests.walr_encrypted.house import house_in
 
-ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
+ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER, *checks.INPUTS])
 
 
 @pytest.fixture(autouse=True, scope="module")

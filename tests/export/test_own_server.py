@@ -62,6 +62,10 @@ def test_a_party_is_not_its_own_measurement_server(tmp_path: Path) -> None:
     encoded = (train(world) / "release.json").read_bytes()
     forged = sealed_again(encoded, world.path("state/shop"), lambda parts: forge(world, parts))
     found = checks.verify(forged, world.authority).results
-    assert [(result.name, result.why[:44]) for result in found if result.why] == [
-        ("shop: names", "shop signs as its own measurement server: no")
+    assert [(result.name, result.why) for result in found if result.why] == [
+        (
+            "shop: role of the measurement server",
+            "the certificate of shop is one of the role active, and not measurement",
+        ),
+        ("shop: names", "shop signs as its own measurement server: nobody else counted or drew noise"),
     ]

@@ -16,9 +16,9 @@ from blindfit.algorithms.messages import canonical_json
 from blindfit.coordinator.cli import main as cli
 from blindfit.coordinator.cli.main import app
 from blindfit.coordinator.verify import checks
-from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.coordinator.verify.results import Verified
 from blindfit.parties.files.private_files import read_certificate
 from blindfit.parties.identity import authority
 from blindfit.parties.walr import release_document
@@ -60,7 +60,7 @@ def failed(verified: Verified) -> list[str]:
     return [re.split(": ", result.name.removeprefix("meter: "))[0] for result in verified.results if result.why]
 
 
-ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
+ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER, *checks.INPUTS])
 
 
 # --- what passes ------------------------------------------------------------------------------------------
@@ -111,23 +111,29 @@ def test_the_commands(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFi
 
     def run(*words: str) -> tuple[int, str]:
         capsys.readouterr()
-        status = 0
         try:
-            app(["verify", *words], standalone_mode=False)
+            status = int(app(["verify", *words], standalone_mode=False) or 0)
         except SystemExit as end:
             status = int(end.code or 0)
         except cli.typer.Exit as end:
             status = end.exit_code
         return status, capsys.readouterr().out
 
-    _, told = run(str(out), "--authority", root, *features)
-    assert "FAILED" not in told
+    status, told = run(str(out), "--authority", root, "--server", "meter", *features)
+    assert (status, "FAILED" in told, "NOT COVERED" in told) == (0, False, False)
     assert told.count("passed  ") == ALL_CHECKS + 2
-    _, told = run(str(out))
-    assert "in the file only" in told
+    status, told = run(str(out))
+    assert (status, told.count("NOT COVERED  ")) == (0, 3)
+    assert "NOT COVERED  authority: signatures are checked against the file's own authority" in told
+    assert "NOT COVERED  names of the measurement servers: meter signs" in told
+    assert "NOT COVERED  input: fit: nobody fitted the model again" in told
+    assert "No check failed, and 3 lines above, marked NOT COVERED, rest on somebody's word." in told
     assert told.count("SHA-256 ") == 3
     _, told = run(str(out), "--json")
-    assert json.loads(told)["passed"] is True
+    assert (json.loads(told)["passed"], json.loads(told)["covered"]) == (True, False)
+    status, told = run(str(out), "--server", "metre")
+    assert status == 1
+    assert "FAILED  names of the measurement servers: meter signs, and not metre" in told
     out.write_bytes(out.read_bytes()[:-1])
     _, told = run(str(out))
     assert "FAILED  file: format and digests" in told

@@ -22,7 +22,9 @@ from tests.world.split_labels import ROWS, SERVERS, Split
 
 JOBS = {"two-servers": "job.toml", "shared-rows": "shares.toml"}
 CHECKS_OF_TWO = (
-    1 + len([*checks.CHECKS, *checks.BELONGING, *checks.TOGETHER]) + len(SERVERS) * len(checks.SERVER_CHECKS)
+    1
+    + len([*checks.CHECKS, *checks.BELONGING, *checks.TOGETHER, *checks.INPUTS])
+    + len(SERVERS) * len(checks.SERVER_CHECKS)
 )
 
 
@@ -67,10 +69,13 @@ def test_the_commands(trained: Trained, trust: str, tmp_path: Path, capsys: pyte
     features = ["--features", str(root / "features.csv"), "--rows", str(rows)]
     capsys.readouterr()
     authority = str(root / "ca" / "authority.pem")
-    cli.app(["verify", str(out), "--authority", authority, *features], standalone_mode=False)
+    servers = [word for name in SERVERS for word in ("--server", name)]
+    cli.app(["verify", str(out), "--authority", authority, *servers, *features], standalone_mode=False)
     told = capsys.readouterr().out
     assert "FAILED" not in told
-    assert told.count("passed  ") == CHECKS_OF_TWO + 2
+    hidden = int(trust == "shared-rows")  # no server saw the rows
+    assert told.count("passed  ") == CHECKS_OF_TWO + 2 - hidden
+    assert told.count("NOT COVERED  input: rows: rows came in shares") == hidden
     assert re.findall(r"certificate of (\w+): SHA-256 ", told) == ["authority", *SERVERS, "shop"]
 
 

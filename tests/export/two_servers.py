@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.verify import checks
-from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.coordinator.verify.results import Verified
 from blindfit.parties.files.private_files import read_certificate
 from tests.export import tampering
 from tests.export.tampering import Change

@@ -222,6 +222,10 @@ def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(
 def test_a_ledger_that_was_restored_refunds_nothing(again: World) -> None:
     for path in (again.root / "state/bank").glob("party.sqlite*"):
         path.unlink()
+    with pytest.raises(ConfigError, match="the database was lost or is an older one"):
+        again.run(*PRIVATE)
+    done = again.blindfit("ledger", "bank.toml", "--acknowledge", "the disk was lost")
+    assert done.returncode == 0, done.stderr
     with pytest.raises(LedgerBehind):
         again.run(*PRIVATE)
 

@@ -219,6 +219,6 @@ def test_an_opening_of_the_wrong_length_names_who_sent_it() -> None:
 
 def test_batches_that_do_not_fit_are_refused_before_anything_is_sent() -> None:
     case = Case()
-    case.parameters = replace(case.parameters, batch_rows=(2**28,))
+    case.parameters = replace(case.parameters, batch_rows=(2**24,))
     with pytest.raises(RangeError, match="do not fit into the field"):
         train(case)

@@ -18,13 +18,14 @@ from blindfit.algorithms.protocols.falcon import check, seats
 from blindfit.algorithms.protocols.falcon.messages import MaskedInput
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
+from blindfit.parties.account.account import Account
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
 from tests.falcon.project import REPEATABLE, Begun, make_judged, make_quick, table
 from tests.falcon.stopping import epochs_at, plain_descent, stopped_after, together
 from tests.world import World
-from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares, label_bits, weights
+from tests.world.vertical import DATA_PARTIES, bank_and_shops_in_shares, label_bits, weights, write_rows
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
     assert 0.6 < evaluation["auc"] <= 1
     assert sum(evaluation["confusion"].values()) == evaluation["rows"] == 60
     assert shop["evaluation"] is None
-    assert bank["weights"] == {"opened_bits": 7, "label_bits": pytest.approx(WEIGHTS)}
+    assert bank["weights"] == {"opened_bits": 7, "label_bits": pytest.approx(WEIGHTS / 210)}
     for name in ("bank", "shop-a", "shop-b", "notary"):
         assert not (project.root / f"state/{name}/checkpoints/{session.id}").exists()
         assert not list((project.root / f"state/{name}").rglob("*seed*"))
@@ -109,38 +110,86 @@ def test_what_a_job_leaves_behind(done: tuple[Begun, JobSession]) -> None:
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 
-TRAINED = 216  # of 300 rows of a whole job, and of all others here
-WEIGHTS = 3 * 7 / TRAINED  # of three columns
-END = math.log2(2 + 1) / TRAINED  # of where two epochs end, by the range alone
-JUDGED_END = math.log2(3 * 2 + 1) / TRAINED  # or by the loss, or by both
+ROWS = 216  # of a quick job
+LIMIT = ROWS / 4  # bits about all labels together
+WEIGHTS = 3 * 7  # of three columns
+END = math.log2(2 + 1)  # of where two epochs end, by the range only
+JUDGED_END = math.log2(3 * 2 + 1)  # or by the loss, or by both
 
 
 def test_trainings_on_the_same_labels_add_up_until_no_more_is_opened(trained: Begun, tmp_path: Path) -> None:
-    """Each gives .104 of a bit of each label: a third would pass a quarter."""
+    """Each of them reveals 22.6 bits, so two fit into the limit of 54, and a new snapshot of the same people does not
+    make room for a third.
+    """
     project = trained.copied(tmp_path)
-    nodes = World(project.root)
-    nodes.run("falcon.learning_rate=0.6")
-    with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
-        nodes.run("falcon.learning_rate=0.4")
-    assert refused.value.field == "weight bits"
-    (said,) = (entry for entry in logged if entry["event"] == "weight bits")  # how many is the bank's to know
-    assert said["told_before"] == pytest.approx(2 * (WEIGHTS + END), abs=1e-4)
-    project.publish("bank")
-    nodes.run("falcon.learning_rate=0.4")
+    project.run("falcon.learning_rate=0.6")
+    for snapshot in (1, 2):
+        with capture_logs() as logged, pytest.raises(PolicyRefused, match="with trainings before") as refused:
+            project.run("falcon.learning_rate=0.4")
+        assert refused.value.field == "weight bits"
+        (said,) = (entry for entry in logged if entry["event"] == "label bits")  # only the bank knows how many
+        assert said["revealed"] == pytest.approx(2 * (WEIGHTS + END), abs=0.1)
+        assert said["limit"] == LIMIT
+        with project.store("bank") as store:
+            assert len(store.reader().snapshots("rows")) == snapshot
+        project.columns("bank", x0=np.zeros(ROWS))
+        project.publish("bank")
 
 
-def test_a_refusal_says_the_same_whatever_trainings_with_others_told() -> None:
-    settings = FalconSettings()
-    job: Any = SimpleNamespace(falcon=settings)
+def test_new_people_make_room_for_one_more_training(trained: Begun, tmp_path: Path) -> None:
+    project = trained.copied(tmp_path)
+    project.run("falcon.learning_rate=0.6")
+    write_rows(project, ROWS + 80)
+    for name in DATA_PARTIES:
+        project.publish(name)
+    project.run("falcon.learning_rate=0.4")
+    more = 3 * 8  # with more rows a weight has one more bit
+    assert sum(label_bits(project)) == pytest.approx(2 * WEIGHTS + more + 3 * END)
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        project.run("falcon.learning_rate=0.5")
+
+
+@pytest.mark.parametrize(("share", "trainings"), [(0.01, 1), (0.5, 1), (0.9, 2)])
+def test_a_share_of_the_account_is_never_less_than_one_training(quick: World, share: float, trainings: int) -> None:
+    quick.set("policy.account_shares", {"shop-a": share, "shop-b": 1.0}, "bank")
+    for number in range(trainings):
+        quick.run(f"falcon.learning_rate=0.{number + 4}")
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        quick.run("falcon.learning_rate=0.8")
+    assert sum(label_bits(quick)) == pytest.approx(trainings * (WEIGHTS + END))
+
+
+def test_entries_older_than_the_period_no_longer_count(trained: Begun, tmp_path: Path) -> None:
+    project = trained.copied(tmp_path)
+    project.run("falcon.learning_rate=0.6")
+    with project.store("bank") as store:
+        store._db.execute("UPDATE disclosures SET made = '2020-01-01T00:00:00+00:00'")
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        project.run("falcon.learning_rate=0.4")
+    project.set("policy.account_period_days", 365, "bank")
+    project.run("falcon.learning_rate=0.4")
+
+
+def test_a_refusal_says_the_same_whatever_trainings_with_others_revealed(trained: Begun, tmp_path: Path) -> None:
     reasons = set()
-    for before in ([0.2], [0.1, 0.05, 0.06], [0.25]):
+    for bits in ([LIMIT], [LIMIT - WEIGHTS - END], [1.0, 30.0], [1e6]):
+        project = trained.copied(tmp_path / str(bits))
+        with project.store("bank") as store, store.transaction() as transaction:
+            account = Account.of(project.settings("bank"), "rows")
+            for number, more in enumerate(bits):
+                question = f"weights {number}"
+                entry = account.entry("labels", account.label, ["another shop"], "weights", question, more)
+                transaction.add_disclosure(entry)
         with pytest.raises(PolicyRefused) as refused:
-            check_weight_bits(job, before, 0.1, "bank")
-        reasons.add(refused.value.reason)
+            project.run("falcon.learning_rate=0.6")
+        reasons.add(str(refused.value))
     assert len(reasons) == 1
-    for before in ([], [0.2]):
-        with pytest.raises(PolicyRefused, match=r"could learn 0\.30 bits") as refused:
-            check_weight_bits(job, before, 0.3, "bank")
+
+
+def test_one_training_that_reveals_too_much_says_how_much_whatever_was_before() -> None:
+    job: Any = SimpleNamespace(falcon=FalconSettings())
+    with pytest.raises(PolicyRefused, match=r"could learn 0\.30 bits"):
+        check_weight_bits(job, 0.3, "bank")
 
 
 def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(
@@ -297,7 +346,7 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
     project = lost.copied(tmp_path)
     assert label_bits(project) == [pytest.approx(JUDGED_END)]
     project.run(f'falcon.resume="{lost.session}"')
-    again = math.log2(3 * 1 + 1) / TRAINED
+    again = math.log2(3 * 1 + 1)
     assert label_bits(project) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
 
 

@@ -101,7 +101,7 @@ def test_a_job_goes_on_to_the_weights_of_plain_descent_and_its_key_is_nowhere(pr
 
 
 def test_weights_may_stay_shared_and_be_tested_there(project: World, small_keys: None) -> None:
-    options = ("falcon.batch_rows=100", "split.test_fraction=0.45", "falcon.validation_fraction=0.1")
+    options = ("falcon.batch_rows=100", "split.test_fraction=0.5", "falcon.validation_fraction=0.1")
     session = project.run(ENCRYPTED, 'falcon.weights="shared"', *options)
     bank: Any = project.written("bank", session.id, "report.json")
     assert bank["evaluation"]["rows"] >= 50

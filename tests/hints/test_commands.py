@@ -349,7 +349,7 @@ def add(tables: Path, party: str, **columns: list[Any]) -> None:
 
 def test_which_label_is_1(tables: Path) -> None:
     told = refused_command("name its text: --positive TEXT", init(tables, "--label", "churned"))
-    assert "go, stay" in told.text
+    assert "go or stay" in told.text
     assert init(tables, "--label", "churned", "--positive", "go").returncode == 0
 
 

@@ -160,17 +160,20 @@ def test_many_columns() -> None:
 
 
 @each_case(
-    ("rows", "option"),
-    [({"test_rows": 20}, "split.test_fraction"), ({"validation_rows": 5}, "falcon.validation_fraction")],
+    ("rows", "option", "others"),
+    [
+        (400, "split.test_fraction", []),
+        (200, "falcon.validation_fraction", ["split.test_fraction=0.25"]),
+    ],
 )
-def test_few_rows_that_are_held_out(tmp_path: Path, rows: dict[str, int], option: str) -> None:
-    project = loans(tmp_path, "falcon")
-    wrong = f"{option}={next(iter(rows.values())) / 400}"
-    told = found("set {} = {}, or more, or {} = 0", project.check(wrong))
+def test_few_rows_that_are_held_out(tmp_path: Path, rows: int, option: str, others: list[str]) -> None:
+    project = loans(tmp_path, "falcon", rows=rows)
+    wrong = f"{option}=0.05"
+    told = found("set {} = {}, or more, or {} = 0", project.check(wrong, *others))
     ways = [way for way in told.sets if way.startswith(option)]
     assert len(ways) == 2
     for way in ways:
-        not_found(told, project.check(wrong, way))
+        not_found(told, project.check(wrong, *others, way))
 
 
 def test_scores_that_leave_the_range() -> None:

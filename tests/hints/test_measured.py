@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from blindfit import pretrain
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, check_budget
 from blindfit.coordinator.label_dp.preflight import trees_on_noise
@@ -13,8 +16,9 @@ from blindfit.parties.label_dp.consumer import mechanism_settings
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.protos.measurement_pb2 import DatasetDescription
 from tests.each_case import each_case
-from tests.hints.following import Told, found, not_found, refused, says
+from tests.hints.following import Told, found, not_found, refused, refused_command, says
 from tests.hints.measured import POPULATIONS, alone, measured
+from tests.world import World
 
 # --- what the pre-flight finds ------------------------------------------------------------------------------------
 
@@ -94,11 +98,53 @@ def test_where_a_private_descent_starts(tmp_path: Path) -> None:
     project = alone(tmp_path)
     told = found("{}: set dp_lr.feature_bounds, or scale by public rows (dp_lr.init)", project.check())
     not_found(told, project.check('dp_lr.feature_bounds=["*:-4:4"]'))
-    project.set("datasets.known", {"url": "csv:known.csv", "id": "id", "label": "y", "features": "rest"}, "shop")
-    project.write_table("known", {name: column[:80] for name, column in project.table("shop").items()})
-    done = project.blindfit("pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
-    assert done.returncode == 0, done.stderr
+    blindfit_pretrains(project, known_rows(project))
     not_found(told, project.check("dp_lr.init=pretrained.json"))
+
+
+@each_case("protocol", ["dp-lr", "walr"])
+def test_a_start_that_no_declaration_covers(tmp_path: Path, protocol: str) -> None:
+    project = alone(tmp_path) if protocol == "dp-lr" else measured(tmp_path, "walr")
+    known = known_rows(project)
+    (tmp_path / "pretrained.json").write_text(
+        pretrain({name: known[name] for name in ("x0", "x1", "x2")}, known["y"]).to_json()
+    )
+    start = "dp_lr.init=pretrained.json" if protocol == "dp-lr" else "walr.init=pretrained.json"
+    texts = {
+        "dp-lr": says(
+            "epsilon does not cover what the start reveals about the rows that it was fitted to; if these rows are "
+            "public, their owner sets datasets.NAME.public = true and makes the file by `blindfit pretrain`"
+        ),
+        "walr": says(
+            "{}, which no declaration covers: epsilon does not bound what they reveal, and `blindfit verify` says so. "
+            "Take the file of `blindfit pretrain`, or a model.json with its release.json next to it"
+        ),
+    }
+    told = found(texts[protocol], project.check(start), "warning")
+    blindfit_pretrains(project, known)
+    not_found(told, project.check(start))
+
+
+def known_rows(project: World) -> dict[str, np.ndarray]:
+    """Return 80 rows of other people, with labels that follow from the features."""
+    features = {name: project.table("shop")[name][:80] for name in ("x0", "x1", "x2")}
+    ids = np.array([f"k{i}" for i in range(80)])
+    return {"id": ids, **features, "y": (features["x0"] + features["x1"] > 0).astype(int)}
+
+
+def blindfit_pretrains(project: World, known: dict[str, np.ndarray]) -> None:
+    about = {"url": "csv:known.csv", "id": "id", "label": "y", "features": "rest"}
+    project.set("datasets.known", about, "shop")
+    project.write_table("known", known)
+    command = ("pretrain", "shop.toml", "--dataset", "known", "--out", "pretrained.json")
+    told = refused_command(
+        "if every row is public, its owner sets datasets.{}.public = true in the party's file",
+        project.blindfit(*command),
+    )
+    assert told.options == {"datasets.known.public": True}
+    project.set("datasets.known.public", True, "shop")
+    done = project.blindfit(*command)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_private_descent_in_much_noise(tmp_path: Path) -> None:
@@ -118,16 +164,6 @@ def test_a_dataset_that_has_changed_is_published(tmp_path: Path) -> None:
     project.columns("shop", x0=project.table("shop")["x0"] + 1.0)
     told = found("`blindfit snapshot {} {}`", project.check())
     assert project.blindfit(*told.commands[0]).returncode == 0
-    not_found(told, project.check())
-
-
-def test_a_dataset_that_is_published_on_a_schedule(tmp_path: Path) -> None:
-    project = alone(tmp_path, feature_bounds=["*:-4:4"])
-    project.set("datasets.rows.snapshot_every_h", 24, "shop")
-    told = found(
-        "{} gets a snapshot every {} hours (datasets.{}.snapshot_every_h), and each time the counts", project.check()
-    )
-    project.set("datasets.rows.snapshot_every_h", None, "shop")
     not_found(told, project.check())
 
 

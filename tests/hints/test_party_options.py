@@ -77,6 +77,15 @@ CASES = [
         says='datasets.{}.label_kind = "share" is only for measurement servers, remove it and datasets.{}.split',
         mend={f"{DATASET}.label_kind": None, f"{DATASET}.split": None},
     ),
+    *(
+        Wrong(
+            "active",
+            {f"{DATASET}.public": True, f"{DATASET}.population": "people", **BUDGET},
+            says="datasets.{}: public = true cannot go with a population, remove one of them",
+            mend={option: None, **more},
+        )
+        for option, more in ((f"{DATASET}.public", {}), (f"{DATASET}.population", {"populations": None}))
+    ),
     Wrong(
         "server",
         {f"{DATASET}.label": None},
@@ -171,6 +180,18 @@ CASES = [
         {"policy.min_common": 30},
         says="{} is an option of {}, remove it",
         mend={"policy.min_common": None},
+    ),
+    Wrong(
+        "key-node",
+        {"policy.account_period_days": 30},
+        says="{} does nothing without [datasets], remove it",
+        mend={"policy.account_period_days": None},
+    ),
+    Wrong(
+        "active",
+        {"policy.account_shares": {"shpo": 0.5}},
+        says="policy.account_shares: {} is not one of [peers] ({}): name one of these",
+        mend={"policy.account_shares": {"coordinator": 0.5}},
     ),
     Wrong(
         "active",

@@ -82,12 +82,14 @@ def test_a_flag_lets_small_batches_pass(tmp_path: Path) -> None:
 def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
     project = bank_and_shops(tmp_path)
     write_rows(project, 210)
-    for number, rows in enumerate((64, 66)):
+    for number, rows in enumerate((64, 66, 68)):
         seated(project, f"taylor.batch_rows={rows}", session=f"first-{number}")
-    with refused("keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"):
-        seated(project, "taylor.batch_rows=68", session="third")
+    with refused(
+        "keep the snapshots, parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon"
+    ):
+        seated(project, "split.test_fraction=0.1", session="fourth")
     seated(project, "taylor.batch_rows=66", session="again")
-    seated(project, "taylor.batch_rows=68", "privacy.epsilon=1", session="private")
+    seated(project, "split.test_fraction=0.1", "privacy.epsilon=1", session="private")
 
 
 # --- other rules about gradients ------------------------------------------------------------------------------
@@ -98,17 +100,27 @@ def test_a_layout_that_was_used_before_is_used_again(tmp_path: Path) -> None:
     [
         ("taylor.gradient_noise=0.5", says("set taylor.gradient_noise = {}, or more")),
         ("taylor.jitter=0", says("set taylor.jitter = 0.25")),
-        ("taylor.validation_fraction=0.02", says("set {} = {}, or more, or {} = 0")),
-        ("split.test_fraction=0.02", says("set {} = {}, or more, or {} = 0")),
+        ("taylor.validation_fraction=0.05", says("set {} = {}, or more, or {} = 0")),
+        ("split.test_fraction=0.05", says("set {} = {}, or more, or {} = 0")),
     ],
 )
 def test_a_defence_is_set_as_the_refusal_says(tmp_path: Path, wrong: str, text: str) -> None:
-    project = loans(tmp_path, "taylor")
+    project = loans(tmp_path, "taylor", rows=200)
     told = found(text, project.check(wrong))
     ways = [way for way in told.sets if way.startswith(wrong.partition("=")[0])]
     assert ways
     for way in ways:
         not_found(told, project.check(wrong, way))
+
+
+def test_no_fraction_of_few_rows_is_enough(tmp_path: Path) -> None:
+    project = loans(tmp_path, "taylor", rows=20)
+    told = found("use more rows, or set {} = 0", project.check("align.min_common=20"))
+    options = [way for way in told.sets if way.endswith("_fraction=0")]
+    assert options
+    not_found(told, project.check("align.min_common=20", "split.test_fraction=0", "taylor.validation_fraction=0"))
+    more = loans(tmp_path, "taylor", rows=400)
+    not_found(told, more.check())
 
 
 def test_class_weights_are_left_out(taylor: World) -> None:
@@ -145,8 +157,9 @@ def test_rows_that_are_all_held_out(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_too_few_to_hold_one_out(tmp_path: Path) -> None:
-    project = loans(tmp_path, "taylor", rows=30)
-    wrong = ("align.min_common=20", "taylor.validation_fraction=0.01")
+    project = loans(tmp_path, "taylor", rows=9)
+    project.set("policy.min_common", 1, *DATA_PARTIES)
+    wrong = ("align.min_common=1", "taylor.validation_fraction=0.05")
     told = found("set {} = 0, or raise it", project.check(*wrong))
     not_found(told, project.check(*wrong, told.set("taylor.validation_fraction")))
     not_found(told, project.check(*wrong, "taylor.validation_fraction=0.1"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_the_life_of_a_certificate(folder: Path) -> None:
     assert run("revoke", folder, "alice") == f"{folder}/crl.pem: alice is revoked; {COPY}\n"
     assert run("crl", folder, "--days", 7) == (f"{folder}/crl.pem: 2 revoked, until DATE, 6 days left; {COPY}\n")
     assert run("show", folder / "crl.pem") == f"{folder}/crl.pem: 2 revoked, until DATE, 6 days left\n"
+
+
+def test_a_certificate_carries_a_role_and_keeps_it(folder: Path) -> None:
+    run("authority", folder)
+    meter = folder / "meter"
+    issued = run("issue", folder, "meter", "--role", "measurement", "--host", "a.example")
+    assert issued == f"{meter}: meter (measurement) until DATE, all that meter needs; its key is not locked\n"
+    assert load(PartyFiles.in_folder(meter)).role == "measurement"
+    run("renew", folder, "meter", "--days", 20)
+    assert "certificate.pem: meter (measurement), serial" in run("show", meter)
+    assert json.loads(run("show", meter, "--json"))["role"] == "measurement"
+    run("issue", folder, "alice")
+    assert load(PartyFiles.in_folder(folder / "alice")).role is None
+    with pytest.raises(ConfigError, match="'server' is not a role"):
+        run("issue", folder, "bob", "--role", "server")
+    assert not (folder / "bob").exists()
 
 
 def test_errors_are_the_authoritys_own(folder: Path) -> None:

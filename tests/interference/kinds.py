@@ -63,6 +63,7 @@ BY_NAME = {
     "Residue.blinding": RANDOM,
     # predict
     "MaskSeed.seed": RANDOM,
+    "ZeroSharePart.part": RANDOM,
     "MaskedScores.scores": HIDDEN,  # of two passive parties; with one, what no protocol can hide
     # the measurement server's answers
     "*snapshot": RANDOM,
@@ -96,6 +97,7 @@ BY_NAME = {
     "Agreement.request_sha256": DERIVED,  # of a request that is salted
     "WeightRows.weights": DECLARED,
     # progress
+    "progress/ask for the release": MACHINE,  # which of two servers is asked first: threads make the requests
     "progress/fit": RELEASED,  # of a fit to what was released
     "progress/hold-out loss": UNPROTECTED,  # of each epoch as it ends: the same as in the summary
     # summaries

@@ -439,8 +439,9 @@ def the_only_row(party: str) -> Build:
     """That is trained on, there or not."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
-        (row,) = probe.trained(case)
-        return pair(case, case.data, changed(case.data, party, {row: None}))
+        rows, (row, *_) = case.data[party], probe.trained(case)
+        data = {party: {name: rows[name] for name in (*probe.held_out(case), row)}}
+        return pair(case, data, changed(data, party, {row: None}))
 
     return build
 
@@ -504,7 +505,7 @@ def in_job(build: Build, **changes: Any) -> Build:
 LARGEST = 1e100  # that a snapshot takes
 EXTREME = {"dp_lr__feature_bounds": ["*:0:1e-100"], "dp_lr__clip_norm": 1e-9, "dp_lr__learning_rate": 1e20}
 """Options of a dp-lr job under which much overflows that nothing holds."""
-ONE_TRAINED = {"split__test_fraction": 0.98, "dp_lr__public_rows": 10**6, "dp_lr__loss_share": 0.1}
+ONE_TRAINED = {"dp_lr__public_rows": 10**6, "dp_lr__loss_share": 0.1}
 
 NORM = (
     "AggregateOpen.norm_bound",

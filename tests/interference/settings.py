@@ -12,12 +12,12 @@ from tests.interference.world import Case
 
 Choices = Mapping[str, Sequence[Any]]
 
-SPLIT: Choices = {"seed": range(1, 1000), "split__test_fraction": (0.1, 0.2, 0.35, 0.5)}
-LARGE_SPLIT: Choices = {**SPLIT, "split__test_fraction": (0.35, 0.5)}  # a smaller part of so few rows is refused
+SPLIT: Choices = {"seed": range(1, 1000), "split__test_fraction": (0.1, 0.2, 0.3, 0.5)}
+LARGE_SPLIT: Choices = {**SPLIT, "split__test_fraction": (0.3, 0.5)}  # a smaller part of so few rows is refused
 DP: Choices = {"privacy__epsilon": (0.5, 1.0, 2.0)}
 VERTICAL: Choices = {
     **SPLIT,
-    "split__test_fraction": (0.2, 0.35),  # smaller parts are refused, and so are batches of what larger ones leave
+    "split__test_fraction": (0.2, 0.3),  # smaller parts are refused, and so are batches of what larger ones leave
     "taylor__intercept": (True, False),
     "taylor__schedule": ("inverse", "exponential"),
     "taylor__learning_rate": (0.02, 0.1),

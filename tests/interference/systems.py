@@ -81,15 +81,18 @@ def walr_unknown() -> Case:
 
 
 def walr_holders() -> Case:
-    """A bank has other columns of the same people; the server fits, and tells each holder its own weights."""
+    """A bank has other columns of the same people; the server fits, and tells each holder its own weights.
+
+    The rows are so many that two fits may tell weights of them.
+    """
     case = walr()
     return replace(
         case,
         roles={"shop": "active", "bank": "passive", "meter": "measurement"},
         data={
-            "shop": table(1, features=2, rows=2 * MORE_ROWS),
-            "bank": table(3, features=2, rows=2 * MORE_ROWS),
-            "meter": table(2, label=binary, rows=2 * MORE_ROWS),
+            "shop": table(1, features=2, rows=6 * MORE_ROWS),
+            "bank": table(3, features=2, rows=6 * MORE_ROWS),
+            "meter": table(2, label=binary, rows=6 * MORE_ROWS),
         },
         datasets={
             **case.datasets,
@@ -342,9 +345,9 @@ def _keep_models(root: Path, with_region: str = "") -> None:
             name, role, "logistic", CHAIN, standardiser, weights, intercept, score_rounding=rounding
         )
         (root / "state" / name).mkdir(parents=True)
+        store = Store(root / "state" / name / "party.sqlite")  # before its keys, as a party begins
         ModelStore(root / "state" / name).keep(part, TRAINED)
         meaning = json.dumps({"distinct": dict.fromkeys(columns, 4096)})
-        store = Store(root / "state" / name / "party.sqlite")
         with store.transaction() as transaction:
             made = "2026-01-01T00:00:00+00:00"
             transaction.add_snapshot(

@@ -131,10 +131,9 @@ class LeakyRows(RowFigures):
 def test_a_count_of_positives_in_the_summary(fresh: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     report_of = trainer.report_of
 
-    def report(outcome: Any) -> DPLRReport:
-        honest = report_of(outcome)
-        rows = LeakyRows(**vars(honest.rows), positives=positives(outcome.rows.labels))
-        return replace(honest, rows=rows)
+    def report(session: Any, rows: Any, *given: Any, **options: Any) -> DPLRReport:
+        honest = report_of(session, rows, *given, **options)
+        return replace(honest, rows=LeakyRows(**vars(honest.rows), positives=positives(rows.labels)))
 
     monkeypatch.setattr(trainer, "report_of", report)
     (found,) = told_apart(DP_LR, COORDINATOR, fresh)

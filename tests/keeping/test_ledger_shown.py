@@ -80,9 +80,9 @@ def test_there_is_nothing_to_say(bank: Bank, console: Console) -> None:
     assert not any(word in " ".join(shown(console)) for word in ("Ledger", "Uploads", "snapshot", "receipt"))
 
 
-def test_a_party_without_a_budget_or_never_started(bank: Bank, console: Console, tmp_path: Path) -> None:
-    free = bank.settings("bank").model_copy(update={"populations": {}})
-    with pytest.raises(ConfigError, match=r"^bank has no \[populations\], so it has no budget to show$"):
+def test_a_party_without_datasets_or_never_started(bank: Bank, console: Console, tmp_path: Path) -> None:
+    free = bank.settings("bank").model_copy(update={"populations": {}, "datasets": {}})
+    with pytest.raises(ConfigError, match=r"^bank has no datasets, so it has neither a budget nor an account to show$"):
         ledger_view.describe(free, bank.root).show(console)
     with pytest.raises(ConfigError, match=r"nowhere/state/bank/party\.sqlite does not exist( \(|$)") as refused:
         ledger_view.describe(bank.settings("bank"), tmp_path / "nowhere").show(console)

@@ -15,8 +15,17 @@ from blindfit.coordinator.operator import deciding as operator
 from blindfit.parties.files import secret
 from blindfit.parties.files import vault as vault_
 from blindfit.parties.files.secret import PartySecret
-from blindfit.parties.files.vault import FILE, LOCKED, MODEL_KEY, PARTY_KEY, PLAIN, Vault, change_passphrase, open_vault
-from blindfit.parties.sessions.party import vault_of
+from blindfit.parties.files.vault import (
+    FILE,
+    LOCKED,
+    MODEL_KEY,
+    PARTY_KEY,
+    PLAIN,
+    Vault,
+    change_passphrase,
+    open_vault,
+    vault_of,
+)
 from blindfit.parties.systems import load_party
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.world.vertical import bank_and_shops

@@ -17,7 +17,7 @@ from blindfit.algorithms.privacy.ledger import Budget, Receipt, verify_chain
 from blindfit.algorithms.protocols.walr import NoisySum
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.measurement.charging import LabelDataset
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_losses
 from tests.hints.following import refused
 from tests.measurement.house import NAMES, House, make_dataset, one_hot
 
@@ -47,7 +47,7 @@ def charges(house: House, population: str = "people") -> Counter[str]:
 
 
 def acknowledge(house: House) -> int:
-    recovered = acknowledge_rollbacks(house.service.store)
+    recovered = acknowledge_losses(house.service.store, "restored")
     verify_chain(house.entries)
     return recovered
 

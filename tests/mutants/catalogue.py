@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.mutants import (
+    account,
     approval,
+    auditing,
     encoding,
     hidden_rows,
     holders,
@@ -22,12 +24,14 @@ from tests.mutants import (
 )
 
 MUTANTS = (
+    *account.MUTANTS,
     *privacy.MUTANTS,
     *ledger.MUTANTS,
     *wire.MUTANTS,
     *paillier.MUTANTS,
     *vertical.MUTANTS,
     *approval.MUTANTS,
+    *auditing.MUTANTS,
     *interference.MUTANTS,
     *keeping.MUTANTS,
     *snapshots.MUTANTS,

@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 STEPS, JOBS = "tests/walr_encrypted/test_steps.py", "tests/walr_encrypted/test_jobs.py"
 SHORT, SHARED = "tests/walr_shares/test_short_rows.py", "tests/walr_shares/test_protocol.py"
 FILES = "tests/export/test_encrypted_rows.py"
+COUNT = "tests/walr/test_rows_that_count.py"
+COALITIONS = "tests/attacks/test_walr_coalitions.py"
 SHARED_JOBS = "tests/walr_shares/test_jobs.py"
 
 MUTANTS = (
@@ -121,6 +123,70 @@ MUTANTS = (
         "if mine.answered_in != theirs.answered_in:",
         "if False:",
         (f"{SHARED_JOBS}::test_where_one_server_has_lost_its_answer_both_refuse",),
+    ),
+    Mutant(
+        "masks-for-other-rows-than-were-asked-for",
+        (5,),
+        "blindfit.algorithms.protocols.walr.shared_rows:Server.sum_of",
+        "if tally.plan != self.dealt.plan:",
+        "if tally.plan.n_rows != self.dealt.plan.n_rows:",
+        (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
+    ),
+    Mutant(
+        "a-dealer-may-be-told-of-another-norm-bound",
+        (5,),
+        "blindfit.algorithms.protocols.walr.shared_rows:receive_dealt",
+        "culprit=key_node) != plan:",
+        "culprit=key_node).blocks != plan.blocks:",
+        (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
+    ),
+    Mutant(
+        "answers-of-two-sessions-are-added",
+        (1,),
+        "blindfit.parties.measurement.ways.shared_rows:AtServer.find_session_of_answer",
+        'return stored.session if stored else ""',
+        'return "one" if stored else ""',
+        (f"{SHARED_JOBS}::test_where_the_servers_remember_answers_of_two_sessions_both_refuse",),
+    ),
+    Mutant(
+        "a-check-forecasts-the-noise-of-one-server-of-two",
+        (4,),
+        "blindfit.coordinator.walr.preflight:_noise",
+        'math.sqrt(len(job.with_role("measurement")))',
+        'math.sqrt(min(1, len(job.with_role("measurement"))))',
+        ("tests/walr_split/test_jobs.py::test_a_forecast_counts_both_noises",),
+    ),
+    Mutant(
+        "bounds-of-rows-that-do-not-count",
+        (22,),
+        "blindfit.parties.walr.fit:fit_walr",
+        "known = bounds if aggregate.kept.all() and len",
+        "known = bounds if len",
+        (f"{COUNT}::test_a_fit_and_its_bounds_are_of_the_rows_that_counted",),
+    ),
+    Mutant(
+        "an-evaluation-of-rows-that-do-not-count",
+        (22,),
+        "blindfit.parties.evaluate.consumer:evaluate",
+        "counted = rows.select(released.aggregate.kept)",
+        "counted = rows",
+        (f"{COUNT}::test_an_evaluation_is_of_the_rows_that_counted",),
+    ),
+    Mutant(
+        "answers-are-not-reshared",
+        (12,),
+        "blindfit.algorithms.protocols.walr.shared_rows:step_6_reshare",
+        "return f.subtract(share, u) if place else f.add(share, u)",
+        "return share if place < 2 else u",
+        (f"{COALITIONS}::test_the_key_node_with_the_active_party_reads_no_label_once_answers_are_reshared",),
+    ),
+    Mutant(
+        "one-share-of-zero-serves-two-sums",
+        (12,),
+        "blindfit.algorithms.protocols.walr.shared_rows:step_6_zero_share_seed",
+        'hmac.digest(b"".join(parts), context, "sha256")',
+        'hmac.digest(b"shares of zero", context[:0], "sha256")',
+        (f"{SHARED}::test_shares_of_zero_serve_one_sum_and_need_both_servers",),
     ),
     Mutant(
         "a-report-says-of-hidden-scores-that-servers-learnt-them",

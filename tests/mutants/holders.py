@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
+LONE, LONE_COLUMNS = "tests/walr_blocks/test_lone_rows.py", "tests/attacks/test_lone_columns.py"
 AFTER = "tests/walr_blocks/test_after_training.py"
 
 MUTANTS = (
@@ -51,9 +52,9 @@ MUTANTS = (
     Mutant(
         "weights-told-of-the-same-rows-are-not-added-up",
         (12,),
-        "blindfit.parties.store.counts:CountReads.told_bits",
-        "SELECT coalesce(sum(bits), 0) FROM told_bits",
-        "SELECT coalesce(max(bits), 0) FROM told_bits",
+        "blindfit.parties.account.account:Account.spent",
+        "return sum(entry.bits for entry in self.entries(reader, subject, about))",
+        "return max((entry.bits for entry in self.entries(reader, subject, about)), default=0.0)",
         (f"{JOBS}::test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits",),
     ),
     Mutant(
@@ -135,6 +136,54 @@ MUTANTS = (
         '{**asked, **snapshots, "drawn": name_randomness(drawn)}',
         "{**asked, **snapshots}",
         (f"{JOBS}::test_a_norm_bound_of_another_draw_counts_anew",),
+    ),
+    Mutant(
+        "columns-of-few-rows-are-fitted",
+        (12, 28),
+        "blindfit.algorithms.protocols.walr.lone_rows:columns_to_leave_out",
+        "few = effective_rows(block) < LEAST_EFFECTIVE_ROWS",
+        "few = effective_rows(block) < 1",
+        (f"{LONE}::test_columns_of_few_rows_are_left_out_and_no_others",),
+    ),
+    Mutant(
+        "rows-that-stand-out-in-a-holders-columns-are-fitted",
+        (12, 28),
+        "blindfit.algorithms.protocols.walr.lone_rows:shorten_rows",
+        "np.flatnonzero(found > MOST_LEVERAGE * (1 + FLOAT_ERROR))",
+        "np.flatnonzero(found > 1 + FLOAT_ERROR)",
+        (f"{LONE_COLUMNS}::test_a_server_lets_nobody_stand_out",),
+    ),
+    Mutant(
+        "a-server-fits-rows-as-they-come",
+        (12, 28),
+        "blindfit.algorithms.protocols.walr.several_parties:BlocksTally.sum_blocks",
+        "self.joined, self.left_out = lone_rows.shape_rows(self.joined, self.n_columns)",
+        "_, self.left_out = lone_rows.shape_rows(self.joined, self.n_columns)",
+        (f"{LONE_COLUMNS}::test_a_server_lets_nobody_stand_out",),
+    ),
+    Mutant(
+        "holders-that-put-their-columns-together-single-out-a-row",
+        (12, 28),
+        "blindfit.algorithms.protocols.walr.lone_rows:shorten_rows",
+        "others = np.flatnonzero(holder_of != one)",
+        "others = np.flatnonzero(holder_of == one)",
+        (f"{LONE}::test_no_row_stands_out_in_the_columns_of_all_holders_but_one",),
+    ),
+    Mutant(
+        "few-rows-for-many-columns",
+        (12,),
+        "blindfit.algorithms.protocols.walr.several_parties:step_5_too_few_rows",
+        "if request.n_rows >= needed:",
+        "if request.n_rows > 0:",
+        (f"{JOBS}::test_too_few_rows_for_the_columns_are_refused_by_public_numbers_and_nothing_is_charged",),
+    ),
+    Mutant(
+        "rows-past-their-persons-bound-are-fitted",
+        (22,),
+        "blindfit.algorithms.protocols.walr.several_parties:BlocksTally.join_blocks",
+        "counts = np.flatnonzero(common)[kept]",
+        "counts = np.flatnonzero(common)",
+        (f"{JOBS}::test_rows_past_their_persons_bound_are_neither_summed_nor_fitted",),
     ),
     Mutant(
         "the-coordinator-is-told-the-gradient-at-the-released-sum",

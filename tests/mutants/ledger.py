@@ -24,6 +24,38 @@ CHARGED_FIRST = "tests/release_labels/test_charged_first.py"
 WHOLE = "tests/keeping/test_whole_ledger.py"
 
 MUTANTS = (
+    Mutant(
+        "answers-that-fill-the-disk",
+        (27,),
+        "blindfit.parties.measurement.charging:ChargingService.check_chargeable",
+        "        self.check_space(reader, consumer, cost)\n",
+        "",
+        ("tests/release_labels/test_kept_space.py::test_many_small_releases_do_not_fill_the_disk",),
+    ),
+    Mutant(
+        "one-share-of-the-disk-for-all",
+        (27,),
+        "blindfit.parties.store.answers:AnswerReads.kept_bytes",
+        "WHERE requester = ?",
+        "WHERE ? != ''",
+        ("tests/release_labels/test_kept_space.py::test_many_small_releases_do_not_fill_the_disk",),
+    ),
+    Mutant(
+        "a-regression-of-any-cost",
+        (27,),
+        "blindfit.parties.label_dp.consumer:LabelRegression.check",
+        "if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():",
+        "if refused := '':",
+        ("tests/label_dp/test_cost.py::test_a_job_that_takes_days_is_refused_before_it_is_charged",),
+    ),
+    Mutant(
+        "a-descent-of-any-cost",
+        (27,),
+        "blindfit.parties.dp_lr.trainer:Trainer.check",
+        "if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():",
+        "if refused := '':",
+        ("tests/label_dp/test_cost.py::test_a_descent_that_takes_days_is_refused_before_it_is_charged",),
+    ),
     # --- charging
     Mutant(
         "charge-skipped",
@@ -345,7 +377,7 @@ MUTANTS = (
     Mutant(
         "acknowledged-without-charging",
         (21,),
-        "blindfit.parties.store.receipts:acknowledge_rollbacks",
+        "blindfit.parties.store.receipts:acknowledge_losses",
         "                    transaction.add_entry(_recover_entry(transaction, receipt, charge))\n",
         "",
         (

@@ -9,8 +9,11 @@ FIRST = "tests/snapshots/test_first_snapshots.py"
 NEIGHBOURS = "tests/interference/test_neighbours.py"
 CHARGING = "tests/vertical/test_charging.py"
 SEATS = "tests/vertical/test_seats.py"
+DRAWN = "tests/vertical/test_drawn.py"
 SCHEDULE = "tests/snapshots/test_schedule.py"
 DRAW = "tests/protocols/test_draw.py"
+DP_LR = "tests/dp_lr/test_training.py"
+INPUTS = "tests/export/test_inputs.py"
 
 MUTANTS = (
     Mutant(
@@ -106,6 +109,38 @@ MUTANTS = (
         (SNAPSHOTS,),
     ),
     Mutant(
+        "rows-with-a-budget-are-declared-public",
+        (7, 26),
+        "blindfit.parties.snapshots.snapshots:Snapshots._enter",
+        "            refuse_private_rows(transaction, row, digests, self._settings)\n",
+        "",
+        (f"{DP_LR}::test_rows_with_a_budget_are_not_public_under_another_name",),
+    ),
+    Mutant(
+        "people-with-a-budget-are-declared-public",
+        (7, 26),
+        "blindfit.parties.snapshots.populations:refuse_private_copy",
+        "            _refuse_private_people(reader, dataset, np.concatenate(digests))\n",
+        "            pass\n",
+        (f"{DP_LR}::test_people_with_a_budget_are_not_public_in_other_rows",),
+    ),
+    Mutant(
+        "a-dataset-without-a-population-is-public",
+        (7, 26),
+        "blindfit.parties.dp_lr.rows:public_source",
+        "    if not chosen.public:\n",
+        "    if chosen.population is not None:\n",
+        (f"{DP_LR}::test_rows_with_a_budget_are_not_public_under_another_name",),
+    ),
+    Mutant(
+        "a-models-file-declares-its-rows-public",
+        (7, 28),
+        "blindfit.parties.training.public_model:declared_public",
+        'return rows.dataset if described is not None and described.public else ""',
+        "return rows.dataset",
+        (f"{INPUTS}::test_only_the_owners_own_file_declares",),
+    ),
+    Mutant(
         "a-renamed-population-has-a-fresh-budget",
         (22, 26),
         "blindfit.parties.snapshots.populations:refuse_another_population",
@@ -157,17 +192,65 @@ MUTANTS = (
         "one-jitter-in-all-sizes",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        'bytes.fromhex(session.published.id), struct.pack("<d", size)',
-        'bytes.fromhex(session.published.id), struct.pack("<d", 0.0)',
-        ("tests/vertical/test_seats.py::test_another_size_of_jitter_is_another_draw",),
+        "account.label, model, size.hex())",
+        "account.label, model)",
+        (f"{SEATS}::test_another_size_of_jitter_is_another_draw",),
     ),
     Mutant(
         "a-jitter-for-each-place-and-not-for-each-row",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        "drawn[np.maximum(positions, 0)]",
-        "drawn[: len(positions)]",
-        ("tests/vertical/test_seats.py::test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot",),
+        "key.uniforms(self._people(prepared), labels)",
+        "key.uniforms(np.arange(len(labels), dtype=np.uint64), labels)",
+        (f"{SEATS}::test_a_person_has_one_jitter_in_all_trainings",),
+    ),
+    Mutant(
+        "a-new-snapshot-draws-new-jitter",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.label, model, size.hex())",
+        "account.label, model, size.hex(), self._session.published.id)",
+        (f"{SEATS}::test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_label",),
+    ),
+    Mutant(
+        "one-jitter-for-both-labels",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "key.uniforms(self._people(prepared), labels)",
+        "key.uniforms(self._people(prepared), np.zeros(len(labels)))",
+        (f"{SEATS}::test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_label",),
+    ),
+    Mutant(
+        "one-jitter-in-all-label-columns",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.population, account.label, model",
+        "account.population, model",
+        (f"{SEATS}::test_another_label_column_or_model_is_another_draw",),
+    ),
+    Mutant(
+        "one-jitter-in-all-models",
+        (12,),
+        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "account.label, model, size.hex())",
+        "account.label, size.hex())",
+        (f"{SEATS}::test_another_label_column_or_model_is_another_draw",),
+    ),
+    Mutant(
+        "a-new-snapshot-draws-again-who-is-held-out",
+        (25,),
+        "blindfit.parties.training.randomness:draw_together",
+        'kept = f"{context.hex()} {account.population}"',
+        'kept = f"{context.hex()} {account.population} {session.published.id}"',
+        (f"{DRAWN}::test_what_was_drawn_is_drawn_once_for_the_same_people",),
+    ),
+    Mutant(
+        "draws-have-no-limit",
+        (25,),
+        "blindfit.parties.training.randomness:draw_together",
+        "if len(before) >= MOST_MEMBERSHIP:",
+        "if False:",
+        (f"{DRAWN}::test_so_many_draws_and_no_more",),
     ),
     Mutant(
         "held-out-by-place",

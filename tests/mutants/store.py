@@ -7,7 +7,42 @@ from tests.mutants.mutant import Mutant
 MIGRATIONS = "tests/store/test_migrations.py"
 DIGESTS = "tests/store/test_digests.py"
 
+LOST = "tests/keeping/test_lost_database.py"
+
 MUTANTS = (
+    *(
+        Mutant(
+            name,
+            (1, 21),
+            f"blindfit.parties.store.losses:{definition}",
+            before,
+            after,
+            (f"{LOST}::{test}",),
+        )
+        for name, definition, before, after, test in (
+            (
+                "keys-without-a-database",
+                "begin",
+                "if has_rows or not any((*_keys(folder), *_snapshots(folder))):",
+                "if True:",
+                "test_a_party_that_lost_its_database_does_not_start",
+            ),
+            (
+                "a-snapshot-that-the-database-does-not-know",
+                "find_unexplained",
+                "sorted(set(snapshots) - reader.known_snapshots())",
+                "()",
+                "test_another_loss_is_refused_again",
+            ),
+            (
+                "one-reason-for-every-loss",
+                "find_unexplained",
+                "return [path for path in found if path not in acknowledged]",
+                "return [] if acknowledged - {BEGUN} else found",
+                "test_another_loss_is_refused_again",
+            ),
+        )
+    ),
     Mutant(
         "two-processes-migrate-twice",
         (1, 21),

@@ -37,7 +37,7 @@ MUTANTS = (
         "one-order-for-all-that-is-held-out",
         (12, 28),
         "blindfit.parties.vertical.alignment:order_of",
-        'purpose = f"order, {n_test} for the test and {n_validation} for the validation"',
+        'purpose = f"order, {test} for the test and {validation} for the validation"',
         'purpose = "order"',
         ("tests/attacks/test_held_out_rows.py::test_jobs_that_hold_out_one_row_more_do_not_tell_of_it",),
     ),
@@ -271,7 +271,7 @@ MUTANTS = (
         "no-jitter",
         (12,),
         "blindfit.parties.taylor.data_party:Taylor._jitter",
-        "size = 0.0 if session.job.privacy else session.job.taylor.jitter",
+        "size = 0.0 if job.privacy else job.taylor.jitter",
         "size = 0.0",
         (f"{SEATS}::test_labels_enter_with_the_jitter_of_the_job",),
     ),
@@ -602,5 +602,61 @@ MUTANTS = (
         "        if self.kept is not None:\n            rows = rows[",
         "        if self.kept is None:\n            rows = rows[",
         ("tests/walr/test_partitions.py::test_rows_are_cut_and_taken_where_they_are",),
+    ),
+    *(
+        Mutant(
+            name,
+            (22,),
+            f"blindfit.parties.walr.partitions:{definition}",
+            before,
+            after,
+            ("tests/walr/test_partitions.py::test_parts_without_a_row_to_train_on_change_nothing",),
+        )
+        for name, definition, before, after in (
+            (
+                "a-part-of-held-out-rows-has-moments",
+                "facts_of",
+                "        if not tested.all():\n",
+                "        if tested.any():\n",
+            ),
+            (
+                "a-part-without-rows-that-count-is-summed",
+                "sum_over",
+                "if len(rows) else None",
+                "if part else None",
+            ),
+            (
+                "held-out-rows-of-a-part-without-others-are-not-scored",
+                "probabilities_of",
+                "if tested.any()]",
+                "if tested.any() and not tested.all()]",
+            ),
+        )
+    ),
+    *(
+        Mutant(
+            name,
+            (12,),
+            f"blindfit.algorithms.alignment.matching:{definition}",
+            before,
+            after,
+            ("tests/alignment/test_matching.py::test_ties_are_decided_by_other_choices_and_then_by_position",),
+        )
+        for name, definition, before, after in (
+            ("ties-by-position-only", "assign", "pairs.first, rivals, -pairs", "pairs.first, 0 * rivals, -pairs"),
+            ("ties-by-better-choices", "assign", "pairs.first, rivals, -pairs", "pairs.first, -rivals, -pairs"),
+            (
+                "ties-in-any-order",
+                "assign",
+                "(pairs.second, pairs.first, rivals",
+                "(-pairs.second, pairs.first, rivals",
+            ),
+            (
+                "rivals-of-one-side",
+                "assign",
+                "_best_other(pairs.first, pairs.similarity) + _best_other(pairs.second, pairs.similarity)",
+                "_best_other(pairs.first, pairs.similarity)",
+            ),
+        )
     ),
 )

@@ -11,6 +11,7 @@ SESSIONS = "tests/wire/test_sessions_on_disk.py"
 GUARD = "tests/wire/test_guard.py"
 LIMITS = "tests/wire/test_limits.py"
 OVERLOAD = "tests/wire/test_overload.py"
+PLACES = "tests/wire/test_places.py"
 TURNS = "tests/wire/test_turns.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
 CONNECTIONS = "tests/identity/test_connections.py"
@@ -19,6 +20,39 @@ IDENTITY_FILES = "tests/identity/test_identity_files.py"
 POLICY = "tests/approval/test_policy.py"
 
 MUTANTS = (
+    # --- places of sessions
+    Mutant(
+        "a-queue-that-all-coordinators-share",
+        (27,),
+        "blindfit.parties.sessions.places:Places.ahead_of",
+        "queue = self._queues[proposed_by]",
+        'queue = self._queues[""]',
+        (f"{PLACES}::test_a_queue_is_served_in_turn_and_is_of_one_coordinator",),
+    ),
+    Mutant(
+        "a-session-that-starts-without-a-place",
+        (27,),
+        "blindfit.parties.sessions.sessions:Sessions.start",
+        "if self.reserve(session_id):",
+        "if not self.reserve(session_id) + 1:",
+        (f"{PLACES}::test_a_cancelled_job_keeps_its_place_until_its_thread_has_ended",),
+    ),
+    Mutant(
+        "a-cancelled-session-that-leaves-its-thread-behind",
+        (27,),
+        "blindfit.parties.sessions.sessions:Sessions._is_over",
+        "(session.state in ENDS and not session.work.goes_on)",
+        "session.state in ENDS",
+        (f"{PLACES}::test_a_cancelled_job_keeps_its_place_until_its_thread_has_ended",),
+    ),
+    Mutant(
+        "places-taken-in-the-order-of-the-job-file",
+        (27,),
+        "blindfit.coordinator.running.session:JobSession._reserve",
+        "for name in sorted(self.addresses):",
+        "for name in self.addresses:",
+        (f"{PLACES}::test_jobs_that_name_their_parties_in_other_orders_do_not_wait_for_each_other",),
+    ),
     # --- what is read
     Mutant(
         "numbers-that-are-not-finite",
@@ -59,6 +93,23 @@ MUTANTS = (
         "return json.loads(read(path).decode())",
         "return eval(read(path).decode())",
         ("tests/wire/test_nothing_is_executed.py",),
+    ),
+    # --- half a message
+    Mutant(
+        "half-a-message-counts-after-an-abort",
+        (27,),
+        "blindfit.parties.wire.frames:Inbox.accept",
+        "            self.drop_part()  # first: half a message must leave room for the word that no more will come\n",
+        "",
+        ("tests/wire/test_half_messages.py",),
+    ),
+    Mutant(
+        "half-a-message-is-dropped-and-counts",
+        (27,),
+        "blindfit.parties.wire.frames:Inbox.drop_part",
+        "        self.account.free(len(self._part))\n",
+        "",
+        ("tests/wire/test_half_messages.py",),
     ),
     # --- frames and cuts
     Mutant(

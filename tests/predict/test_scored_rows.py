@@ -1,4 +1,4 @@
-"""The count of models of a row: of which rows, for how long, and what raises it."""
+"""How many models may score a person: whose scores are counted, for how long, and what raises the number."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.protocols import predict
+from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
+from blindfit.parties.account.account import Account
+from blindfit.parties.snapshots.people import join, unpack
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_party
 from blindfit.parties.vertical.model_store import ModelStore
-from blindfit.parties.vertical.scored_rows import _unpack
 from tests.each_case import each_case
 from tests.predict.pair import Pair
 
@@ -29,7 +31,7 @@ def features() -> np.ndarray:
 
 @pytest.fixture
 def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
-    made = Pair(tmp_path, features)
+    made = Pair(tmp_path, features, {"models_per_row": 1})
     for seed, name in enumerate(("one", "two", "three")):
         made.train(name, np.random.default_rng(seed + 1).normal(size=COLUMNS))
     yield made
@@ -62,8 +64,9 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     pair.scores("one", np.array([0, 5]))  # of those that are left
     shop = pair.parties["shop"]
     snapshot = shop.snapshots.published("rows")
-    (scored,) = shop.store.reader().scored_rows(snapshot.id)
-    assert np.flatnonzero(_unpack(scored.rows, snapshot.row.rows)).tolist() == [1, 6]
+    (entry,) = shop.store.reader().disclosures(subject="scores")
+    known = join(shop.store.reader().people(entry.population))
+    assert set(known[unpack(entry.people, len(known))]) == set(snapshot.people()[[1, 6]])
 
 
 def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
@@ -73,15 +76,41 @@ def test_a_smaller_question_forgets_no_row(pair: Pair) -> None:
         pair.scores("two", OTHER_HALF)
 
 
-def test_the_count_outlives_the_process_and_another_snapshot_begins_it_anew(pair: Pair) -> None:
-    pair.scores("one")
+def test_the_count_outlives_the_process_and_stays_with_people_whose_rows_are_published_again(pair: Pair) -> None:
+    """Also where their ids are in upper case and their rows in another order, with other values."""
+    pair.scores("one", HALF)
     allow(pair, 1)
     with pytest.raises(PolicyRefused, match="models_per_row"):
-        pair.scores("two")
+        pair.scores("two", HALF)
+    table = pair.world.table("shop")
+    ids = [str(name).upper() for name in table.pop("id")]
+    pair.world.write_table("shop", {"id": ids[::-1]} | {name: column + 1.0 for name, column in table.items()})
     snapshots = pair.parties["shop"].snapshots
-    (caution,) = snapshots.cautions(snapshots.publish("rows"))
-    assert caution.endswith("rows that have not changed can be scored once more")
-    pair.scores("two")
+    assert list(snapshots.cautions(snapshots.publish("rows"))) == []
+    with pytest.raises(PolicyRefused, match="a new snapshot changes nothing"):
+        pair.scores("two", OTHER_HALF)  # the places of the same people now
+    pair.scores("two", HALF)
+
+
+def test_scores_that_were_given_are_given_again_after_another_partys_question(pair: Pair) -> None:
+    first = pair.scores("one", HALF)
+    shop = pair.parties["shop"]
+    with shop.store.transaction() as transaction:
+        people = transaction.disclosures(subject="scores")[0].people
+        account = Account.of(shop.settings, "rows")
+        entry = account.entry("scores", "", ["another bank"], "scores", "another model", 8, people=people)
+        transaction.add_disclosure(entry)
+    np.testing.assert_array_equal(pair.scores("one", HALF), first)
+    with pytest.raises(PolicyRefused, match="the most that it allows of a row"):
+        pair.scores("one", OTHER_HALF)
+
+
+@pytest.mark.parametrize(("distinct", "models"), [([4096] * 6, 2), ([4096] * 4, 1), ([2] * 20 + [4096], 1)])
+def test_without_a_number_as_many_models_score_a_row_as_leave_good_scores(distinct: list[int], models: int) -> None:
+    content = RowContent.of(distinct)
+    assert content.models_of_a_row(None) == models
+    assert content.models_of_a_row(1) == 1
+    assert content.models_of_a_row(1000) == content.max_models
 
 
 @pytest.mark.parametrize(
@@ -133,7 +162,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
     """A part that says of itself that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
-    with pytest.raises(ConfigError, match="would tell more than half of a row"):
+    with pytest.raises(ConfigError, match="more than half of what a row holds"):
         pair.scores("exact")
     pair.scores("one")
 

@@ -60,19 +60,6 @@ def test_a_prediction_on_a_table_that_is_not_there(prediction: World) -> None:
     assert "letters.csv" in said
 
 
-def test_a_schedule_of_snapshots_is_warned_of(prediction: World) -> None:
-    def warned() -> list[str]:
-        return [found.about for found in prediction.check() if "gets a snapshot every" in found.text]
-
-    assert warned() == []
-    prediction.set("datasets.loans.snapshot_every_h", 24, "post")
-    assert warned() == ["post"]
-    said = next(found for found in prediction.check() if "gets a snapshot every" in found.text)
-    assert said.level == "warning"
-    assert "every 24 hours (datasets.loans.snapshot_every_h)" in said.text
-    assert "begin again: label bits, models of a row, linkages" in said.text
-
-
 # --- what starts or finds them -----------------------------------------------------------------------------
 
 

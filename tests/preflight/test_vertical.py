@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.preflight.conftest import N_ROWS
 from tests.preflight.findings import levels, only, said
 from tests.world import World
+from tests.world.loans import loans
 
 
 def test_a_job_without_trouble(project: World) -> None:
@@ -129,19 +132,25 @@ def test_many_features_and_few_test_rows(project: World) -> None:
     warnings = levels(project.check("split.test_fraction=0.1"), "warning")
     assert "rows: 450 rows for 36 weights" not in warnings
     assert any("60 test rows make rough figures" in text for text in warnings)
-    few = levels(project.check("split.test_fraction=0.4"), "warning")
-    assert any("270 rows for 36 weights are few" in text for text in few)
+    few = levels(project.check("split.test_fraction=0.5"), "warning")
+    assert any("210 rows for 36 weights are few" in text for text in few)
 
 
-def test_a_small_hold_out(project: World) -> None:
-    refused = only(project.check("taylor.validation_fraction=0.01"), "refuses")
-    assert refused.startswith("hold-out: the key node would see the loss of only 6 rows")
+@pytest.fixture
+def small(tmp_path: Path, speed_is_not_measured: None) -> World:
+    """The smallest fraction of its rows is 10 rows."""
+    return loans(tmp_path, "taylor", 200)
+
+
+def test_a_small_hold_out(small: World) -> None:
+    refused = only(small.check("taylor.validation_fraction=0.05"), "refuses")
+    assert refused.startswith("hold-out: the key node would see the loss of only 10 rows")
     assert 'taylor.unsafe = ["small-hold-out"]' in refused
 
 
-def test_few_test_rows(project: World) -> None:
-    refused = only(project.check("split.test_fraction=0.01"), "refuses")
-    assert refused.startswith("test rows: the coordinator would see the figures of only 6 rows")
+def test_few_test_rows(small: World) -> None:
+    refused = only(small.check("split.test_fraction=0.05"), "refuses")
+    assert refused.startswith("test rows: the coordinator would see the figures of only 10 rows")
 
 
 # --- what gradients would give away --------------------------------------------------------------------------

@@ -38,7 +38,10 @@ def test_a_quantile_beside_a_bound_is_refused(project):
         (("snapshot", "meter.toml", "--other-people"), "without DATASET what is published is listed, for which"),
         (("approve", "meter.toml", "--refuse"), "without SESSION what waits is shown, for which --refuse"),
         (("ledger", "c.jsonl", "--verify", "--export", "x"), "--verify checks a chain that was exported, for which"),
-        (("ledger", "c.jsonl", "--verify", "--acknowledge"), "--verify checks a chain that was exported, for which"),
+        (
+            ("ledger", "c.jsonl", "--verify", "--acknowledge", "lost"),
+            "--verify checks a chain that was exported, for which",
+        ),
         (("ledger", "c.jsonl", "--verify", "--set", "a=1"), "--verify checks a chain that was exported, for which"),
         (("verify", "release", "--id", "name"), "without --features no model is fitted again, for which --id"),
     ],

@@ -221,7 +221,7 @@ def test_a_restored_ledger_is_noticed_and_acknowledged(project):
     refused = submit(project, "--set", "privacy.epsilon=0.6")
     assert refused.returncode == 1
     assert "a signed receipt proves entry 2" in error_line(refused)
-    acknowledged = project.blindfit("ledger", "meter.toml", "--acknowledge")
+    acknowledged = project.blindfit("ledger", "meter.toml", "--acknowledge", "restored from Monday")
     assert "1 lost charges were charged again" in acknowledged.stdout
     done = submit(project, "--set", "privacy.epsilon=0.6")
     assert done.returncode == 0, done.stderr

@@ -156,6 +156,11 @@ def data_of_walr(terminal: Terminal) -> None:
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
 
 
+def visits_are_published(terminal: Terminal) -> None:
+    data_of_walr(terminal)
+    assert terminal.type("blindfit snapshot examples/walr/clinic.toml visits").returncode == 0
+
+
 def walr_has_run(terminal: Terminal) -> None:
     """What `make demo` leaves."""
     data_of_walr(terminal)
@@ -200,6 +205,7 @@ def a_public_model(terminal: Terminal) -> None:
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
+    "docs/account.md": visits_are_published,
     "docs/command_line.md": walr_has_run,
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
@@ -259,7 +265,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger chain.jsonl --verify": Typed(says=("the chain of 3 entries is whole",)),
         "blindfit export runs/walr --out release.blindfit": Typed(writes=("release.blindfit",)),
         "blindfit verify release.blindfit": Typed(
-            says=("passed  clinic: signature of the receipt", "in the file only")
+            says=("passed  clinic: signature of the receipt", "NOT COVERED  authority", "3 lines above")
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended --dry-run": Typed(
             says=("Nothing was removed",), writes=("runs/walr/insurer/model.json",)
@@ -303,6 +309,13 @@ TYPED: dict[str, dict[str, Typed]] = {
         **BETWEEN,
         APPROVE: Typed(lets_end=SUBMIT),
     },
+    "docs/account.md": {
+        'blindfit ledger PARTY.TOML --reset-account DATASET --reason "..."': Typed(
+            instead='blindfit ledger examples/walr/clinic.toml --reset-account visits --reason "a new contract"',
+            why="a party, and a reason",
+            says=("the account of members starts again",),
+        ),
+    },
     "docs/attack.md": {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
@@ -333,6 +346,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
     "docs/falcon.md": {
+        'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
+            says=("starts again",)
+        ),
         "make demo-falcon": Typed(
             add="--set falcon.epochs=2",
             why=TWO_EPOCHS,
@@ -351,7 +367,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
     "docs/keeping.md": {
-        "blindfit ledger examples/walr/clinic.toml --acknowledge": Typed(says=("0 lost charges",)),
+        "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
+            says=("0 lost charges",)
+        ),
         "blindfit lock examples/walr/clinic.toml --set secrets.passphrase_file=state/words": Typed(
             says=("locked .*receipt_key.pem",), writes=("examples/walr/state/clinic/vault.json",)
         ),

@@ -35,7 +35,7 @@ from blindfit.algorithms.protocols.label_dp import release as release_labels
 from blindfit.parties.files import signing
 from blindfit.parties.measurement.charging import ApprovedJob
 from blindfit.parties.settings import PolicySettings
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.systems import policy_class
 from tests.measurement.house import make_dataset, one_hot
 from tests.release_labels.house import GRID, LABELS, LAPLACE, NAMES, RANGE, WIDE, Counter, make_labels
@@ -452,7 +452,7 @@ def test_a_restored_backup_refunds_nothing(tmp_path: Path, open_counter: OpenCou
     counter = Counter(counter.house)
     with pytest.raises(LedgerBehind):
         counter.ask(release="second", receipt=lost)
-    assert acknowledge_rollbacks(counter.house.service.store) == 1
+    assert acknowledge_losses(counter.house.service.store, "restored") == 1
     counter.ask(release="second", receipt=lost)
     assert [entry.kind for entry in counter.house.entries] == ["release", "recovered", "release"]
 

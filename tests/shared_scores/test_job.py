@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
+import math
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from blindfit.coordinator.predict.statement import who_learnt_what
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.files.vault import LOCKED, Vault
-from blindfit.parties.store.database import Store
 from blindfit.parties.vertical.model_store import ModelStore, SharedModels
 from tests.falcon.project import REPEATABLE, table
 from tests.shared_scores.local import changed
@@ -68,12 +67,6 @@ def found(root: Path, shared: str) -> dict[str, tuple[float, float]]:
     return predict(root, shared)
 
 
-def label_bits(root: Path) -> dict[str, float]:
-    with contextlib.closing(Store(root / "state/bank/party.sqlite")) as store:
-        (snapshot,) = store.reader().snapshots("rows")
-        return dict(store.reader().label_layouts(snapshot.id))
-
-
 def test_scores_are_those_of_the_model_that_is_opened(
     root: Path, shared: str, found: dict[str, tuple[float, float]]
 ) -> None:
@@ -109,9 +102,11 @@ def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:
     assert not list((root / "state").glob("*/checkpoints/*/*"))
 
 
-def test_bits_of_labels_are_those_of_the_end_alone(root: Path, shared: str) -> None:
-    counted = {name: share for name, share in label_bits(root).items() if shared in name}
-    assert list(counted) == [f"end {shared}"]
+def test_bits_of_labels_are_only_those_of_the_end(root: Path, shared: str) -> None:
+    with World(root).store("bank") as store:
+        entries = [entry for entry in store.reader().disclosures(subject="labels") if entry.session == shared]
+    assert [entry.event for entry in entries] == ["end of training"]
+    assert entries[0].bits == pytest.approx(math.log2(4 + 1))  # after one of four epochs, by the range or not
 
 
 def test_the_same_question_has_the_same_model(root: Path, shared: str, found: dict[str, tuple[float, float]]) -> None:

@@ -75,7 +75,7 @@ def test_a_job_and_what_it_leaves(project: World) -> None:
     assert not any(project.path(one["path"]).exists() for one in kept["files"])
     shown = told("certs", "show", "ca/shop/certificate.pem")
     assert (shown["file"], shown["name"]) == ("ca/shop/certificate.pem", "shop")
-    assert set(shown) == {"file", "name", "serial", "starts", "ends"}
+    assert set(shown) == {"file", "name", "role", "serial", "starts", "ends"}
 
 
 def test_a_job_that_waits_for_its_operator(project: World) -> None:

@@ -27,7 +27,10 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "x[").mkdir()
     age, dose = np.random.default_rng(1).normal(size=(2, 200)).round(3)
     rows = {"id": [f"p{n}" for n in range(200)], "age": age, "ill": (age + dose > 0).astype(int)}
-    about, secrets = {"dataset": "archive", "file": "archive.csv", "about": {"label": "ill"}}, {"passphrase_file": ODD}
+    about, secrets = (
+        {"dataset": "archive", "file": "archive.csv", "about": {"label": "ill", "public": True}},
+        {"passphrase_file": ODD},
+    )
     world = World(tmp_path).active("clinic", rows, secrets=secrets, **about)
     world.write_table("other", {"id": rows["id"], "dose": dose})
     (tmp_path / "job.json").write_text(json.dumps(falcon_job(2)))

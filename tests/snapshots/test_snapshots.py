@@ -449,6 +449,24 @@ def test_rows_that_another_population_has_wait_for_the_operator(bank):
     bank.snapshots.publish("other")  # said once
 
 
+def test_people_that_another_population_has_wait_for_the_operator_also_in_another_table(bank):
+    published(bank.snapshots, "loans")
+    header, *rows = (bank.root / "loans.csv").read_text().splitlines()
+    (bank.root / "other.csv").write_text("\n".join([header, *(row[0].upper() + row[1:] for row in rows[::-1])]) + "\n")
+    with refused('set datasets.{}.population = "{}"') as told:
+        published(bank.snapshots, "other")
+    assert "ids also occur in the population people: the same people would have two budgets" in told.text
+    assert told.options == {"datasets.other.population": "people"}
+    with refused("or, if these are other people, `blindfit snapshot PARTY.TOML {} --other-people`"):
+        published(bank.snapshots, "other")
+    assert len(bank.directories()) == 1
+    bank.set("datasets.other.population", "people")
+    bank.snapshots.publish("other")
+    bank.set("datasets.other.population", "visitors")
+    bank.snapshots.publish("other", other_people=True)
+    bank.snapshots.publish("other")  # said once
+
+
 def test_nor_is_a_person_column_that_one_dataset_has(tmp_path):
     """Such datasets cannot be of one population; that their labels are the same is the operator's to say."""
     bank = Bank(tmp_path, role="measurement")

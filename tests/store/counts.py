@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from blindfit.algorithms.privacy.events import ReleaseEvent
+from blindfit.parties.snapshots.people import unpack
 
+EVERYBODY = 1 << 30  # bytes of an entry that names nobody, and so counts for everybody
 STATES = ("HELD", "ACCEPTED", "RUNNING", "DONE", "FAILED", "REFUSED", "ENDED")
 
 
@@ -30,6 +32,7 @@ def counts_of(reader: Any) -> dict[str, float]:
     counted["uploads"] = reader.count_uploads()
     for uploads in reader.uploads():
         counted[f"uploads of {uploads.consumer} to {uploads.dataset}"] = uploads.count
+    counted["losses"] = len(reader.losses())
     return counted
 
 
@@ -45,6 +48,7 @@ def _of_the_ledger(reader: Any) -> dict[str, float]:
     for entry in entries:
         if entry.kind == "release":
             about = f"{entry.requester} {entry.request_id}"
+            counted[f"kept bytes of {entry.requester}"] = reader.kept_bytes(entry.requester)
             stored = reader.answer(entry.requester, entry.request_id)
             counted[f"answers to {about}"] = stored is not None
             counted[f"bytes of the answer to {about}"] = len(stored.answer) if stored else 0
@@ -68,12 +72,19 @@ def _of_snapshots(reader: Any) -> dict[str, float]:
         reader.session_snapshot(row.session) is not None for row in reader.sessions()
     )
     for row in snapshots:
-        counted[f"told bits of {row.id}"] = reader.told_bits(row.id)
-        counted[f"scored models of {row.id}"] = len(reader.scored_rows(row.id))
-        counted[f"score bits of {row.id}"] = sum(scored.bits for scored in reader.scored_rows(row.id))
-        counted[f"bytes of scored rows of {row.id}"] = sum(len(scored.rows) for scored in reader.scored_rows(row.id))
-        counted[f"label bits of {row.id}"] = sum(reader.label_layouts(row.id).values())
-        counted[f"linkages of {row.id}"] = len(reader.linkages(row.id))
+        entries = [entry for entry in reader.disclosures() if entry.snapshot == row.id]
+        scores = [entry for entry in entries if entry.subject == "scores"]
+        counted[f"told bits of {row.id}"] = sum(entry.bits for entry in entries if entry.subject == "columns")
+        counted[f"scored models of {row.id}"] = len(scores)
+        counted[f"score bits of {row.id}"] = sum(entry.bits for entry in scores)
+        counted[f"bytes of scored rows of {row.id}"] = sum(len(entry.people) or EVERYBODY for entry in scores)
+        counted[f"label bits of {row.id}"] = sum(entry.bits for entry in entries if entry.subject == "labels")
+        counted[f"linkages of {row.id}"] = sum(entry.event.startswith("linkage") for entry in entries)
+    for population in reader.populations_with_people():
+        people = sum(len(digests) // 8 for digests in reader.people(population))
+        counted[f"people of {population}"] = people
+        labelled = unpack(reader.labelled_people(population, "label"), people)
+        counted[f"labelled people of {population}"] = int(labelled.sum())
     for context in ("ef" * 32, "fe" * 32):
         begun, key = reader.draw(context)
         counted[f"draws of {context}"] = begun

@@ -26,6 +26,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.measurement.ways.several_parties import Blocks
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.snapshots import snapshot
 from blindfit.parties.systems import system
 from blindfit.parties.taylor import label_layouts
@@ -85,7 +86,7 @@ JOBS: dict[str, dict[str, Any]] = {
         "paillier": {"engine": "phe"},
     },
     "taylor under label DP": {"protocol": "taylor", "privacy": {"epsilon": 1.0}, "taylor": {"norm_bound": 1.0}},
-    "falcon": {"protocol": "falcon"},
+    "falcon": {"protocol": "falcon", "falcon": {"validation_fraction": 0.1}},
     "falcon with options": {
         "protocol": "falcon",
         "privacy": {"epsilon": 1.0},
@@ -158,7 +159,7 @@ def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str,
             yield f"linkage of {name}", linkages.digest_linkage(session).hex()
         if hasattr(job, "taylor"):
             parameters: Any = SimpleNamespace(data_parties=("bank", "shop"), columns=(3, 2))
-            yield f"batch layout of {name}", label_layouts._digest(session, parameters, PLAN, np.arange(7))
+            yield f"batch layout of people of {name}", label_layouts._digest(session, parameters, PLAN, np.arange(7))
         if hasattr(job, "walr"):
             yield f"fit of blocks of {name}", Blocks(session, ["shop"]).settings_sha256
             yield f"norm bound of {name}", norm_bound_of(session)
@@ -167,10 +168,10 @@ def of_jobs(jobs: Mapping[str, Mapping[str, Any]] = JOBS) -> Iterator[tuple[str,
 def norm_bound_of(session: Session[Any]) -> str:
     """Return the request id under which the bits of a norm bound are counted."""
     party, drawn = mock.MagicMock(), mock.Mock(key=b"drawn")
+    party.settings.policy = PolicySettings()
     holders.count_bound(party, session, 1000, drawn)
-    counted = party.store.transaction.return_value.__enter__.return_value.count_told_bits
-    _asker, request_id, *_ = counted.call_args.args
-    return str(request_id)
+    (entry,) = party.store.transaction.return_value.__enter__.return_value.add_disclosure.call_args.args
+    return str(entry.question)
 
 
 def request(**changes: Any) -> AggregateOpen:

@@ -32,6 +32,7 @@ FIRST = json.loads(digests.FIRST_VERSION.read_text())
 OF_HOW_IT_IS_USED = {
     "made_by",
     "batch_rows",
+    "public",
     "snapshot_every_h",
     "row_is",
     "unknown_rows",
@@ -40,6 +41,7 @@ OF_HOW_IT_IS_USED = {
     "active_parties",
     "passive_parties",
     "label_range",
+    "label_rate",
     "scores_may_be_solved_for",
 }
 """Options of a dataset that say how its rows may be used: a snapshot does not depend on them."""

@@ -29,7 +29,7 @@ class Written:
     json_path: Path
     content: Mapping[str, Any]
 
-    def shown(self) -> Iterator[str]:
+    def summarise(self) -> Iterator[str]:
         yield f"{self.content['rows']} products, each in two shares"
 
 

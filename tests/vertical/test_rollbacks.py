@@ -23,7 +23,7 @@ from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.database import Store
-from blindfit.parties.store.receipts import acknowledge_rollbacks
+from blindfit.parties.store.receipts import acknowledge_losses
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
@@ -113,7 +113,7 @@ class House(World):
         return len(self.stores["bank"].reader().rollbacks())
 
     def acknowledge(self) -> int:
-        return acknowledge_rollbacks(self.stores["bank"])
+        return acknowledge_losses(self.stores["bank"], "restored")
 
 
 def session_of(epsilon: float, name: str, network: LocalNetwork) -> Any:
@@ -205,7 +205,7 @@ def test_what_was_lost_counts_against_the_budget(tmp_path: Path) -> None:
     with pytest.raises(LedgerBehind) as told:
         house.train(0.9, "s2")
     assert "entry 1 of the ledger of people, which this ledger (0 entries)" in str(told.value)
-    assert "blindfit ledger PARTY.TOML --acknowledge" in told.value.hint
+    assert "blindfit ledger PARTY.TOML --acknowledge REASON" in told.value.hint
     assert house.acknowledge() == 1
     with pytest.raises(BudgetExhausted) as refused:
         house.train(0.9, "s2")

@@ -16,6 +16,7 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
+from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.vertical.seats import refuse_dataset
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
@@ -130,13 +131,13 @@ def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(proj
 
 @pytest.fixture
 def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
-    """Of each training from now on: the jitter of a row of the active party's snapshot, by its place there."""
+    """Of each training from now on: the jitter of each person, by the digest that the active party knows."""
     found: list[dict[int, float]] = []
     drawn_for = Taylor._jitter
 
-    def noted(method: Taylor, positions: Any) -> Any:
-        drawn = drawn_for(method, positions)
-        found.append(dict(zip(positions.tolist(), drawn.tolist(), strict=True)))
+    def noted(method: Taylor, prepared: Prepared, labels: Any) -> Any:
+        drawn = drawn_for(method, prepared, labels)
+        found.append(dict(zip(method._people(prepared).tolist(), drawn.tolist(), strict=True)))
         return drawn
 
     monkeypatch.setattr(Taylor, "_jitter", noted)
@@ -144,7 +145,7 @@ def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
 
 
 @pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0.3",), ("taylor.batch_rows=64",)])
-def test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot(
+def test_a_person_has_one_jitter_in_all_trainings(
     project: World, overrides: tuple[str, ...], jitters: list[dict[int, float]]
 ) -> None:
     """Two draws for one label would average out. The partner chooses which rows are common, and so their order."""
@@ -156,11 +157,44 @@ def test_a_row_has_one_jitter_in_all_trainings_on_a_snapshot(
     seated(project, *overrides, 'taylor.unsafe=["label-bits"]', session="s2")  # two layouts of batches
     one, other = jitters
     assert 60 < len(other) < len(one) == ROWS
-    assert other == {row: one[row] for row in other}
+    assert other == {person: one[person] for person in other}
     assert len(set(one.values())) == ROWS
+
+
+def test_a_person_has_the_same_jitter_in_a_new_snapshot_and_another_for_another_label(
+    project: World, jitters: list[dict[int, float]]
+) -> None:
+    """A new draw for the same label would average out, and the same draw for both labels would cancel."""
+    seated(project)
+    table = project.table("bank")
+    labels = [1 - label if number < 40 else label for number, label in enumerate(table["bought"])]
+    project.columns("bank", bought=labels)
+    columns = project.table("bank")
+    project.write_table("bank", {name: values[::-1] for name, values in columns.items()})  # in another order
     project.publish("bank")
-    seated(project, session="s3")
-    assert not set(one.values()) & set(jitters[-1].values())  # of 2^52 values each
+    seated(project, session="s2")
+    one, other = jitters
+    assert one.keys() == other.keys()
+    changed = [person for person in one if one[person] != other[person]]
+    assert len(changed) == 40
+    assert not set(one.values()) & {other[person] for person in changed}  # of 2^52 values each
+
+
+def test_another_label_column_or_model_is_another_draw(project: World, jitters: list[dict[int, float]]) -> None:
+    """A column that has other labels for a few people only would give theirs away, by the difference."""
+    project.columns("bank", sold=project.table("bank")["bought"])
+    seated(project)
+    project.set("datasets.rows.label", "sold", "bank")
+    project.publish("bank")
+    seated(project, session="s2")
+    project.set("datasets.rows.label_kind", "number", "bank")
+    project.set("datasets.rows.label_range", [-1.0, 1.0], "bank")  # then -1 is -1 and 1 is 1 in both models
+    project.columns("bank", sold=2 * project.table("bank")["bought"] - 1)
+    project.publish("bank")
+    seated(project, "taylor.model=linear", session="s3")
+    one, column, model = (set(drawn.values()) for drawn in jitters)
+    assert not one & column
+    assert not column & model
 
 
 def test_another_size_of_jitter_is_another_draw(project: World) -> None:

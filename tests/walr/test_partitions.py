@@ -16,6 +16,7 @@ import pyarrow.csv
 import pytest
 from distributed import LocalCluster
 
+from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.workers import THIS_PROCESS
 from blindfit.coordinator.job.job import load_job
 from blindfit.parties.data.source import Source
@@ -199,6 +200,69 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     assert np.array_equal(rows.take(places), columns[places])
     assert np.array_equal(rows.take(slice(None, None, 5)), columns[::5])
     assert len(partitions._HELD) == 1
+
+
+class HeldOutBatches:
+    """A draw that holds out whole batches, so that parts have only such rows, or none."""
+
+    def __init__(self, batches: frozenset[int]) -> None:
+        self._batches = batches
+
+    def choose(self, _purpose: str, ids: list[str], _fraction: float) -> Any:
+        return np.array([int(i.removeprefix("row ")) // BATCH_ROWS in self._batches for i in ids])
+
+
+@pytest.mark.parametrize("batches", [{0}, {1, 2}, {3}, {0, 1, 3}], ids=str)
+@pytest.mark.parametrize("which", ["held out", "that do not count"])
+def test_parts_without_a_row_to_train_on_change_nothing(house: LargerHouse, batches: set[int], which: str) -> None:
+    """Because all of a part's rows are held out, or because the server says that none of them counts."""
+    house.on(None)
+    house.run(job="trusted.toml")
+    job = load_job(house.root / "trusted.toml").parameters
+    source, nothing = snapshot(house), lambda *_: None
+    draw: Any = HeldOutBatches(frozenset(batches) if which == "held out" else frozenset())
+    alone = prepare_rows(source, job, draw, nothing)
+    there = prepare_rows(source, job, draw, nothing, THIS_PROCESS)
+    parts, values = there.train.weights, alone.train.weights
+    assert isinstance(parts, IntegerParts)
+    assert len(parts._parts) == ROWS // BATCH_ROWS
+    assert tuple(there.train.ids) == tuple(alone.train.ids)
+    assert there.test_ids.to_pylist() == alone.test_ids.to_pylist()
+    assert (there.standardiser, there.rows_clipped) == (alone.standardiser, alone.rows_clipped)
+    assert parts[:].tolist() == values.tolist()
+
+    in_batch = np.array([int(i.removeprefix("row ")) // BATCH_ROWS in batches for i in alone.train.ids])
+    kept = ~in_batch if which != "held out" else np.arange(len(values)) % 5 > 0
+    rows, columns = parts.chosen(kept, [0, 1, 2]), values[kept][:, [0, 1, 2]] * 2.0**-alone.grid.frac_bits
+    assert rows.n_rows == kept.sum()
+    assert np.array_equal(np.concatenate(list(rows.blocks())), columns)
+    (total,) = rows.sum_rows(column_sums)
+    assert np.array_equal(total, columns.sum(axis=0))
+    places = np.random.default_rng(0).permutation(len(columns))[:40]
+    assert np.array_equal(rows.take(places), columns[places])
+    first: Any = FirstColumn()
+    assert np.array_equal(there.held_out_probabilities(first), alone.held_out_probabilities(first), equal_nan=True)
+
+
+class FirstColumn:
+    """A model that says a row's first column."""
+
+    def probabilities(self, features: Any) -> Any:
+        return features[:, 0]
+
+
+def test_no_row_to_train_on_in_any_part_is_one_error(house: LargerHouse) -> None:
+    house.on(None)
+    house.run(job="trusted.toml")
+    job = load_job(house.root / "trusted.toml").parameters
+    draw: Any = HeldOutBatches(frozenset(range(ROWS // BATCH_ROWS)))
+    for workers in ((), (THIS_PROCESS,)):
+        with pytest.raises(DataError, match="no row is left to train on"):
+            prepare_rows(snapshot(house), job, draw, lambda *_: None, *workers)
+
+
+def column_sums(rows: Any) -> Any:
+    return (np.concatenate(list(rows.blocks())).sum(axis=0),)
 
 
 def snapshot(house: Split) -> Any:

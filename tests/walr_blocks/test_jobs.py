@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,12 @@ from blindfit.algorithms.protocols.walr.several_parties import Block, BlocksTall
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
-from blindfit.parties.walr import lead
+from blindfit.parties.walr import holders, lead, passive
 from blindfit.parties.walr import server as walr_server
 from tests.done_once import done_once
 from tests.hints.following import refused
 from tests.walr_split.released import released, without_noise
-from tests.world.holders import COLUMNS, HOLDERS, Holders
+from tests.world.holders import COLUMNS, HOLDERS, ROWS, Holders
 
 
 @pytest.fixture
@@ -92,6 +93,74 @@ def test_the_sum_is_exact_over_the_rows_that_all_have(
     assert fitted.answer.sums.tolist() == exact.tolist()
     assert told[0].sums.tolist() == exact[-3:].tolist()  # x, z and the constant are the shop's
     assert told[0].rows_kept == len(ids)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
+    house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """The first rows of each person count, in the order in which the active party sends those that all have. A longer
+    row that does not count shortens no other, and makes no column count."""
+    persons = {f"row {i}": f"person {i // 3}" for i in range(ROWS)}
+    lines = [f"row {i},{label},{persons[f'row {i}']}" for i, label in enumerate(house.labels or [])]
+    (house.root / "labels.csv").write_text("\n".join(["id,label,person", *lines]))
+    about = {"passive_parties": ["bank", "chain"], "person": "person", "max_rows_per_person": most}
+    policy = {"systems": ["walr"], "max_epsilon": 8.0, "min_rows": 20}
+    house.server("meter", file="labels.csv", about=about, policy=policy)
+    without_noise(monkeypatch)
+    sent: list[ConsumerRows] = []
+    run_active, run_passive = lead.release_sum, several_parties.run_passive
+
+    async def led(party: Any, session: Any, rows: ConsumerRows, *args: Any) -> Any:
+        sent.append(rows)
+        return await run_active(party, session, rows, *args)
+
+    async def followed(rows: ConsumerRows, *args: Any) -> None:
+        sent.append(rows)
+        await run_passive(rows, *args)
+
+    monkeypatch.setattr(lead, "release_sum", led)
+    monkeypatch.setattr(several_parties, "run_passive", followed)
+    session = house.run()
+    own, *others = sorted(sent, key=lambda rows: rows.weights.shape[1])
+    chosen: dict[str, list[str]] = {}
+    for i in own.ids:
+        if all(i in set(other.ids) for other in others):
+            chosen.setdefault(persons[i], []).append(i)
+    counted = {i for ids in chosen.values() for i in ids[:most]}
+    ids = [i for i in own.ids if i in counted]
+    assert len(ids) < sum(map(len, chosen.values()))
+    (fitted,) = fits
+    assert fitted.rows is not None
+    assert fitted.rows.joined[:, -3:].tolist() == own.weights[[own.ids.index(i) for i in ids]].tolist()
+    assert fitted.answer.rows_kept == fitted.rows.rows_kept == len(ids)
+    exact = (fitted.rows.joined.astype(object) * labels_of(house, ids)[:, None]).sum(axis=0)
+    assert fitted.answer.sums.tolist() == exact.tolist()
+    assert fitted.answer.sensitivity == most * fitted.request.norm_bound
+    report = house.written("shop", session, "report.json")["rows"]
+    assert (report["trained"], report["not_counted"]) == (len(ids), len(own.ids) - len(ids))
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_ids_that_the_server_lacks_count_as_label_0_and_their_number_is_not_told(
+    house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch, public: bool
+) -> None:
+    path = house.root / "labels.csv"
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if not line.startswith("row 4")))
+    about = {"passive_parties": ["bank", "chain"], "unknown_rows": "zero", "rows_are_public": public}
+    house.server(
+        "meter", file="labels.csv", about=about, policy={"systems": ["walr"], "max_epsilon": 8.0, "min_rows": 20}
+    )
+    without_noise(monkeypatch)
+    house.labels = [label * (not str(i).startswith("4")) for i, label in enumerate(house.labels or [])]
+    house.run()
+    (fitted,) = fits
+    assert fitted.rows is not None
+    assert fitted.answer.rows_unknown == 0
+    positive = int(fitted.answer.sums[-1]) / int(fitted.rows.joined[:, -1].max())  # the constant's sum
+    ids = [i for i in house.common if not i.startswith("row 4") and labels_of(house, [i])[0]]
+    assert 0.7 * len(ids) < positive < 0.9 * len(ids)  # four in five are trained on
+    assert fitted.answer.rows_kept > 0.7 * len(house.common)
 
 
 def test_the_weights_are_those_of_one_party_with_all_columns(
@@ -200,6 +269,23 @@ def test_a_job_again_gets_the_remembered_answer_and_fit_without_rows_or_charge(
     assert (house.spent(), fits, sent) == (1, [], [])
     for name in HOLDERS:
         assert house.written(name, first)["weights"] == house.written(name, again)["weights"]
+    assert counted_fits(house) == 1
+
+
+def counted_fits(house: Holders) -> int:
+    with house.store("bank") as store:
+        return len(store.reader().disclosures(subject="scores"))
+
+
+def test_rows_that_are_sent_again_for_the_same_job_count_as_another_fit(
+    trained: tuple[Holders, JobSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An active party may ask the server under another name, with other columns of its own."""
+    house, _ = trained
+    lying(monkeypatch, lambda request: replace(request, request_id="another", epsilon=request.epsilon / 4))
+    with suppress(BlindfitError):  # whatever becomes of it, the rows have left
+        house.run()
+    assert counted_fits(house) == 2
 
 
 def test_a_release_is_fitted_once(trained: tuple[Holders, JobSession]) -> None:
@@ -234,6 +320,10 @@ def test_a_norm_bound_is_told_under_few_settings(house: Holders, monkeypatch: py
     with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number") as told:
         house.run("walr.norm_quantile=1.0", "privacy.epsilon=0.5")
     assert told.text.startswith(("bank", "chain"))
+    for name in ("bank", "chain"):  # nor does a new snapshot of the same people begin the count again
+        house.publish(name)
+    with refused("this party's norm bound was told under too many settings: set walr.norm_bound to a number"):
+        house.run("privacy.epsilon=0.5")
     assert house.spent() == 1
     house.run("walr.norm_bound=3.3", "privacy.epsilon=0.5")
 
@@ -255,8 +345,7 @@ def test_a_norm_bound_of_another_draw_counts_anew(house: Holders, monkeypatch: p
         with pytest.raises(BlindfitError):
             house.run()
         with house.store("bank") as store:
-            (snapshot,) = store.reader().snapshots("rows")
-            counted = store.reader().told_bits(snapshot.id)
+            counted = sum(entry.bits for entry in store.reader().disclosures(subject="columns"))
         assert counted == times * (several_parties.BOUND_BITS + several_parties.EXPONENT_BITS)
     assert len(bounds) == 3
     assert bounds[0] == bounds[1]
@@ -502,6 +591,47 @@ def test_where_a_passive_party_says_another_block_than_the_active_party_asks_for
     with pytest.raises(BlindfitError, match=r"shop asks for another block than (bank|chain) has.*which of the two"):
         house.run()
     assert house.spent() == 0
+
+
+def test_too_few_rows_for_the_columns_are_refused_by_public_numbers_and_nothing_is_charged(
+    house: Holders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the server too, whatever the active party's own check says."""
+    release = lead.release_sum
+
+    async def fewer(party: Any, session: Any, rows: ConsumerRows, *args: Any) -> Any:
+        few = ConsumerRows(rows.ids[:319], rows.weights[:319])
+        return await release(party, session, few, *args)
+
+    monkeypatch.setattr(lead, "release_sum", fewer)
+    with pytest.raises(PolicyRefused, match=r"319 rows are too few .* which need 320: use more rows or fewer columns"):
+        house.run()
+    assert house.spent() == 0
+
+
+def test_only_its_owner_is_told_that_a_column_was_left_out(house: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bank's column b is 1 in 15 rows."""
+    house.features["bank"][:, 1] = np.arange(1800) % 120 == 2
+    house.write_features("bank")
+    told: dict[str, Any] = {}
+    receive = holders.receive_fit
+
+    async def noted(session: Any, width: int) -> Any:
+        told[session.me.name] = made = await receive(session, width)
+        return made
+
+    monkeypatch.setattr(passive, "receive_fit", noted)
+    monkeypatch.setattr(lead, "receive_fit", noted)
+    session = house.run()
+    assert {name: fit.left_out.tolist() for name, fit in told.items()} == {"bank": [1], "chain": [], "shop": []}
+    assert house.written("bank", session)["weights"]["b"] == 0
+    assert house.written("bank", session, "report.json")["rows"]["left_out"] == ["b"]
+    for name in ("chain", "shop"):
+        assert "left_out" not in house.written(name, session, "report.json")["rows"]
+    assert not any("left_out" in figure for of_one in session.summaries.values() for figure in of_one)
+    told.clear()
+    house.run()
+    assert told["bank"].left_out.tolist() == [1]  # as it was kept
 
 
 def test_a_holder_whom_the_label_holder_did_not_name_gets_no_weights(house: Holders) -> None:

@@ -14,15 +14,15 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.coordinator.verify import checks
-from blindfit.coordinator.verify.checks import Verified
 from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
+from blindfit.coordinator.verify.results import Verified
 from blindfit.parties.files.private_files import read_certificate
 from tests.export.tampering import Change, changes_noticed, flat, odd_parts, sealed_again
 from tests.export.two_servers import RANDOM
 from tests.world.holders import COLUMNS, Holders
 
-ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER])
+ALL_CHECKS = 1 + len([*checks.CHECKS, *checks.SERVER_CHECKS, *checks.BELONGING, *checks.TOGETHER, *checks.INPUTS])
 
 
 @dataclass
@@ -73,7 +73,8 @@ def test_all_passes_but_that_nobody_fits_the_model_again(trained: Trained) -> No
     assert "epsilon: 4 against shop and bank and chain together" in lines
     (fitted,) = [line for line in lines if line.startswith("model and fit")]
     assert "2 weights of shop's columns" in fitted
-    assert "that meter fitted them so, shop says alone" in fitted
+    (open_input,) = [r for r in verified.not_covered if r.name == "input: fit"]
+    assert open_input.not_covered == "meter fitted the model: that these weights are the fit, shop says alone"
     assert not [line for line in lines if "fitted again" in line]
     assert any(re.fullmatch(r"features: hash of the rows: \d+ rows", line) for line in lines)
 
@@ -153,8 +154,14 @@ def odd_block(number: str) -> Change:
     return change
 
 
+def one_sum_less(parts: dict[str, Any]) -> None:
+    del parts["sum"]["sums"][-1], parts["servers"][0]["release"]["sums"][-1]
+
+
+MADE = "the part of the model is not as a WALR training makes it"
 LIES: dict[str, tuple[Change, str, str]] = {
     "another sum": (put("sum", "sums", 0, value=1), "noisy sum", "it is not what meter answered"),
+    "a sum less": (one_sum_less, "noisy sum", "it is not one number for each column"),
     "another own bound": (put("sum", "own_norm_bound", value=7), "question", "norm_bound: is not that of all blocks"),
     "no own bound": (put("sum", "own_norm_bound", value=None), "servers", "own_norm_bound"),
     "a holder less": (blocks_changed(lambda b: b.pop()), "question", "norm_bound: is not that of all blocks"),
@@ -163,17 +170,33 @@ LIES: dict[str, tuple[Change, str, str]] = {
         "question",
         "meter answered a request of another draw, or another one",
     ),
-    "a part of others": (model(data_parties=["shop", "bank"]), "model and fit", "is of other parties"),
-    "columns that were not there": (another_column, "model and fit", "other columns"),
-    "another slope": (model(slope=100.0), "model and fit", "is not as a WALR training makes it"),
-    "another kind": (model(model="linear", label_scale=9.0), "model and fit", "is not as a WALR training makes it"),
-    "another bound of rows": (model(row_bound=1), "model and fit", "is not as a WALR training makes it"),
+    "a part of others": (
+        model(data_parties=["shop", "bank"]),
+        "model and fit",
+        "the part of the model is of other parties",
+    ),
+    "columns that were not there": (another_column, "model and fit", "the part of the model has other columns"),
+    "another slope": (model(slope=100.0), "model and fit", MADE),
+    "another kind": (model(model="linear", label_scale=9.0), "model and fit", MADE),
+    "another bound of rows": (model(row_bound=1), "model and fit", MADE),
     "a number that is none": (odd_block("Infinity"), "question", "is not a list of blocks"),
     "a number that is too large": (odd_block("1e999"), "question", "is not a list of blocks"),
     "no intercept": (model(intercept=None), "model and fit", "other columns"),
-    "l2 of another noise": (put("fit", "l2", value=0.5), "model and fit", "l2 is not that of the settings"),
-    "a seed of its own": (put("fit", "batches_seed", value="0" * 64), "model and fit", "the server fitted"),
-    "another trust": (put("fit", "settings", "trust", value="encrypted-rows"), "servers", "several parties' columns"),
+    "l2 of another noise": (
+        put("fit", "l2", value=0.5),
+        "model and fit",
+        "l2 is not that of the settings and the noise",
+    ),
+    "a seed of its own": (
+        put("fit", "batches_seed", value="0" * 64),
+        "model and fit",
+        "the server fitted, and the file says how",
+    ),
+    "another trust": (
+        put("fit", "settings", "trust", value="encrypted-rows"),
+        "servers",
+        "meter released a sum of several parties' columns",
+    ),
 }
 
 

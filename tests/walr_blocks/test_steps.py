@@ -78,9 +78,10 @@ def test_a_bound_of_whole_rows_is_split_by_columns_and_else_each_has_its_own() -
 def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None:
     """Rows as long as a cheating holder can make them: a block's beyond its bound are refused, its own shortened."""
     rng = np.random.default_rng(0)
-    ids = tuple(f"row-{i}" for i in range(30))
-    own_rows = rng.integers(-300_000, 300_000, (30, 3)).astype(np.int32)
-    others = [quantise_rows(rng.normal(size=(30, b.n_columns)) * 9, b.norm_bound, 16) for b in BLOCKS]
+    n = 300
+    ids = tuple(f"row-{i}" for i in range(n))
+    own_rows = rng.integers(-300_000, 300_000, (n, 3)).astype(np.int32)
+    others = [quantise_rows(rng.normal(size=(n, b.n_columns)) * 9, b.norm_bound, 16) for b in BLOCKS]
     own = walr.step_1_open(ConsumerRows(ids, own_rows), NORM_BOUND, SETTINGS)
     request = several_parties.step_4_open(own, BLOCKS)
 
@@ -91,13 +92,16 @@ def test_the_sum_moves_by_no_more_than_the_norm_bound_if_a_label_flips() -> None
         places = {name: i for i, name in enumerate(ids)}
         held = [BlockRows(places, rows) for rows in others]
         tally.join_blocks(held, lambda ids: (labels[[places[i] for i in ids]], np.ones(len(ids), np.bool_)))
+        tally.sum_blocks()
         return tally.sums.astype(float)
 
-    zeros = np.zeros(30, np.uint8)
-    for i in range(30):
+    zeros = np.zeros(n, np.uint8)
+    moved = []
+    for i in range(0, n, 10):
         one = zeros.copy()
         one[i] = 1
-        assert np.linalg.norm(sums(one) - sums(zeros)) <= request.norm_bound
+        moved.append(float(np.linalg.norm(sums(one) - sums(zeros))))
+    assert 0.99 * request.norm_bound < max(moved) <= request.norm_bound
 
 
 @pytest.mark.parametrize("batch_rows", [2, 3, 7])

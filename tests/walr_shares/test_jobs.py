@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,18 +71,44 @@ def test_the_same_rows_released_in_another_way_are_another_request(trained: tupl
     assert house.charges() == [2, 2]
 
 
+def database_of(house: Split, name: str, query: str, *values: Any) -> list[Any]:
+    """Return what a server's database answers, and keep what changed."""
+    with contextlib.closing(sqlite3.connect(house.root / "state" / name / "party.sqlite")) as database:
+        found = database.execute(query, values).fetchall()
+        database.commit()
+    return found
+
+
 @pytest.mark.parametrize("forgetful", SERVERS)
 def test_where_one_server_has_lost_its_answer_both_refuse(trained: tuple[Split, JobSession], forgetful: str) -> None:
     """Shares of one sum come from one dealing: the other's answer goes with no new one."""
     house, _ = trained
-    with contextlib.closing(sqlite3.connect(house.root / "state" / forgetful / "party.sqlite")) as database:
-        assert database.execute("DELETE FROM answers").rowcount == 1
-        database.commit()
+    assert len(database_of(house, forgetful, "DELETE FROM answers RETURNING session")) == 1
     with pytest.raises(BlindfitError, match="does not remember"):
         house.run(job=JOB)
     assert house.charges() == [1, 1]
     house.run("privacy.release=second", job=JOB)
     assert house.charges() == [2, 2]
+
+
+def test_where_the_servers_remember_answers_of_two_sessions_both_refuse(
+    trained: tuple[Split, JobSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both answer the question, but one from the masks of an earlier session: their sum would be a random number."""
+    house, _ = trained
+    answers = "SELECT session, answer FROM answers"
+    kept = {name: database_of(house, name, answers) for name in SERVERS}
+    for name in SERVERS:
+        database_of(house, name, "DELETE FROM answers")
+    sums = released(monkeypatch)
+    house.run(job=JOB)
+    house.run(job=JOB)
+    assert sums[0].sums.tolist() == sums[1].sums.tolist()
+    ((session, answer),) = kept["east"]
+    database_of(house, "east", "UPDATE answers SET session = ?, answer = ?", session, answer)
+    with pytest.raises(BlindfitError, match="does not remember"):
+        house.run(job=JOB)
+    assert len(sums) == 2
 
 
 @pytest.mark.parametrize(("job", "trust"), [(JOB, "shared-rows"), ("hidden.toml", "encrypted-rows")])
@@ -116,19 +142,34 @@ def longer(rows: ConsumerRows) -> ConsumerRows:
     return replace(rows, weights=weights)
 
 
-@pytest.mark.parametrize("change", [{"n_rows": 98}, {"n_columns": 2}])
-def test_masks_for_other_rows_than_the_servers_were_told_are_nobodys_alone(
-    house: Split, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+TOLD_OTHERWISE = [("dealer",), ("east",), ("west",), SERVERS, ("dealer", *SERVERS)]
+
+
+@pytest.mark.parametrize("told", TOLD_OTHERWISE, ids="+".join)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: replace(plan, n_rows=plan.n_rows - 1),
+        lambda plan: replace(plan, n_columns=plan.n_columns + 1),
+        lambda plan: replace(plan, norm_bound=plan.norm_bound * 2),
+    ],
+    ids=["rows", "columns", "norm bound"],
+)
+def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer(
+    house: Split, monkeypatch: pytest.MonkeyPatch, told: Sequence[str], change: Callable[[Plan], Plan]
 ) -> None:
-    """The servers cannot know whether the shop or the dealer lies."""
+    """A larger norm bound, if it were believed anywhere, would let longer rows pass. Where the dealer and a server were
+    told different things, that server cannot know who of the two lies."""
     asked = shared_rows.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:
         for other in others:
-            await asked(plan if other in SERVERS else replace(plan, **change), (other,), channel)
+            await asked(change(plan) if other in told else plan, (other,), channel)
 
     monkeypatch.setattr(shared_rows, "ask_for_masks", ask)
-    with pytest.raises(BlindfitError, match=r"shop told other ones here than .* deals for, and which of the two lies"):
+    everyone = set(told) == {"dealer", *SERVERS}
+    wanted = "masks were dealt for other rows" if everyone else r"shop told other ones here .* which of the two lies"
+    with pytest.raises(BlindfitError, match=wanted):
         house.run(job=JOB)
     assert house.charges() == [0, 0]
 

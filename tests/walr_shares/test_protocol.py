@@ -12,7 +12,7 @@ from scipy import stats
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import shared_rows
-from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows
+from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows, ZeroSharePart
 from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
@@ -204,6 +204,51 @@ def test_each_servers_share_of_the_sum_is_uniform() -> None:
     for _ in range(80):  # of a share of half the range no 50 pass
         Seats(rows_of(2, 1), np.ones(2, np.uint8), servers={"west": Noted}).run()
     assert stats.kstest(taken, "uniform").pvalue > RED_BY_CHANCE
+
+
+def test_shares_of_zero_serve_one_sum_and_need_both_servers() -> None:
+    """They cancel; another half of the secret, session or question gives others, and a server draws its half afresh."""
+    request = Seats(rows_of(), labels_for(40)).request
+    parts, share = (bytes(32), bytes(range(32))), f.elements(np.arange(3))
+    seed = shared_rows.step_6_zero_share_seed(parts, "one", request)
+    first, second = (shared_rows.step_6_reshare(share, seed, place) for place in (0, 1))
+    assert f.add(first, second).tolist() == f.add(share, share).tolist()
+    assert not set(first.tolist()) & set(share.tolist())
+    own = replace(request, dataset="the other server's", snapshot="too")
+    assert shared_rows.step_6_zero_share_seed(parts, "one", own) == seed
+    others = [
+        shared_rows.step_6_zero_share_seed((bytes(32), bytes(32)), "one", request),
+        shared_rows.step_6_zero_share_seed((bytes(range(32)), bytes(range(32))), "one", request),
+        shared_rows.step_6_zero_share_seed(parts, "another", request),
+        shared_rows.step_6_zero_share_seed(parts, "one", replace(request, content_sha256=bytes(32))),
+        shared_rows.step_6_zero_share_seed(parts, "one", replace(request, epsilon=request.epsilon / 2)),
+    ]
+    assert len({seed.octets, *(other.octets for other in others)}) == 6
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_half_a_secret_of_another_length_is_refused(length: int) -> None:
+    class Short(Server):
+        async def _zero_share_seed(self, request: Any) -> Any:
+            await self.channel.send(self.other, ZeroSharePart(bytes(length)))
+            return await super()._zero_share_seed(request)
+
+    with pytest.raises(MalformedMessage, match="wrong length") as refused:
+        Seats(rows_of(), labels_for(40), servers={"west": Short}).run()
+    assert refused.value.culprit == "west"
+
+
+def test_a_server_draws_its_half_of_the_secret_for_each_sum() -> None:
+    halves: list[bytes] = []
+
+    def noted(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
+        if step == "ZeroSharePart":
+            halves.append(data)
+        return data
+
+    for _ in range(2):
+        Seats(rows_of(), labels_for(40), wire=noted).run()
+    assert len(set(halves)) == len(halves) == 4
 
 
 def test_all_that_goes_is_in_the_table() -> None:

@@ -400,15 +400,34 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
     assert not house.asked
 
 
-def test_a_plan_counts_both_noises(house: Split) -> None:
-    stds = {}
-    for job in ("job.toml", "trusted.toml"):
-        arguments = ("--draws", "2", "--epsilon", "1", "--out", "plan")
-        done = blindfit(house.root, "plan", job, *arguments)
+@pytest.mark.parametrize("job", ["job.toml", "shares.toml"])
+def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
+    """Of `plan`, of `check`, and what the job then reports: the square root of 2 times that of one trusted server."""
+    planned, checked, released = {}, {}, {}
+    for each in (job, "trusted.toml"):
+        done = blindfit(house.root, "plan", each, "--draws", "2", "--epsilon", "1", "--out", "plan")
         assert done.returncode == 0, done.stderr
         (row,) = json.loads((house.root / "plan/plan.json").read_text())["epsilons"]
-        stds[job] = row["noise_std"]
-    assert stds["job.toml"] == pytest.approx(stds["trusted.toml"] * 2**0.5)
+        planned[each] = row["noise_std"]
+        said = blindfit(house.root, "check", each).stdout
+        (text,) = re.findall(r"standard deviation ([\d.]+) on each\s+coordinate", said)
+        checked[each] = float(text)
+        released[each] = house.report(house.run(job=each))["privacy"]["noise_std_of_mean"]
+    for stds in (planned, released):
+        assert stds[job] == pytest.approx(stds["trusted.toml"] * 2**0.5, rel=1e-3)
+    for each in (job, "trusted.toml"):
+        assert planned[each] == pytest.approx(released[each], rel=0.05)  # of other rows held out
+        assert checked[each] == pytest.approx(released[each], rel=0.1)  # two digits
+
+
+def test_a_forecast_of_an_evaluation_counts_both_noises(house: Split) -> None:
+    found = {}
+    for job, trust in (("job.toml", "two-servers"), ("shares.toml", "shared-rows"), ("trusted.toml", "trusted")):
+        house.write_evaluation(job, trust, "any")
+        (text,) = re.findall(r"within (\d+) / n", blindfit(house.root, "check", "evaluate.toml").stdout)
+        found[trust] = float(text)
+    assert found["two-servers"] == found["shared-rows"] == pytest.approx(found["trusted"] * 2**0.5, abs=1)
+    assert found["trusted"] > 10
 
 
 def test_an_evaluation_asks_both_and_is_charged_at_both(trained: tuple[Split, JobSession]) -> None:

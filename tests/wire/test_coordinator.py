@@ -22,11 +22,14 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import read_job
+from blindfit.coordinator.running import session as session_module
 from blindfit.coordinator.running.control import CALL_TIMEOUT_S, Control
 from blindfit.coordinator.running.driving import drive
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.session import CANCEL_TIMEOUT_S, JobSession
+from blindfit.parties.wire import error_codes
 from blindfit.protos import control_pb2 as pb
+from blindfit.protos import errors_pb2
 from tests.wire.jobs import JOB
 
 LATE = grpc.aio.AioRpcError(grpc.StatusCode.DEADLINE_EXCEEDED, grpc.aio.Metadata(), grpc.aio.Metadata())
@@ -36,8 +39,14 @@ DONE = pb.Event(state=pb.DONE)
 class Answers:
     """A party that says what a test says; of `events`, an error is raised."""
 
-    def __init__(self, *events: pb.Event | Exception, version: str = PROTOCOL_VERSION, state: int = pb.ACCEPTED):
-        self._events, self._version, self._state = events, version, state
+    def __init__(
+        self,
+        *events: pb.Event | Exception,
+        version: str = PROTOCOL_VERSION,
+        state: int = pb.ACCEPTED,
+        ahead: Sequence[int] = (),
+    ) -> None:
+        self._events, self._version, self._state, self._ahead = events, version, state, iter(ahead)
         self.asked: list[str] = []
 
     async def Describe(self, request: object, timeout: float) -> pb.PartyDescription:  # noqa: N802
@@ -47,6 +56,9 @@ class Answers:
     async def Propose(self, request: object, timeout: float) -> pb.ProposalAnswer:  # noqa: N802
         self.asked.append("Propose")
         return pb.ProposalAnswer(state=self._state)
+
+    async def Reserve(self, request: object, timeout: float) -> pb.Place:  # noqa: N802
+        return pb.Place(ahead=next(self._ahead, 0))
 
     async def Start(self, request: object, timeout: float) -> pb.SessionAnswer:  # noqa: N802
         self.asked.append("Start")
@@ -110,6 +122,26 @@ async def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     accepted = pb.Event(state=pb.ACCEPTED)
     session = await run(monkeypatch, shop=Answers(DONE), meter=Answers(held, accepted, DONE, state=pb.HELD))
     assert (session.state, sorted(session.summaries)) == ("DONE", ["meter", "shop"])
+
+
+async def test_a_job_waits_in_its_queue_and_says_behind_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "QUEUE_POLL_S", 0.001)
+    waited: list[str] = []
+    parties = {"shop": Answers(DONE), "meter": Answers(DONE, ahead=[3, 2, 1, 0])}
+    session = JobSession(read_job(JOB), answering(monkeypatch, parties), None)  # type: ignore[arg-type]
+    session.on_event = lambda name, event: waited.append(f"{name}: {event.progress.waiting_for}")
+    await session.run()
+    queued = [line for line in waited if "of this coordinator" in line]
+    assert queued == ["meter: 2 jobs of this coordinator at meter", "meter: one job of this coordinator at meter"]
+
+
+async def test_a_job_whose_party_ends_it_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "QUEUE_POLL_S", 0.001)
+    ended = pb.Event(state=pb.ENDED, error=error_codes.status_of_code(errors_pb2.CANCELLED))
+    shop, meter = Answers(ended), Answers(DONE, ahead=[1] * 100_000)
+    with pytest.raises(PeerAborted):
+        await run(monkeypatch, shop=shop, meter=meter)
+    assert "Start" not in meter.asked
 
 
 async def test_a_party_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ MAY_READ_BUFFERS = {
     "algorithms/protocols/label_dp/release.py",  # which labels are withheld: length against the labels
     "parties/data/id_hash.py",  # our own keys, and Arrow's own buffers
     "parties/data/content_digest.py",  # our own digests
-    "parties/vertical/scored_rows.py",  # our own bits
+    "parties/snapshots/people.py",  # our own digests and bits
     "algorithms/randomness.py",  # our own hashes
     "algorithms/sharing/prg.py",  # our own random words
     "parties/work/memory.py",  # our own copies

@@ -99,6 +99,6 @@ def weights(world: World, session: str) -> dict[str, np.ndarray]:
 
 
 def label_bits(world: World) -> list[float]:
-    """Return what the bank has counted of each label's bits, of all its snapshots."""
-    with world.store("bank") as store, store.view() as view:
-        return sorted(share for row in view.snapshots("rows") for share in view.label_layouts(row.id).values())
+    """Return the bits of each entry about labels in the bank's account."""
+    with world.store("bank") as store:
+        return sorted(entry.bits for entry in store.reader().disclosures(subject="labels"))

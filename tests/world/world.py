@@ -275,7 +275,8 @@ class World:
         if not certificates.exists():
             authority.create_authority(certificates, "test-authority")
         if not (certificates / name).exists():
-            authority.issue(certificates, name, ["localhost"])
+            role = COORDINATOR if name == COORDINATOR else self.roles.get(name)
+            authority.issue(certificates, name, ["localhost"], role=role)
         return name
 
     # --- by the command line, with forked parties or with processes that start from nothing

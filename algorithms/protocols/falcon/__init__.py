@@ -39,8 +39,9 @@ Departures from the paper: preprocessing by a dealer; the sigmoid and the log lo
     threshold Paillier: a party's scores and its masks are one ciphertext, packed, and all parties add them up, so that
     no score is sent; residuals, not predictions, become ciphertexts; and weights are opened from shares, rounded.
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
-    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors; the key node, sizes and
-    when training ends. What opened weights, and where training ends, tell of labels is counted (docs/falcon.md).
+    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors, all rounded; the key node,
+    sizes and when training ends. What opened weights, and where training ends, reveal of labels is counted
+    (docs/falcon.md).
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from blindfit.algorithms.protocols.falcon.messages import (
 )
 from blindfit.algorithms.protocols.falcon.noise import Noise
 from blindfit.algorithms.protocols.falcon.parameters import (
+    LEAST_TEST_ROWS,
     WEIGHT_BOUND,
     FalconParameters,
     bits_of_opened_weight,
@@ -80,6 +82,7 @@ from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY
 
 __all__ = [
     "HIDING_BITS",
+    "LEAST_TEST_ROWS",
     "TABLE",
     "WEIGHT_BOUND",
     "EncryptedScales",

@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.held_out import hold_out_more
 from blindfit.algorithms.protocols.falcon.noise import LARGEST_RESIDUAL, Noise
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.descent import Step
 from blindfit.algorithms.sharing.descent_scales import LARGEST_WEIGHT, BatchesTooLarge, Scales
 from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.residual_bound import residual_bound
+from blindfit.algorithms.sharing.scoring import LARGEST_LOSS_BITS
 from blindfit.algorithms.sharing.waves import CHOICES, Waves
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OUT_ROWS
@@ -33,6 +35,7 @@ LEAST_TEST_ROWS = 50
 LEAST_THRESHOLD_BITS = 8  # of what l1 takes from a weight in the last epoch
 MOST_ROWS = 4_000_000  # whose range is tested in one opening of 192 MiB
 WEIGHT_BITS = 24  # in shares
+MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 _BATCHES = Seed(hashlib.sha256(b"blindfit batches v1").digest())
 SAFE_DEVIATIONS = 8  # of noise in a weight, which must stay below the largest
 
@@ -103,6 +106,27 @@ class FalconParameters:
     def judges(self) -> bool:
         """Whether a loss decides when to stop."""
         return self.validation_rows > 0 and self.patience > 0
+
+    @property
+    def count_shift(self) -> int:
+        """Return the bits of a count of test rows that are rounded away: a quarter of its standard error, or less."""
+        return max(0, math.floor(math.log2(math.sqrt(max(1, self.test_rows)) / 8)))
+
+    @property
+    def pair_shift(self) -> int:
+        """Return the bits of AUC and KS, times the pairs of test rows, that are rounded away, for the same reason."""
+        return max(0, math.floor(math.log2(max(1, self.test_rows) ** 1.5 / 64)))
+
+    @property
+    def figure_bits(self) -> float:
+        """Return how many bits all figures of the test rows have at most, whoever deviates: log2 of their values."""
+        n = self.test_rows
+        if not n:
+            return 0.0
+        if self.is_linear:
+            return MEAN_LOSS_BITS + 1 + 2 * math.log2(max(2.0, self.residual_bound))
+        counts, pairs = (n >> self.count_shift) + 2, (n * n // 2 >> self.pair_shift) + 2
+        return 2 * math.log2(counts) + 2 * math.log2(pairs) + MEAN_LOSS_BITS + 1 + LARGEST_LOSS_BITS
 
     @cached_property
     def batches(self) -> list[slice]:
@@ -188,13 +212,13 @@ class FalconParameters:
         if 0 < self.test_rows < LEAST_TEST_ROWS:
             raise RangeError(
                 f"{self.test_rows} test rows: the loss of fewer than {LEAST_TEST_ROWS} reveals the loss of each",
-                hint=self._at_least(LEAST_TEST_ROWS, "split.test_fraction"),
+                hint=hold_out_more("split.test_fraction", LEAST_TEST_ROWS, self.rows),
             )
         if self.judges and self.validation_rows < LEAST_HOLD_OUT_ROWS:
             raise RangeError(
                 f"{self.validation_rows} validation rows: where training ends tells of the loss of each if they are "
                 f"fewer than {LEAST_HOLD_OUT_ROWS}",
-                hint=self._at_least(LEAST_HOLD_OUT_ROWS, "falcon.validation_fraction"),
+                hint=hold_out_more("falcon.validation_fraction", LEAST_HOLD_OUT_ROWS, self.rows),
             )
         if self.train_rows + self.validation_rows > MOST_ROWS:
             raise RangeError(f"more than {MOST_ROWS:,} rows do not fit into one test of their range")
@@ -220,10 +244,6 @@ class FalconParameters:
             )
         if self.noise is not None:
             self._check_noise(self.noise)
-
-    def _at_least(self, rows: int, option: str) -> str:
-        """Return which fraction gives so many of all rows."""
-        return f"set {option} = {math.ceil(100 * rows / self.rows) / 100:g}, or more, or {option} = 0"
 
     def _check_noise(self, noise: Noise) -> None:
         """Raises RangeError: something else would be opened, or weights could be lost in noise.

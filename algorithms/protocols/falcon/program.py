@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage, ScoresOutOfRange
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
-from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
+from blindfit.algorithms.protocols.falcon.parameters import (
+    MEAN_LOSS_BITS,
+    WEIGHT_BITS,
+    WEIGHT_BOUND,
+    FalconParameters,
+)
 from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat, zeros
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
@@ -28,7 +33,6 @@ from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_B
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
 
 TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
-MEAN_LOSS_BITS = 9  # of the test rows' mean log loss, or mean squared error
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
 COARSE_CLASS_WEIGHT_BITS = 3  # and so are those of classes
 CLASSES = 2  # without the label, and with it
@@ -95,7 +99,8 @@ class TestFigures:
     """What the active party learns of the test rows, from which, with its labels, all figures follow.
 
     Attributes:
-        true_positives, positives: rows called positive at the threshold, and those of them that are.
+        true_positives, positives: rows called positive at the threshold that are, and all that are called so; in steps
+            of a quarter of their standard error, or less.
         loss: the sum of the log losses.
         auc_pairs, ks_pairs: AUC and KS, times the pairs of a row with the label and one without.
     """
@@ -390,7 +395,9 @@ async def _figures(
         return zeros((0,))
     ranks = await scoring.ranks(seat, "ranks", counts.bins, p.test_rows)
     loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
-    return join([counts.confusion, loss, ranks.auc, ranks.ks])
+    confusion = await divide(seat, "confusion", counts.confusion, p.count_shift)
+    pairs = await divide(seat, "pairs", join([ranks.auc, ranks.ks]), p.pair_shift)
+    return join([confusion, loss, pairs])
 
 
 async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share) -> Share:
@@ -414,5 +421,6 @@ def _read(p: FalconParameters, numbers: npt.NDArray[np.int64]) -> TestFigures | 
     unit = math.floor(math.log2(p.test_rows)) - MEAN_LOSS_BITS  # a power of two, that the loss is in units of
     if p.is_linear:
         return TestErrors(math.ldexp(int(numbers[0]), unit))
-    true_positives, positives, loss, auc, ks = (int(number) for number in numbers)
-    return TestFigures(true_positives, positives, math.ldexp(loss, unit), auc / 2, float(ks))
+    true_positives, positives = (int(number) << p.count_shift for number in numbers[:2])
+    auc, ks = (int(number) << p.pair_shift for number in numbers[3:])
+    return TestFigures(true_positives, positives, math.ldexp(int(numbers[2]), unit), auc / 2, float(ks))

@@ -170,6 +170,7 @@ class BlockFit:
     gradient_norm: Real  # rounded up to a power of two
     l2: Real
     feasible: Integer  # 1: yes, 0: no, -1: neither was proved
+    left_out: IntegerTensor  # places of columns of the block that were left out: their weights are 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,11 @@ class MaskedRows:
 @dataclass(frozen=True, slots=True, repr=False)
 class Challenge:
     seed: Octets  # of the signs
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ZeroSharePart:
+    part: Octets  # one server's half of the secret from which their shares of zero follow
 
 
 @dataclass(frozen=True, slots=True)

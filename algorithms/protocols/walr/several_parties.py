@@ -15,10 +15,12 @@ Model: the measurement server is trusted with labels and with the rows of every 
     6     passive  its rows, as in walr 3                                                BlockOpen, WeightRows ...
                                                                                          RowsEnd
     7     server   joins by id the rows that every holder has; no row of a block is
-                   longer than R_p; goes on as in walr 4 and 5, but of the noisy sum
-                   tells the active party its own block                                  --
+                   longer than R_p; leaves out columns of few rows and shortens rows
+                   that stand out (lone_rows.py); goes on as in walr 4 and 5, but of
+                   the noisy sum tells the active party its own block                    --
     8     server   fits as in walr 6, once for a release; rounds each weight to a
-                   quarter of its statistical error at least, and how the fit ended      BlockFit
+                   quarter of its statistical error at least, and how the fit ended;
+                   tells each holder which of its own columns were left out              BlockFit
 
     Scores of new rows are formed by joint prediction (`predict`), from what each holder keeps.
 
@@ -26,8 +28,8 @@ Departures: the server fits, as nobody else sees all rows; one fit for a release
     settings would give every holder as many equations about the others' columns as it has weights.
 Learns: the server, every holder's rows and ids. A holder, its own weights; how many columns and which norm bound each
     other one has (the active party) or the grid and so the norm of all within a factor of two (a passive one); how many
-    rows all have in common, not which, but for what weights of columns of few rows tell (docs/walr_holders.md). The
-    active party, the noisy sum of its own columns.
+    rows all have in common, and whether a column of its own has 20 effective rows among these. The active party, the
+    noisy sum of its own columns.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +48,7 @@ from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, Malforme
 from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import Channel, canonical_json, parameters_digest
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, MEASUREMENT, ONCE, PASSIVE, Arrow, Table
+from blindfit.algorithms.protocols.walr import lone_rows
 from blindfit.algorithms.protocols.walr.messages import (
     BATCH_ROWS,
     MAX_BATCH_ROWS,
@@ -70,9 +74,11 @@ ROWS_FOR_A_BIT = 4  # of what hangs on the rows, told to others than their holde
 BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that hangs on the rows: significant ones, and its power of two
 SMALLEST_NORM, LARGEST_NORM = 2.0**-64, 2.0**63  # of a gradient, as it is told: a power of two
 MOST_ITERATIONS = 2**20  # as they are told
+LEFT_OUT_BITS = 1  # of a column: whether it was left out
 ENDING_BITS = 7 + 20 + 2 + 1  # of how a fit ended: gradient_norm, iterations, feasible, converged
 
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T", bound=np.generic)
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -150,6 +156,22 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
 def own_columns(request: AggregateOpen, blocks: Sequence[Block]) -> int:
     """The active party's, of all."""
     return request.n_columns - sum(block.n_columns for block in blocks)
+
+
+def columns_of(request: AggregateOpen, blocks: Sequence[Block]) -> list[int]:
+    """Return the number of columns of each holder, in the order of the blocks, the active party last."""
+    return [*(block.n_columns for block in blocks), own_columns(request, blocks)]
+
+
+def step_5_too_few_rows(request: AggregateOpen, blocks: Sequence[Block]) -> str:
+    """Return why a request has too few rows for its columns; "" if it has enough. Both numbers are public."""
+    needed = lone_rows.rows_needed(columns_of(request, blocks))
+    if request.n_rows >= needed:
+        return ""
+    return (
+        f"{request.n_rows} rows are too few for the columns of these parties, which need {needed}: "
+        "use more rows or fewer columns"
+    )
 
 
 def own_bound_squared(request: AggregateOpen, blocks: Sequence[Block]) -> int:
@@ -316,11 +338,14 @@ class BlocksTally(Tally):
     """The active party's rows as they come, and once every block is here the exact sum.
 
     Attributes:
-        joined: (rows that counted, all columns), what the fit is of.
+        joined: (rows that counted, all columns), what the sum and the fit are of.
+        left_out: which of the columns are 0 because too few rows have them.
     """
 
     blocks: Sequence[Block] = ()
     joined: IntegerRows = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    left_out: Bits = field(default_factory=lambda: np.zeros(0, np.bool_))
+    _labels: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _own: AggregateOpen = field(init=False)
     _ids: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
@@ -348,22 +373,32 @@ class BlocksTally(Tally):
         self.rows_scaled += scaled
 
     def join_blocks(self, others: Sequence[BlockRows], join: Join) -> None:
-        """Step 7: takes the blocks in their order. The same work whatever the labels."""
+        """Step 7: find the rows that count among those that all holders have. Takes the blocks in their order."""
         places = [np.array([other.place.get(i, -1) for i in self._ids], np.int64) for other in others]
         common = np.logical_and.reduce([place >= 0 for place in places])
-        own = np.concatenate(self._parts)
-        blocks = [other.rows[place[common]] for other, place in zip(others, places, strict=True)]
-        rows = np.concatenate([*blocks, own[common]], axis=1, dtype=np.int32)
         ids = [i for i, here in zip(self._ids, common.tolist(), strict=True) if here]
-        kept_parts: list[Bits] = []
-        for start in range(0, len(ids), BATCH_ROWS):
-            labels, kept = join(ids[start : start + BATCH_ROWS])
-            self.add_up(labels, kept, rows[start : start + BATCH_ROWS])
-            kept_parts.append(kept)
-        kept = np.concatenate(kept_parts) if kept_parts else np.zeros(0, np.bool_)
-        self.rows_kept = int(kept.sum())
-        self.joined = rows if kept.all() else rows[kept]
+        joined = [join(ids[start : start + BATCH_ROWS]) for start in range(0, len(ids), BATCH_ROWS)]
+        kept = np.concatenate([np.zeros(0, np.bool_), *(kept for _, kept in joined)])
+        self._labels = np.concatenate([np.zeros(0, np.uint8), *(labels for labels, _ in joined)])[kept]
+        counts = np.flatnonzero(common)[kept]
+        own = np.concatenate(self._parts)
+        blocks = [other.rows[place[counts]] for other, place in zip(others, places, strict=True)]
+        self.joined = np.concatenate([*blocks, own[counts]], axis=1, dtype=np.int32)
+        self.rows_kept = len(self.joined)
         self._ids, self._seen, self._parts = [], set(), []
+
+    def sum_blocks(self) -> None:
+        """Step 7: leave out columns, shorten rows, add up. The same work whatever the labels."""
+        self.joined, self.left_out = lone_rows.shape_rows(self.joined, self.n_columns)
+        for start in range(0, self.rows_kept, BATCH_ROWS):
+            rows, labels = (of_all[start : start + BATCH_ROWS] for of_all in (self.joined, self._labels))
+            self.add_up(labels, np.ones(len(rows), np.bool_), rows)
+        self._labels = self._labels[:0]
+
+    @property
+    def n_columns(self) -> list[int]:
+        """Of each holder, in the order of the blocks."""
+        return columns_of(self.request, self.blocks)
 
 
 def require_tally(tally: Tally) -> BlocksTally:
@@ -380,11 +415,20 @@ def redact(answer: NoisySum, request: AggregateOpen) -> NoisySum:
 
 
 def bits_told_of(n_columns: Sequence[int], rows_kept: int) -> list[int]:
-    """Of each holder's columns in turn: how many bits others are told that hang on them: their own weights, and how
-    the fit ended.
+    """Of each holder's columns in turn: how many bits others are told that hang on them: their own weights, which of
+    their columns were left out, and how the fit ended.
     """
-    bits = bits_of_a_weight(rows_kept)
+    bits = bits_of_a_weight(rows_kept) + LEFT_OUT_BITS
     return [(sum(n_columns) - columns) * bits + ENDING_BITS for columns in n_columns]
+
+
+def score_bits_of_a_fit(rows: int) -> float:
+    """Return how many bits about each row's score count as opened by one fit: those of a weight, times the leverage.
+
+    Args:
+        rows: at least as many as count, such as those that the active party sends.
+    """
+    return bits_of_a_weight(rows) * lone_rows.MOST_LEVERAGE
 
 
 def max_bits(rows_kept: int) -> int:
@@ -417,6 +461,6 @@ def step_8_rounded_norm(gradient_norm: float) -> float:
     return min(max(2.0 ** math.ceil(math.log2(max(gradient_norm, SMALLEST_NORM))), SMALLEST_NORM), LARGEST_NORM)
 
 
-def step_8_blocks(values: Floats, n_columns: Sequence[int]) -> list[Floats]:
+def step_8_blocks(values: npt.NDArray[T], n_columns: Sequence[int]) -> list[npt.NDArray[T]]:
     """What belongs to each block, in their order."""
     return np.split(values, np.cumsum(n_columns)[:-1])

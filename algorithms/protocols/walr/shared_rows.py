@@ -3,7 +3,8 @@
 Source: ours, on the shares of Damgard et al. 2013 (SPDZ) and the dealing of algorithms/sharing; the norm check is that
     of algorithms/sharing/short_rows.py.
 Model: the active party may do what it likes, together with one of the servers. The servers do not collude with each
-    other, nor with the dealer (the key node), who follows the protocol.
+    other, nor with the dealer (the key node), who follows the protocol. The dealer may pool what it knows with that of
+    an active party that follows the protocol.
 
     step  who      does                                                                     sends
     0     active   says how many rows and columns it has, and their norm bound              Dimensions
@@ -20,17 +21,27 @@ Model: the active party may do what it likes, together with one of the servers. 
                    and checks its MAC; both refuse where it is not 0                        OpenedShares
           server   opens labels less masks, those of rows that count                        OpenedShares ...
                    its share of X^T y from what is public and dealt                         --
+          server   half of a secret that serves this sum only                               ZeroSharePart
+                   server 1 adds u, server 2 subtracts it: u = PRF(both halves, session,
+                   request)                                                                 --
     7     server   adds a whole noise of its own and answers, as in `two_servers` 4 and 5    --
     8     active   adds both answers and goes on, as in `two_servers` 6                      MasksUsed
+
+    Why u: without it the second server's answer is R_2^T (y - s) + D^T s_2 + (R^T s)_2 + noise, and the dealer knows
+    all of these masks. So the dealer and the active party would hold R_2^T y + noise modulo p: uniform multiples of the
+    labels, which short vectors of a lattice give away. With u each answer is uniform to both of them, and only the sum
+    means anything.
 
 Departures: none from `two_servers` but that rows are hidden; a row that is too long ends the job, where a server that
     reads it would make it shorter.
 Learns: each server, ids, how many columns and the norm bound; of rows and labels, nothing. The dealer, the same without
-    the ids; with one server it would know every row and label. The active party, one noisy sum.
+    the ids; with one server it would know every row and label; with the active party, the noisy sum only. The active
+    party, one noisy sum.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -52,10 +63,17 @@ from blindfit.algorithms.protocols.falcon.messages import (
     ResidueCommitment,
 )
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, KEY, MEASUREMENT, ONCE, ROUNDS, Arrow, Table
-from blindfit.algorithms.protocols.walr.messages import AggregateOpen, Challenge, Dimensions, MaskedRows, MasksUsed
+from blindfit.algorithms.protocols.walr.messages import (
+    AggregateOpen,
+    Challenge,
+    Dimensions,
+    MaskedRows,
+    MasksUsed,
+    ZeroSharePart,
+)
 from blindfit.algorithms.protocols.walr.request import ConsumerRows
 from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_ids
-from blindfit.algorithms.protocols.walr.two_servers import ShareTally
+from blindfit.algorithms.protocols.walr.two_servers import ShareTally, step_2_agreement
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
@@ -87,6 +105,7 @@ TABLE = Table(
     Arrow("4", MEASUREMENT, ACTIVE, Challenge, ONCE, "public signs"),
     Arrow("5", ACTIVE, MEASUREMENT, MaskedInput, CHUNKS, "uniform numbers"),
     Arrow("6", *_BOTH, OpenedShares, CHUNKS, "whether a row is too long; else uniform numbers"),
+    Arrow("6", *_BOTH, ZeroSharePart, ONCE, "nothing: random bits"),
     Arrow("8", ACTIVE, KEY, MasksUsed, ONCE, "that both have answered"),
 )
 
@@ -340,7 +359,7 @@ class Server:
     opened: Opened = field(default_factory=Opened)
 
     async def sum_of(self, tally: SharedRowsTally) -> Elements:
-        """This server's share of X^T y, (n_columns,).
+        """Return this server's share of X^T y, (n_columns,), which is uniform to all but the two servers.
 
         Raises:
             MalformedMessage: a row is longer than the norm bound, or the other server does not do what it should.
@@ -352,7 +371,8 @@ class Server:
             )
         blocks = list(tally.blocks())
         await self._check_lengths([masked for masked, _ in blocks])
-        return await self._sum(blocks)
+        total = await self._sum(blocks)
+        return step_6_reshare(total, await self._zero_share_seed(tally.request), self.dealt.place)
 
     async def _check_lengths(self, masked: list[Elements]) -> None:
         verifier, plan = self.dealt.verifier, self.dealt.plan
@@ -422,6 +442,37 @@ class Server:
             parts += [dealt[block]["product"].value, *([f.transposed_times(d, e)] if first else [])]
             total = f.total(parts)
         return total
+
+    async def _zero_share_seed(self, request: AggregateOpen) -> Seed:
+        """Agree on the seed of this sum's shares of zero. Masks serve one sum, so no seed serves two."""
+        mine = Seed.random().octets
+        told = await exchange_with_all(ZeroSharePart(mine), [self.other], ZeroSharePart, self.channel)
+        theirs = told[self.other].part
+        if len(theirs) != SEED_BYTES:
+            raise MalformedMessage(
+                culprit=self.other, field="part", reason="has the wrong length", step="ZeroSharePart"
+            )
+        parts = (mine, theirs) if self.dealt.place == 0 else (theirs, mine)
+        return step_6_zero_share_seed(parts, self.run, request)
+
+
+def step_6_zero_share_seed(parts: tuple[bytes, bytes], run: str, request: AggregateOpen) -> Seed:
+    """Return the seed of one sum's shares of zero: neither server chooses it, and only they know it.
+
+    Args:
+        parts: the first server's half of the secret, then the second server's.
+        run: the session.
+        request: either server's own; the seed follows from what both are asked alike.
+    """
+    asked = step_2_agreement(request, "", b"").request_sha256
+    context = parameters_digest({"shares of zero": run, "asked": asked.hex()})
+    return Seed(hmac.digest(b"".join(parts), context, "sha256"))
+
+
+def step_6_reshare(share: Elements, seed: Seed, place: int) -> Elements:
+    """Return another share of the same sum: the first server adds u and the second server subtracts it."""
+    u = seed.elements("shares of zero", share.shape)
+    return f.subtract(share, u) if place else f.add(share, u)
 
 
 def require_tally(tally: Tally) -> SharedRowsTally:

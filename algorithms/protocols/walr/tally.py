@@ -186,6 +186,7 @@ def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> No
     require(0 <= answer.rows_scaled <= request.n_rows, "rows_scaled", "is out of range")
     require(0 <= answer.rows_unknown <= request.n_rows, "rows_unknown", "is out of range")
     require(0 < answer.noise_std < 2.0**61, "noise_std", "is out of range")
+    require(0 < answer.sensitivity < 2.0**61, "sensitivity", "is out of range")
 
 
 @dataclass(frozen=True, slots=True)

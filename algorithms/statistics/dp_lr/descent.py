@@ -167,7 +167,7 @@ def default_learning_rate(noise_std: float, n_columns: int, n_iterations: int, c
 
 def losses_of(path: Floats, columns: Floats, labels: NDArray[np.bool_]) -> list[float]:
     """The exact mean loss of public rows under each of a descent's weights."""
-    return [metrics.log_loss(labels, sigmoid(scores)) for scores in (columns @ path.T).T]
+    return [metrics.log_loss(labels, sigmoid(columns @ weights)) for weights in path]  # never all scores at once
 
 
 def check_clip_norm(clip_norm: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,24 @@ DIGEST = DigestFormat()
 """How fields of a model are written in its identity."""
 
 
+@dataclass(frozen=True)
+class PublicRows:
+    """A dataset that its owner's party file declares public."""
+
+    party: str
+    dataset: str
+
+
+@dataclass(frozen=True)
 class Pretrained(StandardisedLogistic):
-    """Its standardiser is of the public rows."""
+    """A model whose standardiser is of the rows that it was fitted to.
+
+    Args:
+        public: whose declaration says that these rows are public; None: no party declares it. It does not tell one
+            model from another.
+    """
+
+    public: PublicRows | None = field(default=None, compare=False)
 
     def raw_weights(self) -> tuple[dict[str, float], float]:
         """By name, and the intercept, for features as they were read."""
@@ -64,7 +81,8 @@ class Pretrained(StandardisedLogistic):
         by_name = dict(zip(scaler.kept_columns, zip(scaler.mean, scaler.std, self.weights, strict=True), strict=True))
         kept = tuple(j for j, name in enumerate(columns) if name in by_name)
         mean, std, weights = zip(*(by_name[columns[j]] for j in kept), strict=True)
-        return Pretrained(Standardiser(tuple(columns), kept, mean, std, scaler.table), weights, self.intercept)
+        ordered = Standardiser(tuple(columns), kept, mean, std, scaler.table)
+        return replace(self, standardiser=ordered, weights=weights)
 
     def check_columns(self, columns: Sequence[str], table: TableRecord | None = None) -> None:
         """Check that these are the model's features, in whatever order.
@@ -102,7 +120,8 @@ class Pretrained(StandardisedLogistic):
         }
 
     def to_json(self) -> str:
-        return _encode(self.to_dict())
+        declared = {"public": asdict(self.public)} if self.public else {}
+        return _encode({**self.to_dict(), **declared})
 
     def identity(self) -> str:
         """Return the text that tells one model from another in a digest."""
@@ -121,12 +140,19 @@ class Pretrained(StandardisedLogistic):
     def from_dict(cls, stored: Any) -> Pretrained:
         """Raises DataError: what the first wrong field is."""
         fields.check_format(stored, FORMAT)
-        unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept"})
+        unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept", "public"})
         if unknown:
             raise DataError(f"unknown: {', '.join(unknown)}")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
         weights = fields.weights(stored, standardiser.kept_columns)
-        return cls(standardiser, weights, fields.number(stored, "intercept"))
+        return cls(standardiser, weights, fields.number(stored, "intercept"), public=_read_declaration(stored))
+
+
+def _read_declaration(stored: Mapping[str, Any]) -> PublicRows | None:
+    if "public" not in stored:
+        return None
+    declared = fields.table(stored, "public")
+    return PublicRows(fields.text(declared, "party"), fields.text(declared, "dataset"))
 
 
 def _encode(content: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.held_out import FRACTIONS, hold_out_more
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS, min_batch_rows
 from blindfit.algorithms.statistics.vertical.loss import label_bits, leverages
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan, rows_of_batches
@@ -298,33 +299,24 @@ def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:
     to_spare = rows - len(plan.validation) - needed
     if not len(plan.test) or to_spare < 0:
         return []
-    fraction = to_spare * 100 // rows / 100
+    fraction = max(fraction for fraction in FRACTIONS if round(rows * fraction) <= to_spare)
     fraction = fraction if round(rows * fraction) >= LEAST_HOLD_OUT_ROWS else 0.0
     batch_rows = min_batch_rows(rows - len(plan.validation) - round(rows * fraction), needed)
     return [f"split.test_fraction = {fraction:g} and taylor.batch_rows = {batch_rows}"] if batch_rows else []
 
 
-def label_share(n_columns: int, batch_rows: int, jitter: float) -> float:
-    """Return how many bits of a label a layout of batches gives away at most: one without jitter."""
-    return min(1.0, label_bits(n_columns, jitter) / batch_rows) if jitter > 0 else 1.0
-
-
-def check_label_shares(before: Sequence[float], share: float) -> list[Leak]:
-    """Check all layouts of batches in which the same labels are trained on.
+def too_many_label_bits() -> Leak:
+    """Return what is wrong with a layout of batches that does not fit beside those before.
 
     The text is the same whatever was before: other parties read it, and need not have been there.
     """
-    if sum(before) + share <= MOST_BITS_PER_ROW:
-        return []
-    return [
-        Leak(
-            LABEL_BITS,
-            f"with other layouts of batches before, this one could give away more than {MOST_BITS_PER_ROW} bits of "
-            "each label",
-            "keep the parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
-            "label-bits",
-        )
-    ]
+    return Leak(
+        LABEL_BITS,
+        f"with other trainings on the same people before, this one could give away more than {MOST_BITS_PER_ROW} bits "
+        "of each label",
+        "keep the snapshots, parties, fractions and taylor.batch_rows of an earlier training, or set privacy.epsilon",
+        "label-bits",
+    )
 
 
 def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
@@ -369,9 +361,8 @@ def check_test(rows: int, of: int) -> list[Leak]:
 def _few(rows: int, of: int, rule: str, who: str, option: str) -> list[Leak]:
     if rows == 0 or rows >= LEAST_HOLD_OUT_ROWS:
         return []
-    enough = math.ceil(100 * LEAST_HOLD_OUT_ROWS / of) / 100
     text = f"{who} of only {rows} rows (at least {LEAST_HOLD_OUT_ROWS})"
-    return [Leak(rule, text, f"set {option} = {enough:g}, or more, or {option} = 0", "small-hold-out")]
+    return [Leak(rule, text, hold_out_more(option, LEAST_HOLD_OUT_ROWS, of), "small-hold-out")]
 
 
 def check_class_weights(weighted: bool) -> list[Leak]:

@@ -18,6 +18,7 @@ MOST_DISTINCT = 2**FEATURE_BITS  # a column of more values is no richer on the g
 NARROW_VALUES = 16  # a column of no more is a discrete one
 LEAST_COLUMNS = 4
 MOST_SCORE_BITS = 16  # more would tell of a row and better no prediction
+GOOD_SCORE_BITS = 12  # a probability is then right to a thousandth or so
 LEAST_SCORE_BITS = 4  # less would be no score
 
 
@@ -48,6 +49,15 @@ class RowContent:
     def max_models(self) -> int:
         """Of one row, whatever its party allows."""
         return max(self.columns - 1, 0) // 2
+
+    def models_of_a_row(self, allowed: int | None) -> int:
+        """Return how many models may score one row.
+
+        Args:
+            allowed: what the row's party allows; None: as many as leave `GOOD_SCORE_BITS` for each score.
+        """
+        chosen = int(self.score_bits / GOOD_SCORE_BITS) if allowed is None else allowed
+        return max(1, min(chosen, self.max_models))
 
     @property
     def score_bits(self) -> float:

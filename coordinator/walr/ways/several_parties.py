@@ -49,6 +49,8 @@ def mechanism(facts: Figures) -> tuple[str, ...]:
     return (
         f"Each holder clips its part of a row to a norm of its own; whole rows are at most "
         f"{figure(facts.privacy.norm_bound)} long, and {facts.server} enforces each part.",
+        f"{facts.server} leaves out columns of fewer than 20 effective rows, and shortens rows that stand out in the "
+        "columns of all holders except any one, so that no holder reads one row's score.",
         f"{facts.server} adds up the rows whose label is 1, exactly, and adds noise once to the sum.",
     )
 
@@ -59,7 +61,7 @@ def active_learnt(facts: Figures) -> Section:
         "One noisy sum for each of its own columns, and the weights of its own columns, rounded to a quarter of "
         "their statistical error at least.",
         f"Of {in_words(facts)}: how many columns each has, its norm bound, and how many rows all have in common "
-        f"({count(facts.rows.trained)}), not which, but for what weights of columns of few rows tell.",
+        f"({count(facts.rows.trained)}), and whether a column of its own has 20 effective rows among them.",
         "It was also told what describes the dataset, and what was released about this population before.",
     )
 

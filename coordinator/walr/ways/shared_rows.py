@@ -53,7 +53,8 @@ def key_node_learnt(facts: Figures) -> Section:
         (
             "For how many rows and columns it dealt masks, their norm bound, and for whom; no id, feature, label, sum "
             "or weight.",
-            f"It knows every mask: with one of {facts.server} it would know rows and labels.",
+            f"It knows every mask: with one of {facts.server} it would know rows and labels. With {facts.active} it "
+            "learns no more than the noisy sum, if both follow the protocol.",
         ),
     )
 

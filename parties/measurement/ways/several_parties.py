@@ -25,6 +25,7 @@ from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, several_parties
 from blindfit.algorithms.protocols.walr.messages import BlockWanted
 from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.patience import begin_quietly
 from blindfit.parties.measurement.uploads import log_unanswered
@@ -60,10 +61,6 @@ class Blocks:
         fields = self._session.job.digest_fields()
         chosen = {n: v for n, v in fields.items() if n.startswith("walr.") or n == "seed"}
         return parameters_digest({n: v for n, v in chosen.items() if not n.startswith("walr.norm_")}).hex()
-
-    def snapshots(self, active: str) -> list[str]:
-        """Of the rows of each holder in turn, the active party last."""
-        return [self._session.snapshots.get(name, "") for name in (*self.holders, active)]
 
     def begin(self) -> None:
         """The session's members have shaken hands: nothing goes between them before that."""
@@ -150,6 +147,8 @@ class AtServer(way.AtServer):
         self.blocks, dataset = check_blocks(self.call), self.call.dataset
         if strangers := [b.holder for b in self.blocks if b.holder not in dataset.settings.passive_parties]:
             self.call.refuse("dataset", f"{strangers[0]} is none of its holders, who may be told weights")
+        if reason := several_parties.step_5_too_few_rows(self.request, self.blocks):
+            self.call.refuse("rows", reason)
         self.call.check_snapshot()
 
     def _find_blocks(self) -> Blocks:
@@ -190,20 +189,21 @@ class AtServer(way.AtServer):
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the holders share
             log_unanswered(error, call.consumer)
             raise CannotAnswer(party=call.service.name) from None
-        columns = [*(block.n_columns for block in self.blocks), several_parties.own_columns(self.request, self.blocks)]
-        told = several_parties.bits_told_of(columns, tally.rows_kept)
-        bits = dict(zip(self._find_blocks().snapshots(call.consumer), told, strict=True))
-        self._count_told_bits(bits, several_parties.max_bits(tally.rows_kept))
+        told = several_parties.bits_told_of(tally.n_columns, tally.rows_kept)
+        owners = (*self._find_blocks().holders, call.consumer)
+        self._count_told_bits(dict(zip(owners, told, strict=True)), tally.rows_kept)
+        tally.sum_blocks()
 
-    def _count_told_bits(self, bits: Mapping[str, int], most: int) -> None:
-        """Before they are told: of weights that hang on the rows of these snapshots.
+    def _count_told_bits(self, bits: Mapping[str, int], rows_kept: int) -> None:
+        """Count the bits of weights that depend on the columns of each party, before they are sent.
 
         Raises:
-            PolicyRefused: with those that were told before, they could give the rows away.
+            PolicyRefused: with those that were sent before, they could give the rows away.
         """
         call = self.call
+        account = Account(call.service.policy, call.dataset.settings)
 
-        def refuse(_: int) -> BlindfitError:  # no number: either would tell how many rows are common
+        def refuse() -> BlindfitError:  # no number: either would tell how many rows are common
             reason = (
                 "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
                 "one than a quarter of the common rows: use more rows or fewer columns"
@@ -211,7 +211,11 @@ class AtServer(way.AtServer):
             return PolicyRefused(party=call.service.name, field="parties", reason=reason)
 
         with call.service.store.transaction() as transaction:
-            transaction.count_told_bits(call.consumer, self.request.request_id, bits, most, refuse)
+            for owner, more in bits.items():
+                read = call.dataset.snapshot, self.request.session
+                asked = self.request.request_id
+                entry = account.entry("columns", owner, [call.consumer], "weights", asked, more, read)
+                account.enter_below(transaction, entry, several_parties.max_bits(rows_kept), refuse)
 
     def keep(self, tally: Tally, answer: NoisySum) -> None:
         self._find_blocks().to_fit = ToFit(self.request, answer, several_parties.require_tally(tally))

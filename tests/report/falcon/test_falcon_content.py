@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.coordinator.falcon.cautions import cautions_of
 from blindfit.coordinator.falcon.figures import Figures, figures_of
 from blindfit.parties.falcon.data_party import evaluation_of
-from blindfit.parties.falcon.weight_bits import weights_share
+from blindfit.parties.falcon.weight_bits import weights_bits
 from tests.report.falcon.conftest import OPENED, SESSION, MadeUpShares
 from tests.report.pages import check_nothing_is_kept_of_models
 from tests.reports import write_report
@@ -92,7 +92,7 @@ def test_bits_are_those_that_the_active_party_counts(shares: MadeUpShares, rows:
     parameters = SimpleNamespace(
         kept_bits=choose_kept_bits(rows), columns=(4, 1, 7), train_rows=rows, weights_stay_shared=False
     )
-    assert facts.most_told == weights_share(parameters)  # type: ignore[arg-type]
+    assert facts.most_told == weights_bits(parameters) / rows  # type: ignore[arg-type]
     assert facts.pooled is not None
     assert facts.pooled.weights == 8
     assert facts.pooled.all_bits == facts.opened["shop"].all_bits + facts.opened["post"].all_bits

@@ -96,7 +96,7 @@ def test_what_weights_tell_of_labels(shares: MadeUpShares) -> None:
     for name in ("post", "shop"):
         assert f"{name}'s 1 weight of 8 bits have 8 bits of 840 training labels at most, 0.009524 of each." in said
     assert "If post and shop pool them: 2 weights of 8 bits have 16 bits" in said
-    assert "over all trainings on its snapshot, and refuses to open more than 0.25 bits" in said
+    assert "over all trainings on the same people, whatever snapshot they read, and opens at most 0.25 bits" in said
 
 
 def test_a_label_has_one_bit_at_most(shares: MadeUpShares) -> None:

@@ -1,0 +1,137 @@
+"""The disclosure account of a party's people: what was revealed about them without a charge, and what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.markup import escape
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.whole_table import WholeTable
+from blindfit.coordinator.terminal.wording import join_names, quantity
+from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.account import AccountReads, Disclosure
+from blindfit.parties.store.database import Store
+from blindfit.parties.vertical.scored_rows import SCORES
+
+WITHOUT = "(no population)"
+MOST_REASON_CHARS = 500
+
+
+def accounts_of(settings: PartySettings) -> dict[str, Account]:
+    """Return the account of each population, by its name; "" for that of all datasets without one."""
+    return {account.population: account for account in (Account.of(settings, name) for name in settings.datasets)}
+
+
+def render(settings: PartySettings, store: Store) -> Iterator[RenderableType]:
+    """Yield the tables of the account; none where nothing was revealed."""
+    reader = store.reader()
+    entries = reader.disclosures()
+    if not entries:
+        return
+    yield _limits(settings, store)
+    table = WholeTable("when (UTC)", "who learns", "about", "what", "bits", title="Revealed", box=SIMPLE_HEAD)
+    for entry in entries:
+        cells = (entry.made[:16].replace("T", " "), entry.learner, about(entry), entry.event, f"{entry.bits:,.1f}")
+        table.add_row(*map(escape, cells))
+    yield table
+    yield (
+        "A limit bounds a total. It promises nothing to a single person: privacy.epsilon does, and so does "
+        'falcon.weights = "shared" for weights.'
+    )
+
+
+def document(store: Store) -> list[dict[str, object]]:
+    """Return the entries for a program, without bitmaps of people."""
+    return [
+        {name: value for name, value in asdict(entry).items() if name != "people"}
+        for entry in store.reader().disclosures()
+    ]
+
+
+def about(entry: Disclosure) -> str:
+    people = entry.population or WITHOUT
+    what = {"labels": f"labels {entry.about}", "scores": "scores of rows", "columns": f"columns of {entry.about}"}
+    return f"{people}: {what.get(entry.subject, f'who is in {entry.about}' if entry.about else entry.subject)}"
+
+
+def _limits(settings: PartySettings, store: Store) -> WholeTable:
+    table = WholeTable("people", "about", "revealed", "limit", "left", title="Disclosure account", box=SIMPLE_HEAD)
+    reader = store.reader()
+    for dataset in settings.datasets:
+        account = Account.of(settings, dataset)
+        people = account.population or WITHOUT
+        if account.counts_labels:
+            spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
+            cells = (people, f"labels {account.label}", f"{spent:,.0f} bits", f"{limit:,.0f} bits")
+            table.add_row(*map(escape, cells), f"{max(0.0, limit - spent):,.0f} bits")
+    for population, account in accounts_of(settings).items():
+        people = population or WITHOUT
+        if models := _models(account, reader):
+            table.add_row(escape(people), "scores of rows", f"{models} models", "", "")
+        counts = Counter(map(_membership, account.entries(reader, "membership")))
+        for text, count in sorted(counts.items()):
+            table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))
+    return table
+
+
+def _models(account: Account, reader: AccountReads) -> int:
+    """Return how many models have scored rows; an entry of an older version names the model and a snapshot."""
+    scores = [entry for entry in account.entries(reader, "scores") if entry.event == SCORES]
+    return len({(entry.learner, entry.question.partition(" ")[0]) for entry in scores})
+
+
+def _membership(entry: Disclosure) -> str:
+    """Return what one of the limits of membership counts: linkages with one party, or draws over all parties."""
+    return f"linkages with {entry.about}" if entry.event.startswith("linkage") else "draws of who is held out"
+
+
+def summarise(settings: PartySettings, store: Store, dataset: str) -> str:
+    """Return what was revealed about a dataset's people, for the operator who is asked about a job on it."""
+    account, reader = Account.of(settings, dataset), store.reader()
+    parts = []
+    if account.counts_labels:
+        spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
+        parts.append(f"{spent:,.0f} of at most {limit:,.0f} bits about labels")
+    parts.append(f"scores of {quantity(_models(account, reader), 'model')}")
+    revealed = f"revealed before about these people: {join_names(parts)}; a limit bounds a total, not one person"
+    days = settings.policy.account_period_days
+    period = f"; an entry counts for {days:g} days" if days is not None else ""
+    resets = [entry for entry in reader.disclosures(account.population) if entry.subject == RESET]
+    return revealed + period + "".join(f"; {entry.event} ({entry.made[:10]})" for entry in resets)
+
+
+def is_reason(reason: str) -> bool:
+    """Return whether the operator's words can be kept, and shown on a terminal."""
+    return 1 <= len(reason) <= MOST_REASON_CHARS and reason.isprintable()
+
+
+def reset(settings: PartySettings, store: Store, dataset: str, reason: str) -> Found:
+    """Start the account of a dataset's people again; the reason stays in it.
+
+    Raises:
+        ConfigError: there is no such dataset, or no reason.
+    """
+    if dataset not in settings.datasets:
+        raise ConfigError(
+            f"{settings.name} has no dataset {dataset}", hint=f"name one of {', '.join(settings.datasets)}"
+        )
+    if not reason.strip():
+        raise ConfigError("--reset-account needs --reason: every later approval shows it")
+    reason = reason.strip()
+    if not is_reason(reason):
+        raise ConfigError(f"--reason has at most {MOST_REASON_CHARS} characters, all printable, and this one has not")
+    account = Account.of(settings, dataset)
+    with store.transaction() as transaction:
+        number = sum(entry.subject == RESET for entry in transaction.disclosures(account.population))
+        event = f"the account starts again: {reason}"
+        transaction.add_disclosure(account.entry(RESET, "", [], event, f"reset {number + 1}", 0))
+    people = account.population or "the people of all datasets without a population"
+    said = f"the account of {people} starts again; what was revealed before stays in it"
+    return Found({"account_started_again": dataset, "reason": reason}, (said,))

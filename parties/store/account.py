@@ -1,0 +1,85 @@
+"""The disclosure account: everything that was revealed about people without a charge to a budget.
+
+An entry is on the disk before what it counts leaves the party. It belongs to a population, as a budget does, and stays:
+a new snapshot of the same people begins no new account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blindfit.parties.store.rows import RowReads, RowWrites
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Disclosure:
+    """One thing that was revealed.
+
+    Attributes:
+        population: about whom; "" for the people of all datasets without a population.
+        subject: the limit that it counts towards: labels, scores, columns or membership.
+        about: which label, which columns, or which other party.
+        learner: who learns it.
+        event: what was revealed, in words.
+        question: a digest; the same question by the same learner about the same subject is one entry.
+        bits: upper bound of what it tells: of all labels together, or of one row's score.
+        people: a compressed bitmap of whom it is about, by their places in the population; empty: everybody.
+        snapshot: what was read for it.
+        session, made: which session revealed it first, and when.
+    """
+
+    population: str
+    subject: str
+    about: str
+    learner: str
+    event: str
+    question: str
+    bits: float
+    people: bytes = b""
+    snapshot: str = ""
+    session: str = ""
+    made: str = ""
+
+
+class AccountReads(RowReads):
+    def disclosures(self, population: str | None = None, subject: str | None = None) -> list[Disclosure]:
+        """Return the entries of one population or all, about one subject or all, the oldest first."""
+        rest = "WHERE (?1 IS NULL OR population = ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY position"
+        return self._rows(Disclosure, "disclosures", rest, population, subject)
+
+    def people(self, population: str) -> list[bytes]:
+        """Return the digests of a population's people, in the order in which they were first published."""
+        rows = self._all("SELECT digests FROM people WHERE population = ? ORDER BY position", population)
+        return [row[0] for row in rows]
+
+    def populations_with_people(self) -> list[str]:
+        return [row[0] for row in self._all("SELECT DISTINCT population FROM people")]
+
+    def labelled_people(self, population: str, label: str) -> bytes:
+        """Return a compressed bitmap of whose labels have been published, by places in the population."""
+        query = "SELECT people FROM labelled_people WHERE population = ? AND label = ?"
+        rows = self._all(query, population, label)
+        return bytes(rows[0][0]) if rows else b""
+
+
+class AccountWrites(AccountReads, RowWrites):
+    def add_disclosure(self, entry: Disclosure) -> None:
+        """Add an entry in the place of one of the same question.
+
+        It comes last: at the position of the earlier entry it would not count after the account has started again.
+        """
+        columns = "population, subject, about, learner, event, question, bits, people, snapshot, session, made"
+        key = entry.population, entry.subject, entry.about, entry.learner, entry.question
+        self._change(
+            "DELETE FROM disclosures WHERE (population, subject, about, learner, question) = (?, ?, ?, ?, ?)", *key
+        )
+        self._change(
+            f"INSERT INTO disclosures ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own names
+            *(getattr(entry, name) for name in columns.split(", ")),
+        )
+
+    def add_people(self, population: str, digests: bytes) -> None:
+        self._insert("people", population=population, digests=digests)
+
+    def put_labelled_people(self, population: str, label: str, people: bytes) -> None:
+        self._insert("labelled_people", how="INSERT OR REPLACE", population=population, label=label, people=people)

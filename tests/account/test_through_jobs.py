@@ -1,0 +1,186 @@
+"""Whole jobs on the same people: what they reveal adds up over snapshots, and stays below one limit."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.parties.account.account import Account
+from blindfit.parties.vertical.scored_rows import FIGURES
+from tests.each_case import each_case
+from tests.vertical.in_process import seated
+from tests.world import World
+from tests.world.vertical import ROLES, bank_and_shops, bank_and_shops_in_shares, write_rows
+
+ROWS = 160
+DAYS = 10
+SHOPS = ("shop-a", "shop-b")
+
+
+def revealed(world: World) -> tuple[float, float]:
+    """Return the bits about the bank's labels that were revealed, and how many may be."""
+    account = Account.of(world.settings("bank"), "rows")
+    with world.store("bank") as store:
+        reader = store.reader()
+        return account.spent(reader, "labels", account.label), account.label_limit(reader)
+
+
+def publish_all(world: World) -> None:
+    for name, role in ROLES.items():
+        if role != "key-node":
+            world.publish(name)
+
+
+@pytest.mark.parametrize("passives", [SHOPS, ("shop-a",)], ids=["three data parties", "two data parties"])
+def test_rows_that_are_published_and_trained_on_daily_stay_below_one_limit(
+    passives: tuple[str, ...], tmp_path: Path
+) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    if len(passives) == 1:
+        world.job(
+            "taylor", parties=["bank", *passives, "notary"], seed=5, align={"min_common": 50}, taylor={"epochs": 1}
+        )
+    trained = 0
+    for day in range(DAYS):
+        publish_all(world)
+        try:
+            seated(world, session=f"day-{day}")
+        except PolicyRefused as refused:
+            assert refused.field == "label bits"  # noqa: PT017 - a day may pass or be refused
+        else:
+            trained += 1
+        spent, limit = revealed(world)
+        assert limit == ROWS / 4
+        assert spent <= limit
+    assert 1 <= trained < DAYS
+
+
+def test_the_same_people_in_another_snapshot_keep_their_jitter_and_their_new_layout_counts(
+    tmp_path: Path,
+) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    first = seated(world, session="first")
+    spent, _ = revealed(world)
+    table = world.table("bank")
+    order = np.random.default_rng(7).permutation(ROWS)
+    world.write_table(
+        "bank",
+        {name: np.append(column[order], column[:1]) for name, column in table.items()}
+        | {
+            "id": np.append(table["id"][order], "somebody else"),
+            "name": np.append(table["name"][order], "somebody else"),
+        },
+    )
+    world.publish("bank")
+    second = seated(world, session="second")
+    terms = [made.seats["bank"].label_terms for made in (first, second)]
+    assert terms[0] is not None
+    assert terms[1] is not None
+    assert sorted(terms[0]) == sorted(terms[1])
+    assert revealed(world) == (2 * spent, (ROWS + 1) / 4)
+
+
+def test_a_new_person_has_a_label_to_reveal(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    publish_all(world)
+    write_rows(world, 2 * ROWS)
+    publish_all(world)
+    assert revealed(world) == (0, 2 * ROWS / 4)
+
+
+def test_a_declared_rate_lowers_the_limit(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    world.set("datasets.rows.label_rate", 0.01, "bank")
+    world.publish("bank")
+    _, limit = revealed(world)
+    assert limit == pytest.approx(ROWS / 4 * 0.0808, rel=1e-3)
+    with pytest.raises(PolicyRefused, match="label bits"):
+        seated(world, session="s1")
+
+
+def test_labels_that_are_declared_public_have_no_limit(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    world.edit("bank.toml", 'population = "people"', "public = true")
+    world.set("populations", None, "bank")
+    seated(world, session="s1")
+    checked = world.blindfit("check", "job.toml").stdout
+    assert "declared public, and do not count" in " ".join(checked.split())
+    with world.store("bank") as store:
+        assert not store.reader().disclosures(subject="labels")
+
+
+def test_an_operator_who_names_a_population_later_is_told_that_its_account_is_new(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    population = 'population = "people"'
+    world.edit("bank.toml", population, "snapshot_every_h = 24")
+    world.set("populations", None, "bank")
+    seated(world, session="s1")
+    world.edit("bank.toml", "snapshot_every_h = 24", population)
+    world.set("populations.people", {"epsilon": 3.0, "delta": 1e-5}, "bank")
+    told = " ".join(world.blindfit("snapshot", "bank.toml", "rows").stdout.split())
+    assert f"{ROWS} of its ids were published without a population before" in told
+    told = " ".join(world.blindfit("snapshot", "shop-a.toml", "rows").stdout.split())
+    assert "without a population before" not in told
+
+
+def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    seated(world, session="s1")
+    assert revealed(world)[0] > 0
+    refused = world.blindfit("ledger", "bank.toml", "--reset-account", "rows")
+    assert refused.returncode == 2
+    assert "needs --reason" in refused.stderr
+    done = world.blindfit("ledger", "bank.toml", "--reset-account", "rows", "--reason", "new contract")
+    assert done.returncode == 0, done.stderr
+    assert revealed(world)[0] == 0
+    shown = world.blindfit("ledger", "bank.toml").stdout
+    assert "new contract" in shown
+    assert "batch layout" in shown
+
+
+@each_case(
+    "options, says",
+    [
+        (["--reset-account", "rows", "--reason", "x", "--acknowledge", "y"], "--acknowledge does nothing"),
+        (["--reset-account", "rows", "--reason", "x", "--export", "chain.jsonl"], "--export does nothing"),
+        (["--reset-account", "rows", "--reason", "two\nlines"], "printable"),
+        (["--reset-account", "rows", "--reason", "x" * 501], "printable"),
+        (["--reason", "x"], "--reason does nothing"),
+        (["--acknowledge", "x", "--reason", "y"], "--reason does nothing"),
+        (["--verify", "--reason", "x"], "--reason does nothing"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_and_nothing_starts_again(
+    options: list[str], says: str, bank: World
+) -> None:
+    refused = bank.blindfit("ledger", "bank.toml", *options)
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    with bank.store("bank") as store:
+        assert not store.reader().disclosures()
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = bank_and_shops(tmp_path_factory.mktemp("bank"), rows=ROWS)
+    world.publish("bank")
+    return world
+
+
+def test_figures_that_are_computed_again_count_again(tmp_path: Path) -> None:
+    """An active party that says it has no answer any more could put other columns in, and get other figures."""
+    world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.2})
+    counted = []
+    for forgotten in (False, False, True):
+        if forgotten:
+            for answers in world.root.glob("**/answers"):
+                if "bank" in answers.parts[-2]:
+                    shutil.rmtree(answers)
+        world.run()
+        with world.store("shop-a") as store:
+            counted.append(sum(entry.event == FIGURES for entry in store.reader().disclosures(subject="scores")))
+    assert counted == [1, 1, 2]

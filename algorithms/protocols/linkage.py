@@ -1,4 +1,4 @@
-"""What the roles of a linkage (link.py) agree on, and what each of them has in the end."""
+"""The settings that the roles of a linkage (link.py) agree on, and the result that each of them gets."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@ hold shares of the labels, with rows or with shares of them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,8 +22,8 @@ class SumJob(PrivateParameters):
     """A job that asks measurement servers for one noisy sum of labels, and says whom it trusts with what."""
 
     @property
-    def trust(self) -> Trust:
-        raise NotImplementedError
+    @abstractmethod
+    def trust(self) -> Trust: ...
 
     @property
     def asks_shares(self) -> bool:

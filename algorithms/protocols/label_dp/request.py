@@ -69,7 +69,7 @@ def step_2_cost(request: LabelsOpen, event: ReleaseEvent) -> tuple[float, float]
 
 
 def release_digest(request: LabelsOpen) -> bytes:
-    """Of all that one fit, one draw and one charge stand for: not of the rows, nor of who asks."""
+    """Return the digest of what one fit, one draw and one charge are for. Neither the rows nor the requester count."""
     return parameters_digest(
         release_parameters(
             request.dataset, request.snapshot, request.max_rows_per_person, request.release, request.settings

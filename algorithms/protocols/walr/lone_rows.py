@@ -1,4 +1,4 @@
-"""What a measurement server does to joined rows before it sums them, so that weights are about many rows at once.
+"""Shape joined rows at a measurement server before it sums them, so that each weight depends on many rows at once.
 
 Where a fit ends, its gradient is 0: sum_i x_ij p_i = N mu_j - N l2 w_j. A holder knows all but the p_i. If a
 combination of its columns is 0 except in one row, it reads that row's probability, and so the other holders' part of
@@ -35,11 +35,11 @@ from blindfit.algorithms.protocols.walr.messages import BATCH_ROWS, Bits
 LEAST_EFFECTIVE_ROWS = 20
 MOST_LEVERAGE = 1 / LEAST_EFFECTIVE_ROWS
 ROWS_PER_COLUMN = 40  # leverages add up to the number of columns: twice what the rule needs
-FOLLOWS = 2.0**-10  # of a column's length: what is left of it beside later columns
+FOLLOWS = 2.0**-10  # a column follows from later ones if they leave less than this fraction of its length
 AIM = 0.9 * MOST_LEVERAGE  # where one row is shortened to, as others gain by it
 SHORTENING_ROUNDS = 20  # after them, rows that still stand out become 0
 MOST_ROUNDS = 40  # after them, all rows of these columns do
-FLOAT_ERROR = 1e-6  # of a leverage: each of 20 rows that are alone in a level has 1/20
+FLOAT_ERROR = 1e-6  # relative error of a leverage, which is exactly 1/20 for the only 20 rows of a level
 RANK = 1e-12  # of singular values, to the largest: less is float error
 
 Floats = npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ def leverages(rows: IntegerRows, columns: Columns) -> Floats:
 
 
 def shorten_rows(rows: IntegerRows, n_columns: Sequence[int]) -> IntegerRows:
-    """Return the rows with each holder's part as short as it takes that no row stands out beside it."""
+    """Shorten each row, for each holder, until no row stands out in the columns of all other holders."""
     holders = np.arange(len(n_columns))
     holder_of = np.repeat(holders, n_columns)
     short, factors = rows.copy(), np.ones((len(rows), len(holders)))

@@ -85,7 +85,8 @@ def _count(
         return None if "weight-bits" in job.falcon.unsafe else refusal(job, asked / parameters.train_rows, me)
 
     check_weight_bits(job, asked / parameters.train_rows, me)
-    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
+    account = Account.of(settings, session.me.dataset)
+    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     learners, question = parameters.data_parties[1:], f"{event} {session.id}"
     with store.transaction() as transaction:
         entry = account.entry("labels", account.label, learners, event, question, bits, read)

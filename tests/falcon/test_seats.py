@@ -350,6 +350,15 @@ def test_where_a_training_ends_is_counted_before_it_is_told(lost: Begun, tmp_pat
     assert label_bits(project) == [pytest.approx(again), pytest.approx(JUDGED_END), pytest.approx(WEIGHTS)]
 
 
+def test_a_share_that_a_lost_training_has_used_lets_it_go_on_and_no_other(lost: Begun, tmp_path: Path) -> None:
+    project = lost.copied(tmp_path)
+    project.set("policy.account_shares", {"shop-a": 0.001, "shop-b": 0.001}, "bank")
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        project.run("falcon.learning_rate=0.4")
+    project.run(f'falcon.resume="{lost.session}"')
+    assert max(label_bits(project)) == pytest.approx(WEIGHTS)
+
+
 def test_who_leaves_before_anything_is_told_pays_for_having_asked(
     quick: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

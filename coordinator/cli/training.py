@@ -23,6 +23,7 @@ from blindfit.coordinator.cli.common import (
     open_console,
     read_job,
     read_party,
+    read_tables,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -165,11 +166,11 @@ def predict(
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a model that the parties have trained, every party on this machine."""
-    from blindfit.coordinator.job.trained import load_prediction
+    from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = load_prediction(job, overrides or [], session, model)
+    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 
@@ -189,11 +190,11 @@ def evaluate(
     overrides: SetOption = None,
 ) -> Found:
     """Say how good a model is, from one noisy sum over labels, every party on this machine."""
-    from blindfit.coordinator.job.trained import load_evaluation
+    from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = load_evaluation(job, overrides or [], session, model, scores)
+    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
 

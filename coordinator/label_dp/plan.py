@@ -7,7 +7,6 @@ sqrt(k / n), in the root mean square of its predictions; a bias that is not remo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -110,7 +109,7 @@ def _settings(own: LabelDPSettings) -> Iterator[LabelDPSettings]:
 
 def _with(job: Job[LabelDPJob], settings: LabelDPSettings, epsilon: float) -> Job[LabelDPJob]:
     privacy = job.parameters.required_privacy.model_copy(update={"epsilon": epsilon})
-    return replace(job, parameters=job.parameters.model_copy(update={"privacy": privacy, "label_dp": settings}))
+    return job.with_parameters(job.parameters.model_copy(update={"privacy": privacy, "label_dp": settings}))
 
 
 def _error(job: Job[LabelDPJob], grid: LabelGrid, rows_of_unit: int, weights_per_row: float) -> float | None:

@@ -20,7 +20,9 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.out_dir import Out, make_folder
 from blindfit.coordinator.running.snapshots import publish_first
+from blindfit.coordinator.running.watcher import Stop
 from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import make_private, open_private
@@ -70,23 +72,27 @@ class Launched:
 def launch(
     job: Job[Any],
     base_dir: Path,
-    out: Path,
+    out: Out,
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
+    stop: Stop | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
     Args:
+        out: the folder of the reports, or what makes one; a job that is refused before its start leaves none.
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
+        stop: another thread's wish that the start ends.
 
     Raises:
+        KeyboardInterrupt: another thread asked to stop.
         ConfigError: a party has no config, or ended at once; its last line is in the message.
         ConfigError, DataError: a dataset cannot be published.
     """
     _check_datasets(job, base_dir)
     publish_first(job, {name: party_settings(job, name, base_dir) for name in job.parties}, say)
-    coordinator = _coordinator_name(job, base_dir)
+    coordinator, out = _coordinator_name(job, base_dir), make_folder(out)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     _sweep()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
@@ -98,7 +104,8 @@ def launch(
         try:
             for name in job.parties:
                 processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
-            addresses = {n: f"127.0.0.1:{_port(n, process, out)}" for n, process in processes.items()}
+            ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
+            addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
@@ -229,10 +236,11 @@ def _inline_table(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name} = {toml_of(value)}" for name, value in values.items()) + "}"
 
 
-def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
+def _port(name: str, process: subprocess.Popen[bytes], out: Path, stop: Stop) -> int:
     ready = out / name / "port"
     give_up = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < give_up:
+        stop.check()
         if ready.exists() and (text := ready.read_text().strip()):
             return int(text)
         if (code := process.poll()) is not None:

@@ -4,6 +4,7 @@ line for each thing that a party begins, and one for each epoch.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import time
 from types import TracebackType
@@ -39,6 +40,7 @@ class JobProgress:
         quiet: bool = False,
     ) -> None:
         self._console, self._verbose, self._quiet = console, verbose, quiet
+        self._has_bars = console.is_terminal or _has_widgets(console)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.fields[party]}"),
@@ -48,7 +50,7 @@ class JobProgress:
             TimeElapsedColumn(),
             console=console,
             transient=False,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not self._has_bars,
         )
         width = max(map(len, parties))
         self._tasks: dict[str, TaskID] = {
@@ -94,7 +96,7 @@ class JobProgress:
     def _print_step(self, party: str, step: str, waiting: str = "") -> None:
         """A line for the step; for whom it waits then, and not each time that this changes within it."""
         self._steps[party] = step
-        if self._console.is_terminal or self._quiet:
+        if self._has_bars or self._quiet:
             return
         if self._verbose:
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
@@ -104,6 +106,11 @@ class JobProgress:
                 self._console.print(f"  {self._epochs.describe(int(epoch[1]))}", highlight=False, markup=False)
         elif not is_message(step):
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
+
+
+def _has_widgets(console: Console) -> bool:
+    """Return whether a bar can be drawn in a notebook."""
+    return console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
 
 
 def is_message(step: str) -> bool:

@@ -49,6 +49,11 @@ class Found:
             else:
                 console.print(each, highlight=False, crop=False)
 
+    def _repr_html_(self) -> str:
+        from blindfit.coordinator.terminal.html import render_html
+
+        return render_html(self.shown)
+
     def to_json(self) -> str:
         return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"
 

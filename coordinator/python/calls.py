@@ -6,9 +6,10 @@ A call works with and without a running event loop, as in a notebook.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
@@ -28,9 +29,11 @@ from blindfit.coordinator.running.watcher import Watcher
 from blindfit.coordinator.terminal.html import render_html
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.terminal import terminal
+from blindfit.coordinator.verify import export as exporting
 from blindfit.coordinator.verify import shown as verifying
 from blindfit.parties.systems import load_party
 
+P, T = ParamSpec("P"), TypeVar("T")
 AnyJob = str | Path | Mapping[str, Any] | Job[Any]
 Folder = str | Path
 
@@ -155,7 +158,7 @@ def evaluate(
 def check(job: AnyJob, **tables: Any) -> Findings:
     """Say what would leak, fail or take long, before any byte leaves."""
     asked = Job[Any](job, **tables)
-    return Findings(preflight.check(asked, asked.folder))
+    return Findings(_outside_any_loop(preflight.check, asked, asked.folder))
 
 
 def plan(
@@ -176,7 +179,7 @@ def plan(
     asked, epsilons = Job[Any](job, **tables), epsilon if isinstance(epsilon, Sequence) else (epsilon,)
     assumed = None if model is None else Path(model)
     wish = Asked(tuple(epsilons), base_rate, strength, assumed, wanted, draws, cadences)
-    return planning.plan(asked, asked.folder, wish, Path(out), terminal(quiet=not progress))
+    return _outside_any_loop(planning.plan, asked, asked.folder, wish, Path(out), terminal(quiet=not progress))
 
 
 def ledger(party: str | Path, overrides: Sequence[str] = ()) -> Found:
@@ -188,6 +191,15 @@ def ledger(party: str | Path, overrides: Sequence[str] = ()) -> Found:
     """
     path = Path(party)
     return book.describe(load_party(path, overrides), path.parent)
+
+
+def export(training: Folder | Result, out: str | Path) -> Found:
+    """Make one file of a finished walr training for an auditor.
+
+    Args:
+        training: the training's result, or the folder of its reports.
+    """
+    return exporting.export(training.folder if isinstance(training, Result) else Path(training), Path(out))
 
 
 def verify(
@@ -210,6 +222,12 @@ def verify(
         rows=None if rows is None else Path(rows),
         row_id=row_id,
     )
+
+
+def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Call a function that may run an event loop of its own, which the thread of a notebook does not allow."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *arguments, **more).result()
 
 
 def _begin(job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool) -> RunningJob:

@@ -4,7 +4,6 @@ line for each thing that a party begins, and one for each epoch.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import time
 from types import TracebackType
@@ -40,7 +39,7 @@ class JobProgress:
         quiet: bool = False,
     ) -> None:
         self._console, self._verbose, self._quiet = console, verbose, quiet
-        self._has_bars = console.is_terminal or _has_widgets(console)
+        self._has_bars = console.is_terminal or console.is_jupyter
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.fields[party]}"),
@@ -106,11 +105,6 @@ class JobProgress:
                 self._console.print(f"  {self._epochs.describe(int(epoch[1]))}", highlight=False, markup=False)
         elif not is_message(step):
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
-
-
-def _has_widgets(console: Console) -> bool:
-    """Return whether a bar can be drawn in a notebook."""
-    return console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
 
 
 def is_message(step: str) -> bool:

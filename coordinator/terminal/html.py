@@ -1,4 +1,4 @@
-"""What a terminal shows, as HTML for a notebook."""
+"""What a terminal shows, as HTML for a notebook and as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ PRE = '<pre style="white-space:pre-wrap;line-height:normal;font-family:monospace
 
 def render_html(shown: Iterable[RenderableType]) -> str:
     """Return what a command shows as one element of HTML, with its texts escaped."""
+    return _record(shown).export_html(inline_styles=True, code_format=PRE)
+
+
+def render_text(shown: Iterable[RenderableType]) -> str:
+    """Return what a command shows as lines without colours."""
+    return "\n".join(line.rstrip() for line in _record(shown).export_text().splitlines())
+
+
+def _record(shown: Iterable[RenderableType]) -> Terminal:
     console = Terminal(record=True, file=io.StringIO(), width=WIDTH, force_jupyter=False, emoji=False)
     for each in shown:
-        console.print(each, highlight=False, markup=False, crop=False)
-    return console.export_html(inline_styles=True, code_format=PRE)
+        console.print(each, highlight=False, markup=False, crop=False, soft_wrap=isinstance(each, str))
+    return console

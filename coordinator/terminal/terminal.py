@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -27,7 +28,9 @@ class Terminal(Console):
 def terminal(*, stderr: bool = False, quiet: bool = False) -> Terminal:
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
     is_one = (sys.stderr if stderr else sys.stdout).isatty() and not quiet
-    return Terminal(stderr=stderr, quiet=quiet, force_terminal=is_one, emoji=False)  # a path may hold :smile:
+    notebook = None if importlib.util.find_spec("ipywidgets") else False  # without them rich would draw nothing there
+    how = {"force_terminal": is_one, "force_jupyter": notebook}
+    return Terminal(stderr=stderr, quiet=quiet, emoji=False, **how)  # a path may hold :smile:
 
 
 def line(markup: str) -> Text:

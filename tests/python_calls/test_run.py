@@ -19,6 +19,7 @@ from blindfit import ConfigError, Job, PolicyRefused, Result, Stopped
 from blindfit.coordinator.evaluate.report import Written
 from tests.command import ROOT
 from tests.hints.following import refused
+from tests.world.loans import loans
 from tests.world.measured import shop_and_meter
 from tests.world.world import World
 
@@ -76,7 +77,7 @@ def test_check_and_plan_find_what_the_commands_find(measured: World) -> None:
 
 def test_scores_of_a_training_and_of_new_rows_are_data_frames(vertical: World) -> None:
     trained = blindfit.run("job.toml", out="out", progress=False, taylor={"epochs": 1})
-    assert list(trained.scores) == ["id", "label", "score", "probability", "probability_out_of_fold"]
+    assert list(trained.scores)[:4] == ["id", "label", "score", "probability"]
     assert len(trained.scores) == trained.document["parties"]["bank"]["summary"]["rows"]["test"]
     assert set(trained.models) == {"bank", "post", "shop"}
     with refused("take `models`, which has all of them"):
@@ -153,6 +154,12 @@ def _processes_of(root: Path) -> list[str]:
         if here == root and path.name != str(os.getpid()):
             found.append(b" ".join(words).decode())
     return found
+
+
+@pytest.mark.parametrize("protocol", ["taylor", "falcon"])
+async def test_a_check_runs_inside_a_running_loop(tmp_path: Path, protocol: str) -> None:
+    loans(tmp_path, protocol, columns=(3, 4, 5))
+    assert "bytes" in {finding.about for finding in blindfit.check("job.toml")}
 
 
 def test_a_system_without_typed_figures_says_where_they_are(tmp_path: Path) -> None:

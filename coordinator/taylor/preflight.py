@@ -113,11 +113,14 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
     rows = rows_that_count(trial.plan, job.parameters)
-    guess = gradient_leaks.label_auc(passive, rows, jitter)
-    return (
-        f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
+    bits = label_bits(passive, jitter, trial.parameters.grid.loss.cross)
+    text = (
+        f"a batch gives away at most {bits:.0f} bits about its {rows} labels, to all {passive} passive columns together"
     )
+    if job.parameters.taylor.model == "linear":
+        return text
+    guess = gradient_leaks.label_auc(passive, rows, jitter)
+    return f"{text}: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
 
 
 def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:

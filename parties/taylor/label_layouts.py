@@ -30,7 +30,8 @@ from blindfit.parties.taylor.settings import TaylorJob
 def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
     """Return how many bits of the labels one layout of batches has at most; one for each row without jitter."""
     rows = float(sum(map(len, plan.batches)))
-    return min(rows, len(plan.batches) * label_bits(sum(parameters.columns[1:]), jitter)) if jitter > 0 else rows
+    of_batch = label_bits(sum(parameters.columns[1:]), jitter, parameters.grid.loss.cross)
+    return min(rows, len(plan.batches) * of_batch)
 
 
 def count_label_bits(

@@ -83,8 +83,9 @@ class TaylorSettings(Settings):
     key_bits: Literal[2048, 3072] = 2048
     """Bits of the key node's key. 3072 is for secrets that must last decades, at half the speed."""
     jitter: float = Field(0.25, ge=0, le=MOST_JITTER)
-    """Standard deviation of the noise that is added once to each label's term. More noise hides labels better and costs
-    accuracy."""
+    """Standard deviation of the noise that is added once to each label. The unit is 1 for yes/no labels; for numbers it
+    is half of `label_range`, or without a range their standard deviation when it was first needed. More noise hides
+    labels better and costs accuracy."""
     gradient_noise: float = Field(1.0, ge=0)
     """Standard deviation of the key node's fresh noise, in units of features. More noise hides gradients better and
     costs accuracy."""

@@ -74,7 +74,12 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
         yield from label_account(
-            active, bits, trial.n_rows, "set privacy.epsilon", refusal(job.parameters, active.name)
+            active,
+            bits,
+            trial.n_rows,
+            "set privacy.epsilon",
+            refusal(job.parameters, active.name),
+            job.parameters.holds_against,
         )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))

@@ -173,6 +173,27 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         return "policy.taylor.min_linked", policy.of(TaylorPolicy).min_linked
 
     @property
+    def holds_against(self) -> str:
+        counted, reads = "The bits that are counted for labels hold", "reads nearly every label of the training rows"
+        instead = "counts what any passive party can learn"
+        if self.taylor.model == "logistic":
+            instead += '; with falcon.weights = "shared" it opens no weight'
+        if self.privacy is not None:
+            counted, reads = "Epsilon holds", f"cancels the kept noise and {reads}"
+            instead = "and privacy.epsilon needs only that rows keep to their bound"
+        said = (
+            f"{counted} against passive parties that follow the protocol. A passive party that sends other columns in "
+            f"each epoch or session {reads}, and no party notices. If you do not trust a passive party: "
+            f'protocol = "falcon" with MACs {instead}.'
+        )
+        if self.align.method != "linkage":
+            return said
+        return (
+            f"{said} The count of linkages holds against a data party that follows the protocol too: one that links "
+            "other records under the same snapshot learns one more bit each time, and no entry counts it."
+        )
+
+    @property
     def max_epochs(self) -> int:
         return self.taylor.epochs
 

@@ -76,6 +76,14 @@ MUTANTS = (
         (f"{PEOPLE}::test_what_a_copy_of_a_table_often_changes_does_not_matter",),
     ),
     Mutant(
+        "an-approval-does-not-say-whom-bits-hold-against",
+        (28,),
+        "blindfit.coordinator.operator.held:HeldJob.describe",
+        "if asked.job.holds_against:",
+        "if False:",
+        ("tests/approval/test_shown.py::test_an_operator_reads_whom_the_bits_of_a_training_hold_against",),
+    ),
+    Mutant(
         "people-whose-ids-look-alike-share-a-jitter",
         (12,),
         "blindfit.parties.snapshots.people:PeopleKey.digests_of",

@@ -19,7 +19,7 @@ from blindfit.coordinator.taylor.trial import Trial, trial_of
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, refusal
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -73,6 +73,7 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
+        bits += end_bits(trial.parameters, trial.parameters.epochs)
         yield from label_account(
             active,
             bits,

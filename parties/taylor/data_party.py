@@ -126,7 +126,8 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         if self._work.is_active and self._job.privacy is None:
             people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
             party = self._party
-            count_label_bits(self._session, party.settings, party.store, agreed.parameters, plan, people)
+            parameters, epochs = agreed.parameters, agreed.parameters.epochs - agreed.first_epoch
+            count_label_bits(self._session, party.settings, party.store, parameters, plan, people, epochs)
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:

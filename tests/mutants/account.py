@@ -8,6 +8,7 @@ PEOPLE = "tests/account/test_people.py"
 JOBS = "tests/account/test_through_jobs.py"
 
 JITTER = "tests/vertical/test_label_jitter.py"
+REPEATS = "tests/vertical/test_repeats.py"
 PREPARED = "tests/vertical/test_prepared.py"
 
 MUTANTS = (
@@ -82,6 +83,22 @@ MUTANTS = (
         "if asked.job.holds_against:",
         "if False:",
         ("tests/approval/test_shown.py::test_an_operator_reads_whom_the_bits_of_a_training_hold_against",),
+    ),
+    Mutant(
+        "where-a-training-ends-counts-once-for-all-sessions",
+        (28,),
+        "blindfit.parties.taylor.label_layouts:count_label_bits",
+        'f"{END} {session.id}"',
+        "END",
+        (f"{REPEATS}::test_where_a_training_may_end_counts_in_each_session",),
+    ),
+    Mutant(
+        "a-training-begins-where-its-end-does-not-fit",
+        (28,),
+        "blindfit.parties.taylor.label_layouts:count_label_bits",
+        '(END, f"{END} {session.id}", end, end),',
+        '(END, f"{END} {session.id}", end, 0.0),',
+        (f"{REPEATS}::test_a_training_does_not_begin_where_its_end_does_not_fit",),
     ),
     Mutant(
         "people-whose-ids-look-alike-share-a-jitter",

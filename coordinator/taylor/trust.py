@@ -67,7 +67,7 @@ def _no_scores(roles: Roles, job: TaylorJob) -> str:
 def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
     sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
     if job.hold_out_fraction:
-        sees.append("The loss of the hold-out rows after each epoch.")
+        sees.append("The loss of the hold-out rows after each epoch, as it is; no limit counts it.")
     if job.align.method == "linkage":
         sees.append("Keyed filters of the records that were linked, how alike they are, and which shuffled ones match.")
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -154,10 +155,23 @@ def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> I
                 f"stays in the account of datasets without a population, and the account of {row.population} does not "
                 "count it"
             )
+    yield from _warn_of_two_labels(reader, row)
     for other, shared in _find_shared_people(reader, "", digests) if not row.population else ():
         yield (
             f"{shared} of its ids also occur in the population {other}, and have an account of their own here: set "
             f'datasets.{row.dataset}.population = "{other}" if its role allows it'
+        )
+
+
+def _warn_of_two_labels(reader: Reads, row: SnapshotRow) -> Iterator[str]:
+    """Warn the operator of a label column whose people have published labels under another name."""
+    label = json.loads(row.meaning).get("label")
+    others = [name for name in reader.labels_of(row.population) if name != label] if label else []
+    if others and row.population:
+        yield (
+            f"the labels of {row.population} were published as {', '.join(sorted(others))} before, and {label} has a "
+            "limit and a jitter of its own. If these are the same labels, give the column its old name: otherwise "
+            "twice as much of them may be revealed"
         )
 
 

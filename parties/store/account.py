@@ -61,6 +61,15 @@ class AccountReads(RowReads):
         rows = self._all(query, population, label)
         return bytes(rows[0][0]) if rows else b""
 
+    def label_unit(self, population: str, label: str) -> float | None:
+        """Return the unit of the jitter of a label; None where no training has fixed it."""
+        rows = self._all("SELECT unit FROM label_units WHERE population = ? AND label = ?", population, label)
+        return float(rows[0][0]) if rows else None
+
+    def labels_of(self, population: str) -> list[str]:
+        """Return the label columns under which labels of a population have been published."""
+        return [row[0] for row in self._all("SELECT label FROM labelled_people WHERE population = ?", population)]
+
 
 class AccountWrites(AccountReads, RowWrites):
     def add_disclosure(self, entry: Disclosure) -> None:
@@ -83,3 +92,6 @@ class AccountWrites(AccountReads, RowWrites):
 
     def put_labelled_people(self, population: str, label: str, people: bytes) -> None:
         self._insert("labelled_people", how="INSERT OR REPLACE", population=population, label=label, people=people)
+
+    def put_label_unit(self, population: str, label: str, unit: float) -> None:
+        self._insert("label_units", population=population, label=label, unit=unit)

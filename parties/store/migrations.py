@@ -141,8 +141,15 @@ def to_version_4(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
 
 
+def to_version_5(database: sqlite3.Connection) -> None:
+    """Keep the unit of the jitter of labels that are numbers."""
+    database.execute(
+        "CREATE TABLE label_units (population TEXT, label TEXT, unit REAL NOT NULL, PRIMARY KEY (population, label))"
+    )
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4, to_version_5)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

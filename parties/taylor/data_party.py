@@ -28,10 +28,11 @@ from blindfit.parties.account.account import Account
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.snapshots.people import Digests, PeopleKey
+from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
+from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
 from blindfit.parties.taylor.label_layouts import count_label_bits
 from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
@@ -45,6 +46,7 @@ from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
+from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_mask, encode_mask
 from blindfit.parties.vertical.evaluation import Tested, evaluate
@@ -122,9 +124,10 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:
-            people, plan = self._people(agreed.prepared), agreed.prepared.plan
+            people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
             party = self._party
-            count_label_bits(self._session, party.settings, party.store, agreed.parameters, plan, people)
+            parameters, epochs = agreed.parameters, agreed.parameters.epochs - agreed.first_epoch
+            count_label_bits(self._session, party.settings, party.store, parameters, plan, people, epochs)
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:
@@ -245,34 +248,27 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             workers=workers,
         )
         if y is not None:
-            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared, y))
+            hidden = y if prepared.labels.hidden is None else prepared.labels.hidden
+            seat.y, seat.label_terms = y, grid.label_terms(y, grid.loss.cross * (y - hidden))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
-    def _people(self, prepared: Prepared) -> Digests:
+    def _people(self, rows: PartyRows) -> Digests:
         """Return the digest of each aligned row's id; 0 for a slot without a row."""
-        positions, people = prepared.rows.in_snapshot, self._session.published.people()
+        positions, people = rows.in_snapshot, self._session.published.people()
         return np.where(positions >= 0, people[np.maximum(positions, 0)], np.uint64(0))
 
-    def _jitter(self, prepared: Prepared, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the jitter of each aligned row, which is drawn once for the person, the label and this size.
-
-        Two draws for one label, or one draw in two sizes, would reveal the label. So a person with the same label keeps
-        the draw in every snapshot, and another size, label column or model has one of its own.
-
-        Args:
-            labels: as they enter the training: one that is scaled otherwise has another draw, as one draw would cancel.
-        """
-        job = self._session.job
+    def draw_jitter(self, rows: PartyRows, common: PartyRows) -> NDArray[np.float64] | None:
+        """Return the jitter of each aligned row. A person with the same label keeps it in every training."""
+        job, party, dataset = self._session.job, self._party, self._session.me.dataset
         size = 0.0 if job.privacy else job.taylor.jitter
-        if not size:
-            return np.zeros(len(labels))
-        account, model = Account.of(self._party.settings, self._session.me.dataset), job.taylor.model
-        key = PeopleKey.of(self._party.secret, "jitter", account.population, account.label, model, size.hex())
-        uniform = key.uniforms(self._people(prepared), labels)
-        from scipy.special import ndtri  # here: a party that trains under label DP has no jitter
-
-        return np.where(prepared.rows.there, size * ndtri(uniform), 0.0)
+        if not size or rows.labels is None or common.labels is None:
+            return None
+        account, model = Account.of(party.settings, dataset), job.taylor.model
+        if model == "linear":
+            size *= unit_of(party.store, account, rows.labels, party.settings.datasets[dataset].label_range)
+        jitter = draw_jitter(party.secret, account, model, size, self._people(common), common.labels)
+        return np.where(common.there, jitter, 0.0)
 
 
 def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]:

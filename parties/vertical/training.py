@@ -174,6 +174,15 @@ class Method(ABC, Generic[J, B, P, T]):
     async def begin(self, read: Read) -> tuple[B, Alignment]:
         """Align the rows and keep their order, or take up the order of the training that is resumed."""
 
+    def draw_jitter(self, rows: PartyRows, common: PartyRows) -> Floats | None:  # noqa: ARG002 - of one system
+        """Return what hides the label of each aligned row, in the label's units; None where nothing does.
+
+        Args:
+            rows: all of the snapshot.
+            common: those that are aligned.
+        """
+        return None
+
     def name_checkpoints(self, begun: B, epochs: str) -> str:  # noqa: ARG002 - of the systems that keep answers
         """Return what this party tells the others of its checkpoints.
 
@@ -266,6 +275,7 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
         active=work.is_active,
         label_range=work.party.settings.datasets[dataset].label_range,
         table=work.source.record if chosen.feature_bounds is None else work.source.record.public(),
+        jitter=method.draw_jitter(read.rows, common) if work.is_active else None,
     )
     tell_of_clipping(dataset, prepared)
     return Aligned(begun, alignment, prepared, name_randomness(read.randomness))

@@ -127,6 +127,18 @@ def test_an_operator_who_names_a_population_later_is_told_that_its_account_is_ne
     assert "without a population before" not in told
 
 
+def test_an_operator_who_renames_the_label_is_told_that_its_limit_is_a_new_one(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    seated(world, session="s1")
+    told = " ".join(world.blindfit("snapshot", "bank.toml", "rows").stdout.split())
+    assert "a limit and a jitter of its own" not in told
+    world.columns("bank", sold=world.table("bank")["bought"])
+    world.set("datasets.rows.label", "sold", "bank")
+    told = " ".join(world.blindfit("snapshot", "bank.toml", "rows").stdout.split())
+    assert "published as bought before, and sold has a limit and a jitter of its own" in told
+    assert revealed(world) == (0, ROWS / 4)
+
+
 def test_an_operator_starts_the_account_again_with_a_reason(tmp_path: Path) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
     seated(world, session="s1")

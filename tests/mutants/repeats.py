@@ -232,8 +232,8 @@ MUTANTS = (
         "layouts-are-not-remembered",
         (12, 28),
         "blindfit.parties.taylor.label_layouts:count_label_bits",
-        '"batch layout", question, bits, read)',
-        '"batch layout", question, 0.0, read)',
+        "(LAYOUT, question, bits, bits + end)",
+        "(LAYOUT, question, 0.0, bits + end)",
         (REPEATS,),
     ),
     Mutant(

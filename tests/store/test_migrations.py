@@ -23,7 +23,7 @@ from tests.store.counts import counts_of
 from tests.store.versions import HERE, NEWEST, version_of
 from tests.world import World
 
-FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3"}
+FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3", 4: "version_4"}
 """Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
 

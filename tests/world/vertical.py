@@ -98,7 +98,8 @@ def weights(world: World, session: str) -> dict[str, np.ndarray]:
     return found
 
 
-def label_bits(world: World) -> list[float]:
-    """Return the bits of each entry about labels in the bank's account."""
+def label_bits(world: World, event: str = "") -> list[float]:
+    """Return the bits of each entry about labels in the bank's account, of one event or of all."""
     with world.store("bank") as store:
-        return sorted(entry.bits for entry in store.reader().disclosures(subject="labels"))
+        found = store.reader().disclosures(subject="labels")
+    return sorted(entry.bits for entry in found if event in ("", entry.event))

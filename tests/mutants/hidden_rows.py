@@ -11,6 +11,7 @@ COUNT = "tests/walr/test_rows_that_count.py"
 BLOCKS_COUNT = "tests/walr_blocks/test_jobs.py::test_rows_past_their_persons_bound_are_neither_summed_nor_fitted"
 COALITIONS = "tests/attacks/test_walr_coalitions.py"
 SHARED_JOBS = "tests/walr_shares/test_jobs.py"
+DRAWN = f"{SHARED}::test_coefficients_are_drawn_when_nobody_can_choose_what_they_test"
 
 MUTANTS = (
     Mutant(
@@ -142,6 +143,34 @@ MUTANTS = (
         (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
     ),
     Mutant(
+        "rows-in-shares-are-tested-by-coefficients-that-are-known-before",
+        (5, 13),
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._check_lengths",
+        """        bits = [await self._receive_masked_bits() for _ in masked]
+        coefficients = await self._draw("coefficients")
+""",
+        """        coefficients = await self._draw("coefficients")
+        bits = [await self._receive_masked_bits() for _ in masked]
+""",
+        (DRAWN,),
+    ),
+    Mutant(
+        "rows-in-shares-are-tested-by-the-signs",
+        (5, 13),
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._check_lengths",
+        'coefficients = await self._draw("coefficients")',
+        "coefficients = signs",
+        (DRAWN,),
+    ),
+    Mutant(
+        "a-dealer-may-be-told-of-other-rows",
+        (5,),
+        "blindfit.algorithms.protocols.walr.shared_rows:receive_dealt",
+        "culprit=key_node) != plan:",
+        "culprit=key_node).norm_bound != plan.norm_bound:",
+        (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
+    ),
+    Mutant(
         "answers-of-two-sessions-are-added",
         (1,),
         "blindfit.parties.measurement.ways.shared_rows:AtServer.find_session_of_answer",
@@ -155,6 +184,14 @@ MUTANTS = (
         "blindfit.coordinator.walr.preflight:_noise",
         'math.sqrt(len(job.with_role("measurement")))',
         'math.sqrt(min(1, len(job.with_role("measurement"))))',
+        ("tests/walr_split/test_jobs.py::test_a_forecast_counts_both_noises",),
+    ),
+    Mutant(
+        "a-check-forecasts-the-penalty-of-one-server-of-two",
+        (4,),
+        "blindfit.coordinator.walr.preflight:_noise",
+        "defaults.default_l2(noise_std,",
+        'defaults.default_l2(noise_std / math.sqrt(len(job.with_role("measurement"))),',
         ("tests/walr_split/test_jobs.py::test_a_forecast_counts_both_noises",),
     ),
     Mutant(

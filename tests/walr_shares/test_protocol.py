@@ -13,10 +13,11 @@ from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import shared_rows
 from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows, ZeroSharePart
-from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows
+from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Share
 from tests.walr_shares.rows import huge_row
 from tests.walr_shares.seats import NORM_BOUND, SERVERS, Seats, rows_of
@@ -146,6 +147,52 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
 
     with pytest.raises(MalformedMessage, match="other openings"):
         Seats(rows_of(), labels_for(40), prove=proves).run()
+
+
+def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server tells the shop, with which it colludes, all that it knows. So signs are drawn after the rows have come,
+    and coefficients after the bits have: neither is known before.
+    """
+    events: list[tuple[str, str, bytes]] = []
+
+    def note(me: str, event: str, octets: bytes = b"") -> None:
+        events.append((me, event, octets))
+
+    class Watched(Server):
+        async def sum_of(self, tally: SharedRowsTally) -> Elements:
+            note(self.me, "rows")
+            return await super().sum_of(tally)
+
+        async def _receive_masked_bits(self) -> Elements:
+            found = await super()._receive_masked_bits()
+            note(self.me, "bits")
+            return found
+
+        async def _draw(self, what: str) -> Seed:
+            seed = await super()._draw(what)
+            note(self.me, "drawn", seed.octets)
+            return seed
+
+    signs_of, of_bits = short_rows.signs_of, short_rows.Verifier.of_bits
+
+    def signs(seed: Seed, *args: Any) -> Any:
+        note("", "signs", seed.octets)
+        return signs_of(seed, *args)
+
+    def tested(verifier: Any, coefficients: Seed, *args: Any) -> Any:
+        note("", "tested", coefficients.octets)
+        return of_bits(verifier, coefficients, *args)
+
+    monkeypatch.setattr(short_rows, "signs_of", signs)
+    monkeypatch.setattr(short_rows.Verifier, "of_bits", tested)
+    Seats(rows_of(), labels_for(40), servers=dict.fromkeys(SERVERS, Watched)).run()
+    for server in SERVERS:
+        seen = [(event, octets) for me, event, octets in events if me == server]
+        assert [event for event, _ in seen] == ["rows", "drawn", "bits", "drawn", "drawn"]
+        (_, first), (_, second), (_, third) = [one for one in seen if one[0] == "drawn"]
+        assert len({first, second, third}) == 3
+        assert {octets for _, event, octets in events if event == "signs"} == {first}
+        assert {octets for _, event, octets in events if event == "tested"} == {second}
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ MUTANTS = (
     Mutant(
         "a-dealer-may-be-told-of-another-norm-bound",
         (5,),
-        "blindfit.algorithms.protocols.walr.shared_rows:receive_dealt",
+        "blindfit.algorithms.protocols.walr.dealt_masks:receive_dealt",
         "culprit=key_node) != plan:",
         "culprit=key_node).blocks != plan.blocks:",
         (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "a-dealer-may-be-told-of-other-rows",
         (5,),
-        "blindfit.algorithms.protocols.walr.shared_rows:receive_dealt",
+        "blindfit.algorithms.protocols.walr.dealt_masks:receive_dealt",
         "culprit=key_node) != plan:",
         "culprit=key_node).norm_bound != plan.norm_bound:",
         (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),

@@ -27,8 +27,9 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, blocks_of, encode_blocks
 from blindfit.algorithms.protocols.walr.messages import BlockContent
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlocksTally
+from blindfit.algorithms.protocols.walr.several_parties import BlocksTally
 from blindfit.algorithms.statistics.linear import solvers
 from blindfit.algorithms.statistics.walr.defaults import default_l2
 from blindfit.coordinator.job.job import load_job
@@ -561,8 +562,8 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], Agg
 
 def reblocked(change: Callable[[Block], Block]) -> Callable[[AggregateOpen], AggregateOpen]:
     def of(request: AggregateOpen) -> AggregateOpen:
-        blocks = several_parties.blocks_of(request, culprit="")
-        return replace(request, blocks=several_parties.encode_blocks([change(blocks[0]), *blocks[1:]]))
+        blocks = blocks_of(request, culprit="")
+        return replace(request, blocks=encode_blocks([change(blocks[0]), *blocks[1:]]))
 
     return of
 

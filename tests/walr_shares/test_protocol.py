@@ -11,7 +11,7 @@ from scipy import stats
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.walr import shared_rows
+from blindfit.algorithms.protocols.walr import dealt_masks, shared_rows
 from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows, ZeroSharePart
 from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing import field as f
@@ -63,7 +63,7 @@ def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None
 def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
     """It proves what it can: the sums are too large for its bits."""
     rows = rows_of()
-    plan = shared_rows.plan_of(Seats(rows, labels_for(40)).request)
+    plan = dealt_masks.plan_of(Seats(rows, labels_for(40)).request)
     row = f.elements(np.array(huge_row(plan), np.int64))
 
     def masked(_server: str, batch: MaskedRows) -> MaskedRows:
@@ -219,9 +219,9 @@ def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may
 )
 def test_dimensions_out_of_range_are_refused(said: Dimensions) -> None:
     with pytest.raises(MalformedMessage, match=r"shop.*out of range"):
-        shared_rows.plan_of(said, culprit="shop")
+        dealt_masks.plan_of(said, culprit="shop")
     with pytest.raises(MalformedMessage, match="too long to be proved"):
-        shared_rows.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
+        dealt_masks.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
 
 
 # --- what is seen ------------------------------------------------------------------------------------------------

@@ -50,11 +50,11 @@ class Account:
         An entry of an older version may not say what it is about: it counts for everything of its subject.
         """
         found = reader.disclosures(self.population)
-        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]
+        starts = [0, *(place for place, entry in enumerate(found) if entry.subject == RESET)]
         since = self._since()
         return [
             entry
-            for entry in found[resets[-1] + 1 if resets else 0 :]
+            for entry in found[starts[-1] :]
             if entry.subject == subject and entry.made >= since and (about is None or entry.about in (about, ""))
         ]
 

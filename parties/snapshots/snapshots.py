@@ -21,7 +21,7 @@ import structlog
 
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
-from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
+from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, too_few_bits
 from blindfit.parties.data.opening import fingerprint_of, open_source
 from blindfit.parties.data.origin import Origin, Tolerates, nothing
 from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
@@ -143,8 +143,11 @@ class Snapshots:
         content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
         if weakness := content.weakness():
             yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
-        elif chosen is not None and chosen > content.max_models:
+            return
+        if chosen is not None and chosen > content.max_models:
             yield f"its columns allow {content.max_models} models of a row, not models_per_row = {chosen}"
+        if reason := too_few_bits(content, content.models_of_a_row(chosen)):
+            yield f"its rows are not scored: {reason}. Lower policy.models_per_row"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.

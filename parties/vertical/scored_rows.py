@@ -19,11 +19,11 @@ from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.score_leaks import (
-    LEAST_SCORE_BITS,
     RowContent,
     bits_of_a_score,
     rounding_for,
     score_bits,
+    too_few_bits,
 )
 from blindfit.parties.account.account import Account
 from blindfit.parties.job.parameters import JobParameters
@@ -61,13 +61,8 @@ class ScoreQuota:
         weakness = self._content.weakness()
         if weakness and not self._lifted:
             self._refuse_own(f"whoever gets scores could work out its features: {weakness}", "")
-        bits = bits_of_a_score(self._content, self._models)
-        if bits < LEAST_SCORE_BITS and not self._lifted:
-            self._refuse_own(
-                f"policy.models_per_row = {self._models} would leave {bits} bits of a score, and fewer than "
-                f"{LEAST_SCORE_BITS} are none",
-                "lower policy.models_per_row, or ",
-            )
+        if (reason := too_few_bits(self._content, self._models)) and not self._lifted:
+            self._refuse_own(reason, "lower policy.models_per_row, or ")
 
     def rounding(self, part: VerticalModelPart) -> int:
         """Of a new model's scores; none where they may be given only by their operator's word."""
@@ -76,8 +71,9 @@ class ScoreQuota:
 
     def score_bits(self) -> int:
         """That a new model's scores may have; 0 where they may be given only by their operator's word, as they are."""
-        bits = bits_of_a_score(self._content, self._models)
-        return 0 if self._lifted or self._content.weakness() or bits < LEAST_SCORE_BITS else bits
+        if self._lifted or self._content.weakness() or too_few_bits(self._content, self._models):
+            return 0
+        return bits_of_a_score(self._content, self._models)
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
         """Before a training that would end with scores of these rows by a model that there is not yet.

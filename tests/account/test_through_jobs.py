@@ -14,11 +14,10 @@ from blindfit.parties.vertical.scored_rows import FIGURES
 from tests.each_case import each_case
 from tests.vertical.in_process import seated
 from tests.world import World
-from tests.world.vertical import ROLES, bank_and_shops, bank_and_shops_in_shares, write_rows
+from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares, write_rows
 
 ROWS = 160
 DAYS = 10
-SHOPS = ("shop-a", "shop-b")
 
 
 def revealed(world: World) -> tuple[float, float]:
@@ -30,20 +29,18 @@ def revealed(world: World) -> tuple[float, float]:
 
 
 def publish_all(world: World) -> None:
-    for name, role in ROLES.items():
+    for name, role in world.roles.items():
         if role != "key-node":
             world.publish(name)
 
 
-@pytest.mark.parametrize("passives", [SHOPS, ("shop-a",)], ids=["three data parties", "two data parties"])
+@pytest.mark.parametrize(("passives", "rows"), [(1, ROWS), (2, ROWS), (4, 2 * ROWS)])
 def test_rows_that_are_published_and_trained_on_daily_stay_below_one_limit(
-    passives: tuple[str, ...], tmp_path: Path
+    passives: int, rows: int, tmp_path: Path
 ) -> None:
-    world = bank_and_shops(tmp_path, rows=ROWS)
-    if len(passives) == 1:
-        world.job(
-            "taylor", parties=["bank", *passives, "notary"], seed=5, align={"min_common": 50}, taylor={"epochs": 1}
-        )
+    """A layout counts the columns of all passive parties together. As many trainings fit as the limit allows."""
+    shops = [f"shop-{letter}" for letter in "abcd"[:passives]]
+    world = bank_and_shops(tmp_path, rows=rows, shops=shops)
     trained = 0
     for day in range(DAYS):
         publish_all(world)
@@ -54,9 +51,14 @@ def test_rows_that_are_published_and_trained_on_daily_stay_below_one_limit(
         else:
             trained += 1
         spent, limit = revealed(world)
-        assert limit == ROWS / 4
+        assert limit == rows / 4
         assert spent <= limit
+    with world.store("bank") as store:
+        entries = store.reader().disclosures(subject="labels")
+    assert len(entries) == trained
+    assert {entry.learner for entry in entries} == {",".join(shops)}
     assert 1 <= trained < DAYS
+    assert spent + spent / trained > limit
 
 
 def test_the_same_people_in_another_snapshot_keep_their_jitter_and_their_new_layout_counts(

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 PEOPLE = "tests/account/test_people.py"
 JOBS = "tests/account/test_through_jobs.py"
+ENTRIES = "tests/account/test_account.py"
 
 JITTER = "tests/vertical/test_label_jitter.py"
 REPEATS = "tests/vertical/test_repeats.py"
@@ -139,5 +140,61 @@ MUTANTS = (
         "if not reason.strip():",
         "if reason is None:",
         (f"{JOBS}::test_an_operator_starts_the_account_again_with_a_reason",),
+    ),
+    Mutant(
+        "a-learner-is-every-learner-whose-name-has-its-name",
+        (28,),
+        "blindfit.parties.account.account:Account.fits",
+        'if learner in entry.learner.split(",")',
+        "if learner in entry.learner",
+        (f"{ENTRIES}::test_bits_fit_as_far_as_each_learners_share",),
+    ),
+    Mutant(
+        "the-share-of-the-first-learner-only",
+        (28,),
+        "blindfit.parties.account.account:Account.fits",
+        "for learner in learners if shares else ():",
+        "for learner in list(learners)[:1] if shares else ():",
+        (f"{ENTRIES}::test_bits_fit_as_far_as_each_learners_share",),
+    ),
+    Mutant(
+        "a-learner-without-a-share-has-all-of-the-limit",
+        (28,),
+        "blindfit.parties.account.account:Account.fits",
+        "shares.get(learner, 0.0)",
+        "shares.get(learner, 1.0)",
+        (f"{ENTRIES}::test_bits_fit_as_far_as_each_learners_share",),
+    ),
+    Mutant(
+        "a-period-of-half-the-days",
+        (28,),
+        "blindfit.parties.account.account:Account._since",
+        "-timedelta(days=days)",
+        "-timedelta(days=days / 2)",
+        (f"{ENTRIES}::test_an_entry_counts_for_the_period",),
+    ),
+    Mutant(
+        "the-first-reset-is-the-last-one",
+        (28,),
+        "blindfit.parties.account.account:Account.entries",
+        "found[starts[-1] :]",
+        "found[starts[:2][-1] :]",
+        (f"{ENTRIES}::test_entries_count_that_came_after_the_last_reset_of_these_people",),
+    ),
+    Mutant(
+        "nothing-of-a-public-dataset-counts",
+        (28,),
+        "blindfit.parties.account.account:Account.enter_below",
+        'if entry.subject == "labels" and not self.counts_labels:',
+        "if not self.counts_labels:",
+        (f"{ENTRIES}::test_public_labels_do_not_count_and_columns_do",),
+    ),
+    Mutant(
+        "what-one-learnt-is-free-for-all-who-ask-with-it",
+        (28,),
+        "blindfit.parties.account.account:Account.enter_below",
+        'set(learners) <= set(one.learner.split(","))',
+        'set(learners) & set(one.learner.split(","))',
+        (f"{ENTRIES}::test_only_the_same_question_of_the_same_learner_is_free",),
     ),
 )

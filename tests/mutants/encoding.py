@@ -96,4 +96,12 @@ MUTANTS = (
         "rows.features[positions], positions",
         ("tests/predict/test_scored_rows.py::test_rows_that_are_left_out_do_not_move_the_count_to_others",),
     ),
+    Mutant(
+        "a-warning-of-new-levels-names-a-line-of-the-package",
+        (31,),
+        "blindfit.algorithms.user_warnings:warn_user",
+        "frame, level = frame.f_back, level + 1",
+        "frame, level = frame.f_back, level + (level < 2)",
+        ("tests/columns/test_unseen_levels.py::test_a_warning_names_the_line_of_whoever_scores",),
+    ),
 )

@@ -274,4 +274,20 @@ MUTANTS = (
         "except (MacCheckFailed, MalformedMessage, UnexpectedStep):\n",
         (f"{SEATS}::test_when_a_check_fails_nothing_is_kept",),
     ),
+    Mutant(
+        "kept-shares-are-tested-by-coefficients-that-are-known-before",
+        (12, 13),
+        "blindfit.algorithms.protocols.falcon.kept_shares:_check",
+        "    await seat.check()  # whose coefficients nobody knew when the shares were put in\n",
+        "",
+        ("tests/shared_scores/test_protocol.py",),
+    ),
+    Mutant(
+        "coefficients-of-a-check-are-those-before-it",
+        (12, 13),
+        "blindfit.algorithms.protocols.falcon.seats:DataSeat.check",
+        "self.coefficients = await run_check(",
+        "await run_check(",
+        ("tests/shared_scores/test_protocol.py", "tests/falcon/test_labels_put_in.py"),
+    ),
 )

@@ -113,6 +113,49 @@ def test_without_a_number_as_many_models_score_a_row_as_leave_good_scores(distin
     assert content.models_of_a_row(1000) == content.max_models
 
 
+def eight_yes_no_and(distinct: int) -> np.ndarray:
+    """Return rows of 8 columns with two values, and one with so many: 256 make 16 bits a row, of which scores get 8."""
+    rows = np.arange(ROWS)
+    return np.column_stack([*((rows >> place & 1) * 1.0 for place in range(8)), rows % distinct * 1.0])
+
+
+@pytest.mark.parametrize(
+    ("distinct", "models", "left"),
+    [(256, 2, 4), (255, 2, 3), (255, 1, 7), (256, 3, 2), (4096, 3, 3), (17, 1, 6), (17, 9, 1)],
+)
+def test_models_that_leave_fewer_than_four_bits_of_a_score_are_refused(
+    tmp_path: Path, distinct: int, models: int, left: int
+) -> None:
+    """The operator reads so when the snapshot is made, and what helps."""
+    pair = Pair(tmp_path, eight_yes_no_and(distinct), {"models_per_row": models})
+    snapshots = pair.parties["shop"].snapshots
+    cautions = " ".join(snapshots.cautions(snapshots.publish("rows")))
+    pair.train("one", np.ones(9))
+    few = f"{left} bit{'s' * (left != 1)} of a score"
+    if left < 4:
+        assert few in cautions
+        with pytest.raises(ConfigError, match=few) as refused:
+            pair.scores("one")
+        assert f"models_per_row = {min(models, 4)}" in str(refused.value)
+        assert "lower policy.models_per_row" in (refused.value.hint or "")
+        assert not pair.parties["shop"].store.reader().disclosures(subject="scores")
+    else:
+        assert "bits of a score" not in cautions
+        pair.scores("one")
+        (entry,) = pair.parties["shop"].store.reader().disclosures(subject="scores")
+        assert left - 1 < entry.bits <= left
+    pair.close()
+
+
+def test_models_that_leave_few_bits_score_rows_that_are_no_secret(tmp_path: Path) -> None:
+    pair = Pair(tmp_path, eight_yes_no_and(255), {"models_per_row": 2}, {"scores_may_be_solved_for": True})
+    snapshots = pair.parties["shop"].snapshots
+    assert list(snapshots.cautions(snapshots.publish("rows"))) == []
+    pair.train("one", np.ones(9))
+    assert len(pair.scores("one")) == ROWS
+    pair.close()
+
+
 @pytest.mark.parametrize(
     ("columns", "policy", "dataset", "caution"),
     [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, encode_blocks
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
@@ -119,9 +119,7 @@ def blocks_changed(change: Callable[[list[Any]], object]) -> Change:
         asked = parts["servers"][0]["release"]["asked"]
         blocks = json.loads(asked["blocks"])["blocks"]
         change(blocks)
-        asked["blocks"] = several_parties.encode_blocks(
-            [several_parties.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks]
-        )
+        asked["blocks"] = encode_blocks([Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks])
 
     return changed
 

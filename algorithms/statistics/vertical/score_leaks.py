@@ -76,8 +76,17 @@ class RowContent:
 
 
 def bits_of_a_score(content: RowContent, models: int) -> int:
-    """That a score of each of so many models may have; below `LEAST_SCORE_BITS`, too few models' worth."""
+    """Return how many bits a score of each of so many models may have; fewer than `LEAST_SCORE_BITS` are no score."""
     return min(MOST_SCORE_BITS, int(content.score_bits / models))
+
+
+def too_few_bits(content: RowContent, models: int) -> str:
+    """Return why so many models cannot score a row, in words; empty where they can."""
+    bits = bits_of_a_score(content, models)
+    if bits >= LEAST_SCORE_BITS:
+        return ""
+    left = f"{bits} {'bit' if bits == 1 else 'bits'} of a score"
+    return f"policy.models_per_row = {models} leaves {left}, and a score has at least {LEAST_SCORE_BITS}"
 
 
 def rounding_for(part: VerticalModelPart, bits: int) -> int:

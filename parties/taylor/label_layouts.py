@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +87,19 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
         "jitter": options["taylor.jitter"],
         "linkage": align if job.align.method == "linkage" else None,  # which of the other's rows is in a slot
     }
+    return _digest_batches(meaning, plan, people)
+
+
+def name_fit(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:
+    """Return a digest of the snapshots, the parties with their columns, and which rows are together in a batch."""
+    parties = {
+        name: [session.snapshots.get(name, ""), count]
+        for name, count in zip(parameters.data_parties, parameters.columns, strict=True)
+    }
+    return _digest_batches({"parties": parties}, plan, people)
+
+
+def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
     for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
         digest.update(hashlib.sha256(np.sort(people[batch]).astype("<u8").tobytes()).digest())

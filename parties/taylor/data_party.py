@@ -52,7 +52,7 @@ from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_ma
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_factors
 from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Method, Read, Trained, Work
 from blindfit.parties.vertical.writing import write_part, write_test_scores
 
@@ -101,6 +101,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         return (
             Guard(Work, "a passive party's rows, of which any score would reveal too much", self.check_quota),
             Guard(Aligned, "a passive party's test rows, from the scores of many models", self.check_models_per_row),
+            Guard(Aligned, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(
                 Agreed,
                 "features and labels, from gradients over too few rows or with too little noise",
@@ -129,10 +130,17 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         The key node's noise leaves less of a row's score than a rounded score has, also after 1,000 epochs. Without
         this noise nothing bounds what they reveal. This holds against parties that follow the protocol.
         """
-        parameters, prepared = agreed.parameters, agreed.prepared
-        question = name_fit(self._session, parameters, prepared.plan, self._people(prepared))
-        bits = None if parameters.noise_std >= LEAST_NOISE else math.inf
-        self.make_quota().count_fit(self._session, self.make_fit(prepared, question, bits))
+        self.make_quota().count_fit(self._session, self._fit(agreed))
+
+    async def check_fit(self, aligned: Aligned[PublicKey]) -> None:
+        """Check the same before any party counts it: a training that one party refuses costs the others nothing."""
+        self.make_quota().check_fit(self._session, self._fit(aligned))
+
+    def _fit(self, aligned: Aligned[PublicKey]) -> Fit:
+        prepared = aligned.prepared
+        question = name_fit(self._session, prepared.plan, self._people(prepared))
+        bits = None if self._job.taylor.gradient_noise >= LEAST_NOISE else math.inf
+        return self.make_fit(prepared, question, bits)
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:

@@ -90,13 +90,9 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
     return _digest_batches(meaning, plan, people)
 
 
-def name_fit(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:
-    """Return a digest of the snapshots, the parties with their columns, and which rows are together in a batch."""
-    parties = {
-        name: [session.snapshots.get(name, ""), count]
-        for name, count in zip(parameters.data_parties, parameters.columns, strict=True)
-    }
-    return _digest_batches({"parties": parties}, plan, people)
+def name_fit(session: Session[TaylorJob], plan: RowPlan, people: Digests) -> str:
+    """Return a digest of the parties, their snapshots, and which rows are together in a batch."""
+    return _digest_batches({"parties": dict(session.snapshots)}, plan, people)
 
 
 def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:

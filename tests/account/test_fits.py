@@ -146,5 +146,6 @@ def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: s
     seated(world, "split.test_fraction=0", session="first")
     with pytest.raises(PolicyRefused, match=f"{lifted} refuses the job: {MOST_OF_A_ROW}"):
         seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="second")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
     world.set("datasets.rows.scores_may_be_solved_for", True, lifted)
     seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")

@@ -14,6 +14,7 @@ from blindfit.parties.account.account import MOST_MEMBERSHIP
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical import alignment
 from blindfit.parties.vertical.linkages import BY_IDS, COMMON_ROWS, FOUND
+from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.holders import HOLDERS, Holders
@@ -55,8 +56,12 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
         assert (entry.event, entry.learner) == (BY_IDS, ",".join(sorted(set(DATA_PARTIES) - {name})))
     fill(world, "shop-a", BY_IDS)
     world.publish("bank")
-    with pytest.raises(PolicyRefused, match="shop-a refuses the job: align: 16 alignments of the people of rows with"):
+    with refused(
+        "{} alignments of the people of {} with {} {}, or have its operator start the account again (`blindfit ledger "
+        "--reset-account`)"
+    ) as told:
         seated(world, session="another")
+    assert "shop-a refuses the job: align: 16 alignments of the people of rows with" in told.text
     assert "unsuccessful alignments with bank" in world.blindfit("ledger", "shop-a.toml").stdout
     reset = world.blindfit("ledger", "shop-a.toml", "--reset-account", "rows", "--reason", "ids are corrected")
     assert reset.returncode == 0, reset.stderr

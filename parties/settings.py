@@ -77,8 +77,9 @@ class PolicySettings(Settings):
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
     models_per_row: int | None = Field(None, ge=1, le=10_000)
-    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
-    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
+    """Largest number of models that may ever reveal something of one person's score, (columns - 1) / 2 at most. Scores
+    count, and so do weights or gradients that another party gets. By default as many as leave 12 bits for each score. A
+    larger number allows more trainings, with scores that are rounded more."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
     """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
     first may use all of it; a peer without a share gets what one job reveals."""
@@ -344,7 +345,7 @@ class PartySettings(Settings):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
-            if self.role != "passive":
+            if self.role != "passive" and (self.role != "active" or dataset.label is None):
                 in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}

@@ -165,7 +165,7 @@ def taylor() -> System[TaylorJob]:
         tables=tables,
         models=models,
         options={
-            "active": LINKS | {"policy.unsafe"},
+            "active": LINKS | {"policy.unsafe", "policy.models_per_row"},
             "passive": LINKS | {"policy.unsafe", "policy.models_per_row"},
             "key-node": frozenset({"policy.unsafe"}),
         },
@@ -192,7 +192,7 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = ALIGNS | {"policy.unsafe", "policy.falcon.min_epochs"}
+    data_options = ALIGNS | {"policy.unsafe", "policy.models_per_row", "policy.falcon.min_epochs"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
         _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),

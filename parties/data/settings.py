@@ -202,8 +202,8 @@ class PartyDatasetSettings(DatasetSettings):
     labels to a quarter of the information in them. Without it the limit protects only labels that are about as often 0
     as 1."""
     scores_may_be_solved_for: bool = False
-    """Permission to give out scores without a limit and without rounding. An active party that receives enough scores
-    can compute the features of this dataset."""
+    """Permission to give out scores without a limit and without rounding, and to train any number of models. A party
+    that receives enough scores, weights or gradients can compute the features of this dataset."""
 
     @property
     def may_take_unknown_rows_as_zero(self) -> bool:

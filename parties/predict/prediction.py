@@ -108,7 +108,7 @@ class JointPrediction:
         await asyncio.to_thread(tell_of_unseen, source)
         rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report)
         clock.lap("read_s")
-        positions = (await align_by_id(session, seats, rows)).positions
+        positions = (await align_by_id(session, seats, rows, self._party)).positions
         clock.lap("align_s")
         session.report("score", 0, len(positions), "rows")
         scores = await self._scores(session, seats, part, quota, rows, positions)

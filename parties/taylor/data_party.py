@@ -6,6 +6,7 @@ It keeps its own part of the model and its own report. Of the others' rows it le
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +23,7 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_NOISE
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
 from blindfit.parties.account.account import Account
@@ -33,7 +35,7 @@ from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
-from blindfit.parties.taylor.label_layouts import count_label_bits
+from blindfit.parties.taylor.label_layouts import count_label_bits, name_fit
 from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
@@ -52,7 +54,7 @@ from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_ma
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_factors
 from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Method, Read, Trained, Work
 from blindfit.parties.vertical.writing import write_part, write_test_scores
 
@@ -101,11 +103,13 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         return (
             Guard(Work, "a passive party's rows, of which any score would reveal too much", self.check_quota),
             Guard(Aligned, "a passive party's test rows, from the scores of many models", self.check_models_per_row),
+            Guard(Aligned, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(
                 Agreed,
                 "features and labels, from gradients over too few rows or with too little noise",
                 self.check_leaks,
             ),
+            Guard(Agreed, "features of every data party, from the gradients of many models", self.count_fit),
             Guard(Agreed, "labels, from all trainings on the same people together", self.count_label_bits),
             Guard(Agreed, "each label, by epsilon: the budget pays before a gradient is sent", self.charge),
         )
@@ -121,6 +125,24 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     async def check_leaks(self, agreed: TaylorAgreed) -> None:
         refuse_leaks(leaks_of(agreed.parameters, agreed.prepared.plan, self._job), self._job, self._seats.me)
+
+    async def count_fit(self, agreed: TaylorAgreed) -> None:
+        """Count this training's gradients as one score. The same batches of the same snapshots are the same question.
+
+        The key node's noise leaves less of a row's score than a rounded score has, also after 1,000 epochs. Without
+        this noise nothing bounds what they reveal. This holds against parties that follow the protocol.
+        """
+        self.make_quota().count_fit(self._session, self._fit(agreed))
+
+    async def check_fit(self, aligned: Aligned[PublicKey]) -> None:
+        """Check the same before any party counts it: a training that one party refuses costs the others nothing."""
+        self.make_quota().check_fit(self._session, self._fit(aligned))
+
+    def _fit(self, aligned: Aligned[PublicKey]) -> Fit:
+        prepared = aligned.prepared
+        question = name_fit(self._session, prepared.plan, self._people(prepared.rows))
+        bits = None if self._job.taylor.gradient_noise >= LEAST_NOISE else math.inf
+        return self.make_fit(prepared, question, bits)
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -109,6 +111,15 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
         "jitter": options["taylor.jitter"],
         "linkage": align if job.align.method == "linkage" else None,  # which of the other's rows is in a slot
     }
+    return _digest_batches(meaning, plan, people)
+
+
+def name_fit(session: Session[TaylorJob], plan: RowPlan, people: Digests) -> str:
+    """Return a digest of the parties, their snapshots, and which rows are together in a batch."""
+    return _digest_batches({"parties": dict(session.snapshots)}, plan, people)
+
+
+def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
     for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
         digest.update(hashlib.sha256(np.sort(people[batch]).astype("<u8").tobytes()).digest())

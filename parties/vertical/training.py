@@ -38,6 +38,7 @@ from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import VerticalReport
+from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
 
@@ -167,6 +168,11 @@ class Method(ABC, Generic[J, B, P, T]):
         """Return what the job specifies about its parties' rows."""
 
     @property
+    def training(self) -> str:
+        """Return the session that began the training, which may have been resumed since."""
+        return self._job.resumes or self._session.id
+
+    @property
     @abstractmethod
     def guards(self) -> Sequence[Guard[Any]]: ...
 
@@ -212,6 +218,21 @@ class Method(ABC, Generic[J, B, P, T]):
     def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
         """Write this party's part of the model and its report."""
 
+    def make_quota(self) -> ScoreQuota:
+        """Return what this party lets scores, weights and figures reveal of its rows."""
+        columns = self._work.source.feature_names
+        return ScoreQuota(self._party, self._session.me.dataset, self._session.published.content(columns))
+
+    def make_fit(self, prepared: Prepared, question: str, bits: float | None = None) -> Fit:
+        """Return what this training's weights or gradients reveal to the other data parties.
+
+        Args:
+            question: names what they depend on.
+            bits: of the score of one row.
+        """
+        in_snapshot = prepared.rows.in_snapshot[prepared.plan.train]
+        return Fit(self.training, question, in_snapshot[in_snapshot >= 0], bits)
+
     def make_part(self, prepared: Prepared, weights: Floats, row_bound: int | None) -> VerticalModelPart:
         """Return this party's part of a model whose weights it has.
 
@@ -232,6 +253,7 @@ class Method(ABC, Generic[J, B, P, T]):
             row_bound=row_bound,
             label_mean=prepared.labels.mean,
             label_scale=prepared.labels.scale,
+            trained_in=self.training,
         )
 
 

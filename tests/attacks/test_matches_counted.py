@@ -139,7 +139,8 @@ def test_a_draw_of_who_is_held_out_is_no_linkage(project: World, monkeypatch: py
     project.job("taylor", file="by-id.toml", parties=("bank", "shop-a", "notary"), align={"min_common": 50})
     assert enough(project, 50, job="by-id.toml")
     with project.store("bank") as store:
-        assert [entry.event for entry in store.reader().disclosures(subject="membership")] == [randomness.EVENT]
+        events = [entry.event for entry in store.reader().disclosures(subject="membership")]
+        assert events == [randomness.EVENT, linkages.FOUND]
     assert enough(project, MATCHES)
 
 

@@ -100,7 +100,7 @@ def found(root: Path, models_per_row: int, *, a_asks: bool = True) -> list[bool]
 def test_where_another_banks_model_counts_for_its_own_rows_its_customers_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scored_rows, "_counts", lambda _entry, _asker, here: here)
+    monkeypatch.setattr(scored_rows, "_counts", lambda _entry, here, **_: here)
     assert found(tmp_path, 1) == [person in CUSTOMERS_OF_A for person in CANDIDATES]
 
 

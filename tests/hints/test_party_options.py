@@ -194,7 +194,7 @@ CASES = [
         mend={"policy.account_shares": {"coordinator": 0.5}},
     ),
     Wrong(
-        "active",
+        "key-node",
         {"policy.models_per_row": 2},
         says="{} is an option of {}, remove it",
         mend={"policy.models_per_row": None},

@@ -200,7 +200,10 @@ VERTICAL = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary"
 
 
 # Two columns, which test rows' scores could be solved for.
-OF_ROLE = {"active": {"label": "label"}, "passive": {"scores_may_be_solved_for": True}}
+OF_ROLE = {
+    "active": {"label": "label", "scores_may_be_solved_for": True},
+    "passive": {"scores_may_be_solved_for": True},
+}
 
 
 def taylor() -> Case:

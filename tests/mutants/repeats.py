@@ -9,6 +9,9 @@ ATTACKS = "tests/attacks/test_score_equations.py"
 LEAKS = "tests/statistics/test_score_leaks.py"
 REPEATS = "tests/vertical/test_repeats.py"
 MATCHES = "tests/attacks/test_matches_counted.py"
+FITS = "tests/account/test_fits.py"
+MEMBERSHIP = "tests/account/test_membership.py"
+MIGRATIONS = "tests/store/test_migrations.py"
 POLICY = "tests/approval/test_policy.py"
 
 MUTANTS = (
@@ -35,8 +38,8 @@ MUTANTS = (
         "one-model-too-many",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "models.max(initial=0) >= self._models",
-        "models.max(initial=0) > self._models",
+        "before.models.max(initial=0) >= self._models",
+        "before.models.max(initial=0) > self._models",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
     ),
     Mutant(
@@ -58,16 +61,16 @@ MUTANTS = (
     Mutant(
         "rows-that-were-counted-are-forgotten",
         (28,),
-        "blindfit.parties.vertical.scored_rows:ScoreQuota._count",
-        "                    here = unpack(entry.people, len(known))\n",
-        "                    here = np.zeros(len(known), np.bool_)\n",
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._write",
+        "                here |= unpack(entry.people, len(known))\n",
+        "                here |= False\n",
         (f"{ROWS}::test_rows_are_counted_each_alone", f"{ROWS}::test_a_smaller_question_forgets_no_row"),
     ),
     Mutant(
         "another-partys-model-counts-for-its-own-rows",
         (28,),
         "blindfit.parties.vertical.scored_rows:_counts",
-        "here if entry.learner == asker and entry.people else np.ones_like(here)",
+        "here if to_same and entry.people else np.ones_like(here)",
         "here",
         ("tests/attacks/test_scored_by_others.py",),
     ),
@@ -75,8 +78,8 @@ MUTANTS = (
         "exact-scores-are-no-bits",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "if spent.max(initial=0.0) + bits > self._content.score_bits:",
-        "if spent.max(initial=0.0) > self._content.score_bits:",
+        "if most + asked.bits > self._content.score_bits",
+        "if most > self._content.score_bits",
         (f"{ROWS}::test_scores_that_were_exact_leave_no_room_for_others",),
     ),
     Mutant(
@@ -239,7 +242,7 @@ MUTANTS = (
     Mutant(
         "a-layout-is-its-number-of-batches",
         (12, 28),
-        "blindfit.parties.taylor.label_layouts:_digest",
+        "blindfit.parties.taylor.label_layouts:_digest_batches",
         'np.sort(people[batch]).astype("<u8").tobytes()',
         'b""',
         (f"{REPEATS}::test_what_makes_other_equations_is_another_layout_and_the_flag_lets_more_pass",),
@@ -288,8 +291,8 @@ MUTANTS = (
         "a-new-snapshot-begins-the-count-of-models-again",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "        for entry in self._entries(reader):\n",
-        "        for entry in (e for e in self._entries(reader) if e.snapshot == session.published.id):\n",
+        "_reveal(self._entries(reader), asked,",
+        "_reveal([e for e in self._entries(reader) if e.snapshot == session.published.id], asked,",
         (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
     ),
     Mutant(
@@ -323,5 +326,103 @@ MUTANTS = (
         "content.models_of_a_row(chosen)",
         "content.models_of_a_row(None)",
         (f"{ROWS}::test_models_that_leave_fewer_than_four_bits_of_a_score_are_refused",),
+    ),
+    # --- features, by weights and gradients
+    Mutant(
+        "opened-weights-are-no-model-of-a-row",
+        (28,),
+        "blindfit.parties.falcon.data_party:Falcon.count_fit",
+        "is not None",
+        "is None",
+        (FITS,),
+    ),
+    Mutant(
+        "gradients-are-no-model-of-a-row",
+        (28,),
+        "blindfit.parties.taylor.data_party:Taylor.count_fit",
+        "self.make_quota().count_fit(",
+        "self.make_quota().check_fit(",
+        (FITS,),
+    ),
+    Mutant(
+        "a-fit-is-only-scores",
+        (28,),
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
+        "asked.event in (SCORES, OPENED_FIT)",
+        "asked.event in (SCORES,)",
+        (FITS,),
+    ),
+    Mutant(
+        "scores-of-a-fit-are-a-second-model",
+        (28,),
+        "blindfit.parties.vertical.scored_rows:_reveal",
+        "model_of_fit.setdefault(asked.training, asked.question)",
+        "pass",
+        (FITS,),
+    ),
+    Mutant(
+        "every-fit-is-the-same-question",
+        (28,),
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._asked",
+        "entry.question == fit.question and set",
+        "set",
+        (FITS,),
+    ),
+    # --- who is among a party's people
+    Mutant(
+        "alignments-that-find-too-few-rows-are-not-counted",
+        (28,),
+        "blindfit.parties.vertical.alignment:align_by_id",
+        "    await asyncio.to_thread(begin_alignment, session, party.settings, party.store)\n",
+        "",
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "one-alignment-too-many",
+        (28,),
+        "blindfit.parties.vertical.linkages:_count",
+        "count >= MOST_MEMBERSHIP",
+        "count > MOST_MEMBERSHIP",
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "alignments-that-find-enough-rows-have-a-limit",
+        (28,),
+        "blindfit.parties.vertical.alignment:align_by_id",
+        "    await asyncio.to_thread(end_alignment, session, party.settings, party.store)\n",
+        "",
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "numbers-of-common-rows-are-not-counted-at-a-passive-party",
+        (28,),
+        "blindfit.parties.walr.passive:ColumnHolder.run",
+        "            count_common_rows(session, party.settings, party.store)\n",
+        "",
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "numbers-of-common-rows-are-not-counted-at-the-active-party",
+        (28,),
+        "blindfit.parties.walr.lead:lead",
+        "    await asyncio.to_thread(count_common_rows, session, party.settings, party.store)\n",
+        "",
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "draws-of-before-the-account-do-not-count",
+        (28,),
+        "blindfit.parties.store.migrations:to_version_5",
+        "range(min(begun, MOST_DRAWS))",
+        "range(0)",
+        (MIGRATIONS,),
+    ),
+    Mutant(
+        "counts-of-before-the-account-end-early",
+        (28,),
+        "blindfit.parties.store.migrations:to_version_5",
+        "    database.execute(_TODAY, (now,))\n",
+        "",
+        (MIGRATIONS,),
     ),
 )

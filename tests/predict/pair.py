@@ -107,7 +107,7 @@ class Pair:
         network = LocalNetwork({**ROLES, "keys": "key-node"}, *system("predict").tables())
         read = {party: published(self.parties[party].snapshots, "rows") for party in ROLES}
 
-        async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Alignment:
+        async def in_order(_session: object, _seats: object, _rows: PartyRows, _party: Party) -> Alignment:
             return Alignment(common)
 
         async def run(party: str) -> None:

@@ -234,9 +234,9 @@ def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None
     ("role", "change", "words"),
     [
         (
-            "active",
+            "key-node",
             {"policy": {"models_per_row": 2}},
-            "policy.models_per_row is an option of a passive party, remove it",
+            "policy.models_per_row is an option of an active party or a passive party, remove it",
         ),
         ("passive", {"policy": {"models_per_row": 0}}, "policy.models_per_row"),
         (
@@ -254,7 +254,7 @@ def test_an_option_acts_or_is_refused(role: str, change: dict[str, Any], words: 
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": {"coordinator": {"role": "coordinator"}},
         "policy": change.get("policy", {}),
-        "datasets": {"rows": dataset},
+        "datasets": {} if role == "key-node" else {"rows": dataset},
     }
     with pytest.raises(ConfigError) as caught:
         read_party(values, "shop.toml")

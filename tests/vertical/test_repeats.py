@@ -18,6 +18,7 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.parties.account.account import Account
 from blindfit.parties.taylor.label_layouts import END, LAYOUT
 from blindfit.parties.vertical.model_store import ModelStore
+from blindfit.parties.vertical.scored_rows import SCORES
 from blindfit.parties.wire import error_codes
 from tests.hints.following import refused
 from tests.vertical.in_process import finished, seated
@@ -207,21 +208,20 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     project = four_columns(bank_and_shops(tmp_path, rows=120))
     made = finished(project, *QUICK, key=real_key, session="one")
     with project.store("shop-a") as store:
-        (scored,) = store.reader().disclosures(subject="scores")
+        (scored,) = (e for e in store.reader().disclosures(subject="scores") if e.event == SCORES)
     part = ModelStore(project.root / "state/shop-a").read("one")
     assert scored.bits <= 16
     assert part.score_rounding > 0
     assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
     assert len(made.plan.test)
     with refused(
-        "some of these rows have had scores of {} models, the most that it allows of a row (a model of another active "
-        "party counts for every row, and a new snapshot changes nothing): predict with an earlier model, train with "
-        'falcon.weights = "shared" or split.test_fraction = 0, or have its operator start the account again '
-        "(`blindfit ledger --reset-account`)"
+        "some of these rows have had scores of {} models, the most that it allows of a row (the weights or gradients "
+        "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
+        'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
+        "or have its operator start the account again (`blindfit ledger --reset-account`)"
     ) as told:
         seated(project, *QUICK, session="two")
     assert re.match(r"shop-[ab] refuses the job: models_per_row: some of these rows have had", told.text)
-    seated(project, *QUICK, "split.test_fraction=0", session="three")
     for name in ("bank", *SHOPS):
         project.publish(name)
     with refused("have {party}'s operator raise policy.models_per_row"):

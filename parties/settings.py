@@ -102,10 +102,6 @@ class PolicySettings(Settings):
     max_failed_uploads: int = Field(20, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    max_failed_uploads_in_all: int = Field(1000, ge=1, le=2**31)
-    """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
-    party's database exists. Raise it when honest failures have used it up."""
-
     max_kept_mib: int = Field(4096, ge=1, le=2**30)
     """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
     for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the

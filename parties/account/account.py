@@ -50,13 +50,18 @@ class Account:
         An entry of an older version may not say what it is about: it counts for everything of its subject.
         """
         found = reader.disclosures(self.population)
-        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]
+        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]  # places: two may have one time
         since = self._since()
         return [
             entry
             for entry in found[resets[-1] + 1 if resets else 0 :]
             if entry.subject == subject and entry.made >= since and (about is None or entry.about in (about, ""))
         ]
+
+    def start(self, reader: AccountReads) -> str:
+        """Return the time since which what was revealed counts; "" if everything counts."""
+        resets = reader.disclosures(self.population, RESET)
+        return max(self._since(), resets[-1].made if resets else "")
 
     def _since(self) -> str:
         days = self._policy.account_period_days

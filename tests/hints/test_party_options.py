@@ -210,12 +210,6 @@ CASES = [
     ),
     Wrong(
         "passive",
-        {"policy.falcon.min_epochs": 3},
-        says="without the protocol {}, {} does nothing, remove it",
-        mend={"policy.falcon": None},
-    ),
-    Wrong(
-        "passive",
         {"scores": {"url": "csv:s.csv"}},
         says="{} is an option of {}, remove it",
         mend={"scores": None},

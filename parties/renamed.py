@@ -18,6 +18,8 @@ OPTIONS: dict[str, str] = {
     "policy.most_epsilon": "policy.max_epsilon",
     "policy.most_delta": "policy.max_delta",
     "policy.most_failed_uploads": "policy.max_failed_uploads",
+    "policy.models_per_row": "datasets.NAME.models_per_row",
+    "datasets.NAME.scores_may_be_solved_for": "datasets.NAME.models_per_row",
     "datasets.NAME.publish_every_h": "datasets.NAME.snapshot_every_h",
     "datasets.NAME.consumers": "datasets.NAME.active_parties",
     "datasets.NAME.holders": "datasets.NAME.passive_parties",

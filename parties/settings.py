@@ -76,9 +76,6 @@ class PolicySettings(Settings):
     min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int | None = Field(None, ge=1, le=10_000)
-    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
-    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
     """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
     first may use all of it; a peer without a share gets what one job reveals."""
@@ -341,7 +338,7 @@ class PartySettings(Settings):
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
             if self.role != "passive":
-                in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+                in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP

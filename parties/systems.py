@@ -164,7 +164,7 @@ def taylor() -> System[TaylorJob]:
         models=models,
         options={
             "active": LINKS | {"policy.unsafe"},
-            "passive": LINKS | {"policy.unsafe", "policy.models_per_row"},
+            "passive": LINKS | {"policy.unsafe"},
             "key-node": frozenset({"policy.unsafe"}),
         },
         policy=TaylorPolicy,
@@ -222,7 +222,7 @@ def predict() -> System[PredictJob]:
         PredictJob,
         _vertical_roles(data_party, key_node),
         tables=tables,
-        options={"active": ALIGNS | {"[scores]"}, "passive": ALIGNS | {"policy.models_per_row"}},
+        options={"active": ALIGNS | {"[scores]"}, "passive": ALIGNS},
     )
 
 

@@ -129,8 +129,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def count_figures(self, computed: FalconComputed) -> None:
         bits = computed.agreed.parameters.figure_bits
         if bits and not self._work.is_active:
-            content = self._session.published.content(self._work.source.feature_names)
-            quota = ScoreQuota(self._party, self._session.me.dataset, content)
+            quota = ScoreQuota.of(self._party, self._session.published)
             of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
             quota.count_fit(self._session, of_a_row, FIGURES)
 
@@ -224,8 +223,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             part = self.make_part(agreed.prepared, trained.weights, bound)
         if self._work.is_active:
             return part
-        content = self._session.published.content(self._work.source.feature_names)
-        return with_score_bits(part, ScoreQuota(self._party, self._session.me.dataset, content))
+        return with_score_bits(part, ScoreQuota.of(self._party, self._session.published))
 
     def make_report(self, agreed: FalconAgreed, trained: FalconTrained) -> FalconReport:
         parameters, noise = agreed.parameters, agreed.parameters.noise

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.digest_format import DigestFormat
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.score_leaks import (
-    LEAST_SCORE_BITS,
-    RowContent,
-    bits_of_a_score,
+    MODEL_BITS,
+    SCORE_BITS,
+    default_models,
     rounding_for,
     score_bits,
 )
@@ -30,13 +30,14 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
-INSTEAD = {SCORES: "predict with an earlier model, ", FIGURES: "have the job set split.test_fraction = 0, "}
+INSTEAD = {SCORES: "predict with an earlier model, or ", FIGURES: "have the job set split.test_fraction = 0, or "}
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -44,40 +45,36 @@ PART_DIGEST = DigestFormat()
 class ScoreQuota:
     """What a passive party lets scores tell of a dataset.
 
+    All of it follows from what the party's file declares and from public sizes: whether the rows hold enough for it was
+    decided when they were published, and no job shows it.
+
     Args:
-        content: what its rows hold in the columns that are scored.
+        columns: of the table.
     """
 
-    def __init__(self, party: Party, dataset: str, content: RowContent) -> None:
-        self._party, self._dataset, self._content = party, dataset, content
+    def __init__(self, party: Party, dataset: str, columns: int) -> None:
+        self._party, self._dataset = party, dataset
         self._account = Account.of(party.settings, dataset)
-        self._lifted = party.settings.datasets[dataset].scores_may_be_solved_for
-        self._models = content.models_of_a_row(party.settings.policy.models_per_row)
+        declared = party.settings.datasets[dataset].models_per_row
+        self._is_unlimited = declared == "unlimited"
+        self._models = declared if isinstance(declared, int) else default_models(columns)
+
+    @classmethod
+    def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
+        return cls(party, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
-        """Raises ConfigError: the rows hold so little that any score would tell them, which their operator lets pass or
-        not; to others no word of it.
-        """
-        weakness = self._content.weakness()
-        if weakness and not self._lifted:
-            self._refuse_own(f"whoever gets scores could work out its features: {weakness}", "")
-        bits = bits_of_a_score(self._content, self._models)
-        if bits < LEAST_SCORE_BITS and not self._lifted:
-            self._refuse_own(
-                f"policy.models_per_row = {self._models} would leave {bits} bits of a score, and fewer than "
-                f"{LEAST_SCORE_BITS} are none",
-                "lower policy.models_per_row, or ",
-            )
+        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        if not self._models and not self._is_unlimited:
+            self._refuse(f"no scores of {self._dataset} are given")
 
     def rounding(self, part: VerticalModelPart) -> int:
-        """Of a new model's scores; none where they may be given only by their operator's word."""
-        bits = self.score_bits()
-        return rounding_for(part, bits) if bits else 0
+        """Return how a new model's scores are rounded: not at all where they are unlimited."""
+        return 0 if self._is_unlimited else rounding_for(part)
 
     def score_bits(self) -> int:
-        """That a new model's scores may have; 0 where they may be given only by their operator's word, as they are."""
-        bits = bits_of_a_score(self._content, self._models)
-        return 0 if self._lifted or self._content.weakness() or bits < LEAST_SCORE_BITS else bits
+        """Return how many bits a new model's scores have; 0 where they are unlimited, as they are."""
+        return 0 if self._is_unlimited else SCORE_BITS
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
         """Before a training that would end with scores of these rows by a model that there is not yet.
@@ -92,11 +89,12 @@ class ScoreQuota:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
 
         Raises:
-            PolicyRefused: some have been scored by as many other models as the policy allows.
-            ConfigError: with the scores that they have had, they would tell more than half of a row.
+            PolicyRefused: some have been scored by as many other models as the party allows, or would reveal more than
+                it allows with the scores that they have had.
             LedgerUnavailable: it could not be written.
         """
-        self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
+        exact = score_bits(part.largest_steps, part.score_rounding)
+        self.count_model(session, _digest(part), max(SCORE_BITS, exact), rows)  # a small part shows by no refusal
 
     def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
         """Count what weights or figures reveal of each row's score, before they are opened.
@@ -107,11 +105,11 @@ class ScoreQuota:
             bits: of one row, by its leverage.
 
         Raises:
-            ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
+            PolicyRefused: with the scores that some rows have had, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
         everybody, question = np.arange(session.published.row.rows), f"{event} {session.id}"
-        self._count(session, event, question, bits, everybody, may_refuse=not self._content.weakness())
+        self._count(session, event, question, bits, everybody)
 
     def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
         """Count the scores of a model that a digest names, which have so many bits each."""
@@ -124,14 +122,11 @@ class ScoreQuota:
         question: str,
         bits: float,
         rows: Positions,
-        *,
-        may_refuse: bool = True,
     ) -> None:
         asker = _asker(session)
         with self._party.store.transaction() as transaction:
             known = join(transaction.people(self._account.population))
-            if may_refuse:
-                self._check(transaction, session, question, bits, rows, event)
+            self._check(transaction, session, question, bits, rows, event)
             here = np.zeros(len(known), np.bool_)
             for entry in self._entries(transaction):
                 if (entry.learner, entry.question) == (asker, question):
@@ -153,7 +148,7 @@ class ScoreQuota:
         rows: Positions,
         event: str = SCORES,
     ) -> None:
-        if self._lifted:
+        if self._is_unlimited:
             return
         asker, known = _asker(session), join(reader.people(self._account.population))
         asked = places(known, session.published.people()[rows])
@@ -162,33 +157,28 @@ class ScoreQuota:
         for entry in self._entries(reader):
             here = unpack(entry.people, len(known))[asked]
             if (entry.learner, entry.question.partition(" ")[0]) == (asker, model):
-                free |= here
+                free |= here if entry.people else True  # one of an older version does not say whose scores it has
             else:
                 counts = _counts(entry, asker, here)
                 models += counts if entry.event == SCORES else 0
                 spent += entry.bits * counts
         models, spent = models[~free], spent[~free]  # these scores are those that were given before
-        if event == SCORES and models.max(initial=0) >= self._models:
-            raise PolicyRefused(
-                party=self._party.settings.name,
-                field="models_per_row",
-                reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
+        if event == SCORES and len(models) and models.max() >= self._models:
+            self._refuse(
+                f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
                 "(a model of another active party counts for every row, and a new snapshot changes nothing): predict "
                 'with an earlier model, train with falcon.weights = "shared" or split.test_fraction = 0, or have its '
                 "operator start the account again (`blindfit ledger --reset-account`)",
             )
-        if spent.max(initial=0.0) + bits > self._content.score_bits:
-            self._refuse_own(
-                f"{event} would reveal {bits:.2g} bits of a row's score: with what was revealed of some of these rows "
-                "before, that is more than half of what a row holds",
-                f"{INSTEAD.get(event, '')}start the account again, or ",
+        if len(spent) and spent.max() + bits > MODEL_BITS * max(1, self._models):
+            self._refuse(
+                f"{event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with what "
+                f"was revealed of some of these rows before: {INSTEAD.get(event, '')}have its operator start the "
+                "account again (`blindfit ledger --reset-account`)"
             )
 
-    def _refuse_own(self, reason: str, hint: str) -> None:
-        name = f"datasets.{self._dataset}"
-        raise ConfigError(
-            f"{name}: {reason}", hint=f"{hint}set {name}.scores_may_be_solved_for = true, if it is no secret"
-        )
+    def _refuse(self, reason: str) -> None:
+        raise PolicyRefused(party=self._party.settings.name, field="models_per_row", reason=reason)
 
 
 async def give_scores(

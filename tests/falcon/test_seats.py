@@ -412,7 +412,10 @@ def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Pa
     """What an operator is shown, and what a quota counts, is the dataset of the job."""
     project, session = lost.copied(tmp_path), lost.session
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\n')
+    path.write_text(
+        path.read_text()
+        + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\nmodels_per_row = 0\n'
+    )
     with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
         project.run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
     assert refused.value.party == "shop-a"

@@ -193,12 +193,6 @@ CASES = [
         says="policy.account_shares: {} is not one of [peers] ({}): name one of these",
         mend={"policy.account_shares": {"coordinator": 0.5}},
     ),
-    Wrong(
-        "active",
-        {"policy.models_per_row": 2},
-        says="{} is an option of {}, remove it",
-        mend={"policy.models_per_row": None},
-    ),
     *(
         Wrong(
             "passive",

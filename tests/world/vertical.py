@@ -59,7 +59,7 @@ def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any]) -> Wor
     label = {"label": "bought", "population": "people", "row_is": "a client"}
     world.active("bank", about=label | names, populations={"people": {"epsilon": 3.0, "delta": 1e-5}}, **of_data)
     for name in ("shop-a", "shop-b"):
-        world.passive(name, about={"scores_may_be_solved_for": True} | names, **of_data)  # they have three columns
+        world.passive(name, about={"models_per_row": "unlimited"} | names, **of_data)  # they have three columns
     world.key_node("notary", policy=policy)
     return world.job("predict", file="predict.toml", align={"min_common": 50})
 

@@ -27,6 +27,7 @@ from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.carried import carry_account
 from blindfit.parties.snapshots.directories import Unfinished, find_unknown, only_publisher, remove_unfinished
 from blindfit.parties.snapshots.people import FILE as PEOPLE
 from blindfit.parties.snapshots.people import Digests, PeopleKey, add_people, write_digests
@@ -38,6 +39,7 @@ from blindfit.parties.snapshots.populations import (
     schedule_waits,
     warn_of_two_accounts,
     why_it_waits,
+    why_public_waits,
 )
 from blindfit.parties.snapshots.rows_file import FILE as ROWS
 from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
@@ -129,7 +131,7 @@ class Snapshots:
         yield from made.remarks
         dataset = made.row.dataset
         if self._dataset(dataset).snapshot_every_h is not None and self.waits_for_operator(dataset):
-            yield schedule_waits(dataset)
+            yield schedule_waits(self._settings, dataset)
         for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
             yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
         problem = are_too_weak(made.row, self._store.reader().snapshots(), self._settings)
@@ -189,13 +191,14 @@ class Snapshots:
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
             if current is not None and settings.snapshot_every_h is not None and self.waits_for_operator(dataset):
-                log.warning(schedule_waits(dataset), dataset=dataset)
+                log.warning(schedule_waits(self._settings, dataset), dataset=dataset)
 
     # --- which the party makes by itself
 
     def waits_for_operator(self, dataset: str) -> str:
         """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
-        return why_it_waits(self._settings, dataset, self._store.reader().snapshots())
+        known = self._store.reader().snapshots()
+        return why_it_waits(self._settings, dataset, known) or why_public_waits(self._settings, dataset, known)
 
     def make_first(self) -> None:
         """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
@@ -373,7 +376,9 @@ class Snapshots:
             transaction.add_snapshot(row)
             if not settings.public:  # nobody is protected, and nothing is counted
                 add_people(transaction, row.population, settings.label, digests)
-        return replace(self._at(row), remarks=written.remarks)
+            carried = carry_account(transaction, row, known)
+        remarks = (*written.remarks, *([f"{carried} entries of its account are carried over"] if carried else ()))
+        return replace(self._at(row), remarks=remarks)
 
     @cached_property
     def _people_key(self) -> PeopleKey:

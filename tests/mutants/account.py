@@ -49,6 +49,14 @@ MUTANTS = (
         (f"{PEOPLE}::test_a_number_of_a_person_depends_on_person_value_and_purpose_alone",),
     ),
     Mutant(
+        "a-population-that-is-named-later-begins-the-account-again",
+        (25,),
+        "blindfit.parties.snapshots.carried:carry_account",
+        "if not before or before[-1] == row.population or row.other_people:",
+        "if True or before[-1] == row.population or row.other_people:",
+        (f"{JOBS}::test_a_population_that_is_named_later_has_the_account_of_its_people",),
+    ),
+    Mutant(
         "an-account-starts-again-without-a-reason",
         (25,),
         "blindfit.coordinator.operator.account:reset",

@@ -21,7 +21,7 @@ def label_account(
         refusal: what the active party raises where this does not fit; None where the job may reveal more.
 
     Raises:
-        PolicyRefused: it does not fit.
+        PolicyRefused: it does not fit, and cannot be a training that was finished before, which is free.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
@@ -50,5 +50,13 @@ def label_account(
         f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
         f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
     )
-    if refusal is not None:
+    if refusal is None:
+        return
+    if not active.may_repeat_a_training():
         raise refusal
+    yield Finding(
+        "warning",
+        "account",
+        "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
+        "options and draws: that one is free",
+    )

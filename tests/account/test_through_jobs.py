@@ -225,3 +225,30 @@ def test_figures_that_are_computed_again_count_again(tmp_path: Path) -> None:
         with world.store("shop-a") as store:
             counted.append(sum(entry.event == FIGURES for entry in store.reader().disclosures(subject="scores")))
     assert counted == [1, 1, 2]
+
+
+def test_check_says_of_a_full_account_what_run_does(tmp_path: Path) -> None:
+    """The same training is answered from what is kept; another one, or one on a new snapshot, is refused."""
+    world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.0})
+    world.run()
+    fill_the_account(world)
+    checked = world.blindfit("check", "job.toml")
+    assert checked.returncode == 0, checked.stdout
+    assert "refused, unless it is a training that was finished before" in " ".join(checked.stdout.split())
+    world.run()
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        world.run("falcon.l2=0.02")
+    world.publish("bank")
+    checked = world.blindfit("check", "job.toml")
+    assert checked.returncode != 0
+    assert "unless it is a training" not in " ".join(checked.stdout.split())
+    with pytest.raises(PolicyRefused, match="with trainings before"):
+        world.run()
+
+
+def fill_the_account(world: World) -> None:
+    spent, limit = revealed(world)
+    account = Account.of(world.settings("bank"), "rows")
+    with world.store("bank") as store, store.transaction() as transaction:
+        bits = limit - spent - 1
+        transaction.add_disclosure(account.entry("labels", account.label, ["shop-a"], "weights", "another", bits))

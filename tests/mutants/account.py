@@ -57,6 +57,14 @@ MUTANTS = (
         (f"{JOBS}::test_a_population_that_is_named_later_has_the_account_of_its_people",),
     ),
     Mutant(
+        "a-new-snapshot-is-taken-for-a-repeat",
+        (28,),
+        "blindfit.coordinator.preflight.parties:PartyHere.may_repeat_a_training",
+        "any(entry.snapshot == current.id for entry in entries)",
+        "bool(entries)",
+        (f"{JOBS}::test_check_says_of_a_full_account_what_run_does",),
+    ),
+    Mutant(
         "an-account-starts-again-without-a-reason",
         (25,),
         "blindfit.coordinator.operator.account:reset",

@@ -5,15 +5,14 @@ The account belongs to the people. A population that is named later, or is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from blindfit.parties.account.account import RESET
 from blindfit.parties.snapshots.people import Digests, join, pack, unpack
 from blindfit.parties.store.account import Disclosure
-from blindfit.parties.store.database import Reads, Writes
+from blindfit.parties.store.database import Writes
 from blindfit.parties.store.snapshots import SnapshotRow
 
 
@@ -35,17 +34,10 @@ def carry_account(transaction: Writes, row: SnapshotRow, known: Sequence[Snapsho
         return 0
     theirs, here = join(transaction.people(before[-1])), join(transaction.people(row.population))
     own = {_key(entry) for entry in transaction.disclosures(row.population)}
-    carried = [entry for entry in _counting(transaction, before[-1]) if _key(entry) not in own]
+    carried = [entry for entry in transaction.disclosures_since_reset(before[-1]) if _key(entry) not in own]
     for entry in carried:
         transaction.add_disclosure(replace(entry, population=row.population, people=_among(entry, theirs, here)))
     return len(carried)
-
-
-def _counting(reader: Reads, population: str) -> Iterator[Disclosure]:
-    """Yield the entries since the account started."""
-    found = reader.disclosures(population)
-    resets = [place for place, entry in enumerate(found) if entry.subject == RESET]
-    yield from found[resets[-1] + 1 if resets else 0 :]
 
 
 def _key(entry: Disclosure) -> tuple[str, ...]:

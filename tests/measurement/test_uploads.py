@@ -26,7 +26,7 @@ from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.settings import PolicySettings
-from blindfit.parties.store.account import Disclosure
+from blindfit.parties.store.account import RESET, Disclosure
 from blindfit.parties.store.database import Writes
 from blindfit.parties.store.uploads import FailedUploads
 from blindfit.parties.systems import read_party
@@ -217,7 +217,7 @@ def test_an_active_party_has_its_share_of_uploads_without_an_answer(
 
 def start_account_again(house: House, made: datetime) -> None:
     """Write what `blindfit ledger --reset-account` does, at a time of the test's own."""
-    entry = Disclosure("people", account.RESET, "", "", "the account starts again", "reset 1", 0, made=made.isoformat())
+    entry = Disclosure("people", RESET, "", "", "the account starts again", "reset 1", 0, made=made.isoformat())
     with house.service.store.transaction() as transaction:
         transaction.add_disclosure(entry)
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS
 from blindfit.parties.account.account import Account
 from blindfit.parties.snapshots.people import join, pack, unpack
 from blindfit.parties.vertical.scored_rows import FIGURES
 from tests.each_case import each_case
+from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import ROLES, bank_and_shops, bank_and_shops_in_shares, write_rows
@@ -252,3 +254,15 @@ def fill_the_account(world: World) -> None:
     with world.store("bank") as store, store.transaction() as transaction:
         bits = limit - spent - 1
         transaction.add_disclosure(account.entry("labels", account.label, ["shop-a"], "weights", "another", bits))
+
+
+def test_figures_of_test_rows_that_do_not_fit_are_refused_and_the_training_runs_without_them(tmp_path: Path) -> None:
+    world = bank_and_shops_in_shares(tmp_path, epochs=2, split={"test_fraction": 0.2})
+    world.set("datasets.rows.models_per_row", 0, "shop-a")
+    world.publish("shop-a")
+    with world.store("shop-a") as store, store.transaction() as transaction:
+        account = Account.of(world.settings("shop-a"), "rows")
+        transaction.add_disclosure(account.entry("scores", "", ["bank"], "weights of a fit", "another", MODEL_BITS))
+    with refused("have the job set split.test_fraction = 0, or "):
+        world.run()
+    world.run("split.test_fraction=0")

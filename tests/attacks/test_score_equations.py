@@ -11,6 +11,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from tests.attacks.score_equations import read_binary, read_columns
+from tests.hints.following import refused
 from tests.predict.pair import Pair
 
 LIFTED = {"models_per_row": "unlimited"}
@@ -106,10 +107,12 @@ def test_rows_of_few_values_allow_few_models(pairs: Any) -> None:
     """Eight columns of 128 values have 56 bits, half of which are enough for two models. With 81 values it is one."""
     features = np.random.default_rng(4).integers(0, 128, size=(2000, 8)).astype(float)
     pair = pairs(np.minimum(features, 80))
-    with pytest.raises(ConfigError, match="its rows hold enough for scores of 1 model, not of 2") as caught:
+    with refused("set {}.models_per_row = {}") as told:
         pair.train("one", WEIGHTS)
-    assert caught.value.hint == "set datasets.rows.models_per_row = 1"
-    pairs(features).train("one", WEIGHTS)
+    assert "its rows hold enough for scores of 1 model, not of 2" in told.text
+    assert told.text.endswith("set datasets.rows.models_per_row = 1")
+    pairs(np.minimum(features, 80), dataset={"models_per_row": 1}).train("one", WEIGHTS)
+    pairs(features).train("two", WEIGHTS)
 
 
 @pytest.mark.parametrize(("dataset", "models"), [({}, 1), ({"models_per_row": 1}, 1), ({"models_per_row": 2}, 2)])

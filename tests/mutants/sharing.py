@@ -259,12 +259,12 @@ MUTANTS = (
         (f"{SEATS}::test_shares_of_another_run_are_dropped_when_a_training_goes_on",),
     ),
     Mutant(
-        "a-training-of-few-rows-has-no-limit-of-its-own",
+        "weights-of-the-narrowest-party-count",
         (28,),
-        "blindfit.parties.falcon.weight_bits:check_weight_bits",
-        "share > BITS_OF_A_LABEL",
-        "share > 4 * BITS_OF_A_LABEL",
-        ("tests/attacks/test_opened_weights.py::test_with_the_rule_the_job_is_refused",),
+        "blindfit.parties.falcon.weight_bits:weights_bits",
+        "max(parameters.columns[1:])",
+        "min(parameters.columns[1:])",
+        ("tests/preflight/test_falcon.py::test_bits_of_opened_weights",),
     ),
     Mutant(
         "seeds-stay-when-a-check-has-failed",

@@ -200,13 +200,15 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
 def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(project: World) -> None:
     """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
     project.set("datasets.rows.models_per_row", None, *SHOPS)
-    with refused("datasets.{}.models_per_row = 0 to give no scores") as told:
+    with refused(
+        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
+    ) as told:
         project.publish("shop-a")
     assert "datasets.rows: whoever gets scores could work out its features: it has 3" in told.text
     with project.store("shop-a") as store:
         assert store.reader().snapshots() == []
     project.set("datasets.rows.models_per_row", 0, *SHOPS)
-    with refused("models_per_row: no scores of rows are given"):
+    with pytest.raises(PolicyRefused, match="models_per_row: no scores of rows are given"):
         seated(project)
     seated(project, "split.test_fraction=0", session="no-scores")
     project.set("datasets.rows.models_per_row", "unlimited", *SHOPS)

@@ -14,9 +14,9 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names, quantity
-from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
+from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.account import AccountReads, Disclosure
+from blindfit.parties.store.account import RESET, AccountReads, Disclosure
 from blindfit.parties.store.database import Store
 from blindfit.parties.training import randomness
 from blindfit.parties.vertical import linkages

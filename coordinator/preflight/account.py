@@ -22,7 +22,7 @@ def label_account(
         holds_against: against whom the bits hold, in sentences; empty: against any party.
 
     Raises:
-        PolicyRefused: it does not fit.
+        PolicyRefused: it does not fit, and cannot be a training that was finished before, which is free.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
@@ -51,5 +51,13 @@ def label_account(
         f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
         f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
     )
-    if refusal is not None:
+    if refusal is None:
+        return
+    if not active.may_repeat_a_training():
         raise refusal
+    yield Finding(
+        "warning",
+        "account",
+        "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
+        "options and draws: that one is free",
+    )

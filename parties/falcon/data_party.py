@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed, clip_integer_rows
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import falcon
@@ -91,9 +90,7 @@ FalconComputed: TypeAlias = Computed[Begun, FalconParameters]
 class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     @staticmethod
     def check(party: Party, job: FalconJob, me: Member, source: Source) -> None:
-        """Refuse too few epochs, and rows that differential privacy does not fit."""
-        if reason := job.too_few_epochs(party.settings.policy):
-            raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
+        """Refuse rows that differential privacy does not fit."""
         if job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_dataset(job, source, dataset)

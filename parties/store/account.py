@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from blindfit.parties.store.rows import RowReads, RowWrites
 
+RESET = "reset"  # the subject of the entry with which an operator starts an account again
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Disclosure:
@@ -46,6 +48,12 @@ class AccountReads(RowReads):
         """Return the entries of one population or all, about one subject or all, the oldest first."""
         rest = "WHERE (?1 IS NULL OR population = ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY position"
         return self._rows(Disclosure, "disclosures", rest, population, subject)
+
+    def disclosures_since_reset(self, population: str) -> list[Disclosure]:
+        """Return the entries of a population since its account was started, the oldest first."""
+        found = self.disclosures(population)
+        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]  # two may have one time
+        return found[resets[-1] + 1 if resets else 0 :]
 
     def people(self, population: str) -> list[bytes]:
         """Return the digests of a population's people, in the order in which they were first published."""

@@ -75,7 +75,7 @@ class TaylorTrained(Trained):
 class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     def __init__(self, work: Work[TaylorJob]) -> None:
         super().__init__(work)
-        self._quota = quota_of(self._party, self._session.me, self._session.published, work.source.feature_names)
+        self._quota = quota_of(self._party, self._session.me, self._session.published)
         self._charged: Charged | None = None
 
     @staticmethod
@@ -84,7 +84,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     @staticmethod
     def check(party: Party, job: TaylorJob, me: Member, source: Source) -> None:
-        """Refuse an engine that is missing here, rows that label DP does not fit, and scores that would reveal rows."""
+        """Refuse an engine that is missing here, rows that label DP does not fit, and scores that it does not give."""
         check_engine(job, me.name)
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
@@ -92,7 +92,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             dataset = party.settings.datasets[me.dataset]
             check_label_dp(dataset, me.dataset, job)
             charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
-        quota = quota_of(party, me, party.snapshots.published(me.dataset), source.feature_names)
+        quota = quota_of(party, me, party.snapshots.published(me.dataset))
         if quota is not None and job.test_fraction:
             quota.check()
 
@@ -101,7 +101,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     @property
     def guards(self) -> Sequence[Guard[Any]]:
         return (
-            Guard(Work, "a passive party's rows, of which any score would reveal too much", self.check_quota),
+            Guard(Work, "a passive party's rows, of which it gives no scores", self.check_quota),
             Guard(Aligned, "a passive party's test rows, from the scores of many models", self.check_models_per_row),
             Guard(Aligned, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(
@@ -299,9 +299,9 @@ def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParam
     return DataParty(party, Taylor, TaylorJob.resume_option)
 
 
-def quota_of(party: Party, me: Member, snapshot: Snapshot, columns: Sequence[str]) -> ScoreQuota | None:
+def quota_of(party: Party, me: Member, snapshot: Snapshot) -> ScoreQuota | None:
     """Return the quota of a passive party's scores; None at the active party, whose rows give no scores to others."""
-    return ScoreQuota(party, me.dataset, snapshot.content(columns)) if me.role == "passive" else None
+    return ScoreQuota.of(party, snapshot) if me.role == "passive" else None
 
 
 def has_settled(optimiser: Optimiser) -> bool:

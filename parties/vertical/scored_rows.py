@@ -22,21 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.digest_format import DigestFormat
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.score_leaks import (
-    RowContent,
-    bits_of_a_score,
+    MODEL_BITS,
+    SCORE_BITS,
+    default_models,
     rounding_for,
     score_bits,
-    too_few_bits,
 )
 from blindfit.parties.account.account import Account
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Writes
 from blindfit.parties.vertical.seats import Seats
@@ -45,48 +46,46 @@ Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
 OPENED_FIT = "weights or gradients of a model"
 INSTEAD = {
-    SCORES: "predict with an earlier model, ",
-    FIGURES: "have the job set split.test_fraction = 0, ",
-    OPENED_FIT: 'have the job set falcon.weights = "shared", ',
+    SCORES: "predict with an earlier model, or ",
+    FIGURES: "have the job set split.test_fraction = 0, or ",
+    OPENED_FIT: 'have the job set falcon.weights = "shared", or ',
 }
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
 
 class ScoreQuota:
-    """What a passive party lets scores tell of a dataset.
+    """What a data party lets scores, weights and gradients reveal of a dataset's rows.
+
+    All of it follows from what the party's file declares and from public sizes: whether the rows hold enough for it was
+    decided when they were published, and no job shows it.
 
     Args:
-        content: what its rows hold in the columns that are scored.
+        columns: of the table.
     """
 
-    def __init__(self, party: Party, dataset: str, content: RowContent) -> None:
-        self._party, self._dataset, self._content = party, dataset, content
-        self._account = Account.of(party.settings, dataset)
-        self._lifted = party.settings.datasets[dataset].scores_may_be_solved_for
-        self._public = party.settings.datasets[dataset].public
-        self._models = content.models_of_a_row(party.settings.policy.models_per_row)
+    def __init__(self, party: Party, dataset: str, columns: int) -> None:
+        self._party, self._dataset = party, dataset
+        self._account, settings = Account.of(party.settings, dataset), party.settings.datasets[dataset]
+        self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
+        self._models = settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
+
+    @classmethod
+    def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
+        return cls(party, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
-        """Raises ConfigError: the rows hold so little that any score would tell them, which their operator lets pass or
-        not; to others no word of it.
-        """
-        weakness = self._content.weakness()
-        if weakness and not self._lifted:
-            self._refuse_own(f"whoever gets scores could work out its features: {weakness}", "")
-        if (reason := too_few_bits(self._content, self._models)) and not self._lifted:
-            self._refuse_own(reason, "lower policy.models_per_row, or ")
+        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        if not self._models and not self._is_unlimited:
+            self._refuse(f"no scores of {self._dataset} are given")
 
     def rounding(self, part: VerticalModelPart) -> int:
-        """Of a new model's scores; none where they may be given only by their operator's word."""
-        bits = self.score_bits()
-        return rounding_for(part, bits) if bits else 0
+        """Return how a new model's scores are rounded: not at all where they are unlimited."""
+        return 0 if self._is_unlimited else rounding_for(part)
 
     def score_bits(self) -> int:
-        """That a new model's scores may have; 0 where they may be given only by their operator's word, as they are."""
-        if self._lifted or self._content.weakness() or too_few_bits(self._content, self._models):
-            return 0
-        return self._model_bits
+        """Return how many bits a new model's scores have; 0 where they are unlimited, as they are."""
+        return 0 if self._is_unlimited else SCORE_BITS
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
         """Before a training that would end with scores of these rows by a model that there is not yet.
@@ -101,11 +100,12 @@ class ScoreQuota:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
 
         Raises:
-            PolicyRefused: some have been scored by as many other models as the policy allows.
-            ConfigError: with the scores that they have had, they would tell more than half of a row.
+            PolicyRefused: some have been scored by as many other models as the party allows, or would reveal more than
+                it allows with what was revealed of them before.
             LedgerUnavailable: it could not be written.
         """
-        bits = score_bits(part.largest_steps, part.score_rounding)
+        exact = score_bits(part.largest_steps, part.score_rounding)
+        bits = max(SCORE_BITS, exact)  # a small part shows by no refusal
         self.count_model(session, _digest(part), bits, rows, part.trained_in)
 
     def count_bits(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
@@ -117,12 +117,12 @@ class ScoreQuota:
             bits: of one row, by its leverage.
 
         Raises:
-            ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
+            PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
         everybody = np.arange(session.published.row.rows)
         asked = _Asked(event, (_asker(session),), f"{event} {session.id}", bits, session.id)
-        self._count(session, asked, everybody, may_refuse=not self._content.weakness())
+        self._count(session, asked, everybody)
 
     def count_model(
         self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
@@ -146,8 +146,8 @@ class ScoreQuota:
         One training and the scores of its model always fit.
 
         Raises:
-            PolicyRefused: as many other models as the policy allows have revealed something of some rows.
-            ConfigError: with what was revealed of some rows before, it would reveal more than half of a row.
+            PolicyRefused: as many other models as the party allows have revealed something of some rows, or it would
+                reveal more than the party allows with what was revealed of them before.
             LedgerUnavailable: it could not be written.
         """
         with self._party.store.transaction() as transaction:
@@ -158,25 +158,28 @@ class ScoreQuota:
     def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
         """Return what a fit asks for; None of public rows, and where these parties had the same question before."""
         learners = tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-        if self._public or any(
+        if self._is_public or any(
             entry.question == fit.question and set(learners) <= _learners(entry)
             for entry in self._entries(reader)
             if entry.event == OPENED_FIT
         ):
             return None
-        bits = min(self._content.bits, float(self._model_bits) if fit.bits is None else fit.bits)
+        bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)
         return _Asked(OPENED_FIT, learners, fit.question, bits, fit.training)
 
     @property
-    def _model_bits(self) -> int:
-        return bits_of_a_score(self._content, self._models)
+    def _most_models(self) -> int:
+        """Return the limit of models, which one training never passes."""
+        return max(1, self._models)
 
-    def _count(
-        self, session: Session[JobParameters], asked: _Asked, rows: Positions, *, may_refuse: bool = True
-    ) -> None:
+    @property
+    def _most_bits(self) -> int:
+        """Return the limit of bits of one row."""
+        return MODEL_BITS * self._most_models
+
+    def _count(self, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
         with self._party.store.transaction() as transaction:
-            if may_refuse:
-                self._check(transaction, session, asked, rows)
+            self._check(transaction, session, asked, rows)
             self._write(transaction, session, asked, rows)
 
     def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
@@ -196,34 +199,29 @@ class ScoreQuota:
         return self._account.entries(reader, "scores")
 
     def _check(self, reader: Reads, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
-        if self._lifted:
+        if self._is_unlimited:
             return
-        known = join(reader.people(self._account.population))
+        known, models = join(reader.people(self._account.population)), self._most_models
         before = _reveal(self._entries(reader), asked, places(known, session.published.people()[rows]), len(known))
-        if asked.event in (SCORES, OPENED_FIT) and before.models.max(initial=0) >= self._models:
-            raise PolicyRefused(
-                party=self._party.settings.name,
-                field="models_per_row",
-                reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
-                "(the weights or gradients of a training are one model, a model of another active party counts for "
-                "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
-                'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
-                "(`blindfit ledger --reset-account`)",
+        is_model = asked.event in (SCORES, OPENED_FIT)
+        if is_model and len(before.models) and before.models.max() >= models:
+            self._refuse(
+                f"some of these rows have had scores of {models} models, the most that it allows of a row (the weights "
+                "or gradients of a training are one model, a model of another active party counts for every row, and a "
+                "new snapshot changes nothing): predict with an earlier model, train with falcon.weights = "
+                '"shared" or falcon\'s privacy.epsilon, or have its operator start the account again (`blindfit ledger '
+                "--reset-account`)"
             )
         most = before.bits.max(initial=0.0)
-        one_training = asked.event == OPENED_FIT and (not most or bool(self._content.weakness()))
-        if most + asked.bits > self._content.score_bits and not one_training:  # a limit is never below one training
-            self._refuse_own(
-                f"{asked.event} would reveal {asked.bits:.2g} bits of a row's score: with what was revealed of some of "
-                "these rows before, that is more than half of what a row holds",
-                f"{INSTEAD.get(asked.event, '')}start the account again, or ",
+        if len(before.bits) and most + asked.bits > self._most_bits:
+            self._refuse(
+                f"{asked.event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with "
+                f"what was revealed of some of these rows before: {INSTEAD.get(asked.event, '')}have its operator "
+                "start the account again (`blindfit ledger --reset-account`)"
             )
 
-    def _refuse_own(self, reason: str, hint: str) -> None:
-        name = f"datasets.{self._dataset}"
-        raise ConfigError(
-            f"{name}: {reason}", hint=f"{hint}set {name}.scores_may_be_solved_for = true, if it is no secret"
-        )
+    def _refuse(self, reason: str) -> None:
+        raise PolicyRefused(party=self._party.settings.name, field="models_per_row", reason=reason)
 
 
 async def give_scores(
@@ -308,7 +306,7 @@ def _reveal(entries: Sequence[Disclosure], asked: _Asked, people: Positions, n_p
             continue
         model = _model(entry) if entry.event == SCORES else model_of_fit.get(entry.about, entry.about)
         if to_same and model == own:
-            free |= here & (entry.event == SCORES)
+            free |= _counts(entry, here, to_same=True) & (entry.event == SCORES)
         else:
             bits = np.where(counts, max(entry.bits, np.finfo(float).tiny), 0.0)
             models[model] = np.maximum(models.get(model, 0.0), bits)

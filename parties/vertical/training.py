@@ -220,8 +220,7 @@ class Method(ABC, Generic[J, B, P, T]):
 
     def make_quota(self) -> ScoreQuota:
         """Return what this party lets scores, weights and figures reveal of its rows."""
-        columns = self._work.source.feature_names
-        return ScoreQuota(self._party, self._session.me.dataset, self._session.published.content(columns))
+        return ScoreQuota.of(self._party, self._session.published)
 
     def make_fit(self, prepared: Prepared, question: str, bits: float | None = None) -> Fit:
         """Return what this training's weights or gradients reveal to the other data parties.

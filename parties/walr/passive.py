@@ -42,7 +42,7 @@ class ColumnHolder:
         )
         prepared, content = await round_as_told(party, session, read, salt, randomness)
         clock.lap("prepare_s")
-        quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
+        quota = ScoreQuota.of(party, session.published)
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
 
         def count() -> None:
@@ -76,6 +76,4 @@ class ColumnHolder:
         return self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id))
 
     def _round_scores(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:
-        """Its scores, to as few bits as the party's rows need; where any score would tell them, predictions say so."""
-        content = session.published.content(part.standardiser.kept_columns)
-        return replace(part, score_rounding=ScoreQuota(self._party, session.me.dataset, content).rounding(part))
+        return replace(part, score_rounding=ScoreQuota.of(self._party, session.published).rounding(part))

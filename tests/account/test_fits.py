@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS, SCORE_BITS
 from blindfit.parties.snapshots.people import unpack
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, ScoreQuota
-from tests.each_case import each_case
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in_shares
 
 ROWS = 300
+SHOPS = ("shop-a", "shop-b")
 QUICK = {"security": "semi-honest", "batch_rows": 1000, "validation_fraction": 0}
 MOST_OF_A_ROW = "models_per_row: some of these rows have had scores of 1 models"
 
@@ -27,7 +28,8 @@ def with_columns(world: World, count: int) -> World:
     for name in DATA_PARTIES:
         table = world.table(name)
         world.write_table(name, table | {f"x{j}": draw.normal(size=len(table["id"])) for j in range(3, count)})
-    world.set("datasets.rows.scores_may_be_solved_for", None, *DATA_PARTIES)
+    world.set("datasets.rows.models_per_row", None, "bank")
+    world.set("datasets.rows.models_per_row", None if count >= 4 else 0, *SHOPS)
     return world
 
 
@@ -106,11 +108,11 @@ def test_no_weight_is_opened_before_every_data_party_has_counted_it(
 # --- taylor ----------------------------------------------------------------------------------------------------
 
 
-@each_case("columns, bits", [(4, 16), (3, 16)])
+@pytest.mark.parametrize("columns", [4, 3])
 def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_others_another(
-    columns: int, bits: int, tmp_path: Path
+    columns: int, tmp_path: Path
 ) -> None:
-    """Three columns allow no model: a limit is never below one training."""
+    """Shops with three columns give no scores: a limit is never below one training."""
     world = under_taylor(tmp_path, columns)
     without_test_rows = "split.test_fraction=0"
     seated(world, without_test_rows, session="first")
@@ -118,7 +120,7 @@ def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_o
     seated(world, without_test_rows, "taylor.epochs=9", "taylor.l2=0.5", session="other-options")
     for name in DATA_PARTIES:
         (entry,) = fits(world, name)
-        assert entry.bits <= bits
+        assert entry.bits == SCORE_BITS
     for number, options in enumerate([("taylor.batch_rows=100",), ("taylor.validation_fraction=0.2",)]):
         with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
             seated(world, without_test_rows, *options, session=f"other-{number}")
@@ -136,16 +138,16 @@ def test_label_dp_is_no_promise_about_features_so_its_gradients_count(tmp_path: 
 def test_without_the_key_nodes_noise_a_fit_reveals_a_whole_row(tmp_path: Path) -> None:
     world = under_taylor(tmp_path)
     seated(world, "taylor.gradient_noise=0", "taylor.unsafe=['no-gradient-noise']", session="first")
-    assert all(fits(world, name)[0].bits > 30 for name in DATA_PARTIES)
+    assert [fits(world, name)[0].bits for name in DATA_PARTIES] == [MODEL_BITS] * 3  # all that one model may have
 
 
 @pytest.mark.parametrize("lifted", DATA_PARTIES)
 def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: str, tmp_path: Path) -> None:
     world = under_taylor(tmp_path)
-    world.set("datasets.rows.scores_may_be_solved_for", True, *(set(DATA_PARTIES) - {lifted}))
+    world.set("datasets.rows.models_per_row", "unlimited", *(set(DATA_PARTIES) - {lifted}))
     seated(world, "split.test_fraction=0", session="first")
     with pytest.raises(PolicyRefused, match=f"{lifted} refuses the job: {MOST_OF_A_ROW}"):
         seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="second")
     assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
-    world.set("datasets.rows.scores_may_be_solved_for", True, lifted)
+    world.set("datasets.rows.models_per_row", "unlimited", lifted)
     seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")

@@ -134,6 +134,22 @@ MUTANTS = (
         (f"{PEOPLE}::test_a_number_of_a_person_depends_on_person_value_and_purpose_alone",),
     ),
     Mutant(
+        "a-population-that-is-named-later-begins-the-account-again",
+        (25,),
+        "blindfit.parties.snapshots.carried:carry_account",
+        "if not before or before[-1] == row.population or row.other_people:",
+        "if True or before[-1] == row.population or row.other_people:",
+        (f"{JOBS}::test_a_population_that_is_named_later_has_the_account_of_its_people",),
+    ),
+    Mutant(
+        "a-new-snapshot-is-taken-for-a-repeat",
+        (28,),
+        "blindfit.coordinator.preflight.parties:PartyHere.may_repeat_a_training",
+        "any(entry.snapshot == current.id for entry in entries)",
+        "bool(entries)",
+        (f"{JOBS}::test_check_says_of_a_full_account_what_run_does",),
+    ),
+    Mutant(
         "an-account-starts-again-without-a-reason",
         (25,),
         "blindfit.coordinator.operator.account:reset",
@@ -176,9 +192,9 @@ MUTANTS = (
     Mutant(
         "the-first-reset-is-the-last-one",
         (28,),
-        "blindfit.parties.account.account:Account.entries",
-        "found[starts[-1] :]",
-        "found[starts[:2][-1] :]",
+        "blindfit.parties.store.account:AccountReads.disclosures_since_reset",
+        "found[resets[-1] + 1 if",
+        "found[resets[0] + 1 if",
         (f"{ENTRIES}::test_entries_count_that_came_after_the_last_reset_of_these_people",),
     ),
     Mutant(

@@ -12,8 +12,8 @@ MUTANTS = (
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
         "blindfit.parties.snapshots.snapshot:content_of",
-        "            counts[column.name] = counts.get(column.name, 1) + 1",
-        "            counts[name] = distinct[name]",
+        "            held[column.name] = held.get(column.name, 1) + 1",
+        "            held[name] = distinct",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),
     ),
     Mutant(

@@ -101,6 +101,14 @@ MUTANTS = (
         (f"{FIRST}::test_a_party_leaves_a_second_population_to_its_operator",),
     ),
     Mutant(
+        "a-party-publishes-a-public-dataset-by-itself",
+        (25,),
+        "blindfit.parties.snapshots.populations:why_public_waits",
+        "    if not others:\n",
+        "    if others or not others:\n",
+        (f"{FIRST}::test_only_its_operator_publishes_a_public_dataset_next_to_people_with_a_budget",),
+    ),
+    Mutant(
         "a-file-in-two-populations",
         (22, 26),
         "blindfit.parties.snapshots.snapshots:Snapshots._enter",

@@ -88,7 +88,7 @@ class Pair:
             with here.store.transaction() as transaction:
                 transaction.put_session_snapshot(name, snapshot.id)
             if party == "shop":
-                own_rounding = ScoreQuota(here, "rows", snapshot.content(scaling.columns)).rounding(part)
+                own_rounding = ScoreQuota.of(here, snapshot).rounding(part)
                 part = replace(part, score_rounding=own_rounding if rounding is None else rounding)
             ModelStore(here.data_dir, here.vault).keep(part, name)
 

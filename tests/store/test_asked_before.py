@@ -64,9 +64,8 @@ class World:
     @classmethod
     def ran_again(cls, name: str, root: Path, authority: Path) -> World:
         case, before = SYSTEMS[name](), counted_in(root)
-        for passive in (party for party, role in case.roles.items() if role == "passive"):
-            if case.system in ("taylor", "predict"):
-                case = case.with_policy(passive, models_per_row=1)  # the default of then: scores are rounded by it
+        if name == "walr-holders":  # the scores of so few columns were not rounded then
+            case = case.with_dataset("bank", models_per_row="unlimited")
         with world._running(authority, root, Record()) as recorder:
             world.files_of(case, root, authority)
             error = asyncio.run(world._run_job(case, root, authority, recorder, AGAIN, ()))

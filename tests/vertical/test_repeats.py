@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
+from blindfit.algorithms.statistics.vertical.score_leaks import SCORE_BITS
 from blindfit.parties.account.account import Account
 from blindfit.parties.taylor.label_layouts import END, LAYOUT
 from blindfit.parties.vertical.model_store import ModelStore
@@ -189,13 +190,13 @@ def test_under_label_dp_no_layout_is_counted(project: World) -> None:
 
 
 def four_columns(project: World) -> World:
-    """At both shops, and nobody has said that they may be solved for."""
+    """At both shops, which have declared nothing about scores."""
     for place, name in enumerate(SHOPS):
         path = project.root / f"{name}.csv"
         table = pyarrow.csv.read_csv(path)
         more = np.random.default_rng(place).normal(size=len(table))
         pyarrow.csv.write_csv(table.append_column("x3", pa.array(more)), path)
-        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
+        project.set("datasets.rows.models_per_row", None, name)
     return project
 
 
@@ -210,7 +211,7 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     with project.store("shop-a") as store:
         (scored,) = (e for e in store.reader().disclosures(subject="scores") if e.event == SCORES)
     part = ModelStore(project.root / "state/shop-a").read("one")
-    assert scored.bits <= 16
+    assert scored.bits == SCORE_BITS
     assert part.score_rounding > 0
     assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
     assert len(made.plan.test)
@@ -224,20 +225,23 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert re.match(r"shop-[ab] refuses the job: models_per_row: some of these rows have had", told.text)
     for name in ("bank", *SHOPS):
         project.publish(name)
-    with refused("have {party}'s operator raise policy.models_per_row"):
+    with refused("have {party}'s operator raise models_per_row of the dataset"):
         seated(project, *QUICK, session="four")
 
 
-@pytest.mark.parametrize("overrides", [(), ("split.test_fraction=0",)])
-def test_three_columns_are_trained_on_and_evaluated_by_their_operators_word(
-    project: World, overrides: tuple[str, ...]
-) -> None:
-    project.set("datasets.rows.scores_may_be_solved_for", None, *SHOPS)
-    if overrides:  # no row is scored
-        seated(project, *overrides)
-        return
-    with refused("set {}.scores_may_be_solved_for = true, if it is no secret") as told:
-        seated(project)
+def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(project: World) -> None:
+    """Three columns: the operator declares that no scores are given, and others see that whatever the rows hold."""
+    project.set("datasets.rows.models_per_row", None, *SHOPS)
+    with refused(
+        'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
+    ) as told:
+        project.publish("shop-a")
     assert "datasets.rows: whoever gets scores could work out its features: it has 3" in told.text
-    project.set("datasets.rows.scores_may_be_solved_for", True, *SHOPS)
+    with project.store("shop-a") as store:
+        assert store.reader().snapshots() == []
+    project.set("datasets.rows.models_per_row", 0, *SHOPS)
+    with pytest.raises(PolicyRefused, match="models_per_row: no scores of rows are given"):
+        seated(project)
+    seated(project, "split.test_fraction=0", session="no-scores")
+    project.set("datasets.rows.models_per_row", "unlimited", *SHOPS)
     seated(project, session="s2")

@@ -58,10 +58,10 @@ def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any], shops:
     world, of_data = World(root), {"policy": policy | more, "compute": {"backend": "serial"}}
     names = {"quasi_identifiers": {"name": "name"}}
     label = {"label": "bought", "population": "people", "row_is": "a client"}
-    label |= {"scores_may_be_solved_for": True}  # each has three columns
+    label |= {"models_per_row": "unlimited"}  # each has three columns
     world.active("bank", about=label | names, populations={"people": {"epsilon": 3.0, "delta": 1e-5}}, **of_data)
     for name in shops:
-        world.passive(name, about={"scores_may_be_solved_for": True} | names, **of_data)
+        world.passive(name, about={"models_per_row": "unlimited"} | names, **of_data)  # they have three columns
     world.key_node("notary", policy=policy)
     return world.job("predict", file="predict.toml", align={"min_common": 50})
 

@@ -76,9 +76,6 @@ class PolicySettings(Settings):
     min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int | None = Field(None, ge=1, le=10_000)
-    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
-    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
     """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
     first may use all of it; a peer without a share gets what one job reveals."""
@@ -102,10 +99,6 @@ class PolicySettings(Settings):
     max_failed_uploads: int = Field(20, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    max_failed_uploads_in_all: int = Field(1000, ge=1, le=2**31)
-    """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
-    party's database exists. Raise it when honest failures have used it up."""
-
     max_kept_mib: int = Field(4096, ge=1, le=2**30)
     """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
     for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the
@@ -344,8 +337,8 @@ class PartySettings(Settings):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
-            if self.role != "passive":
-                in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+            if self.role != "passive" and (self.role != "active" or dataset.label is None):
+                in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP

@@ -174,8 +174,7 @@ def _write_job(base: Path, parties: list[Party], epochs: int, security: str) -> 
 
 
 def _party_file(name: str, roles: Roles) -> str:
-    policy = 'unsafe = ["weight-bits"]\n' + ("" if roles[name] == "key-node" else "falcon.min_epochs = 1\n")
-    text = begin_party_file(name, roles, "falcon", policy)
+    text = begin_party_file(name, roles, "falcon", 'unsafe = ["weight-bits"]\n')
     if roles[name] == "key-node":
         return text
     label = 'label = "y"\n' if roles[name] == "active" else ""

@@ -59,8 +59,6 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
-    if reason := asked.too_few_epochs(party.settings.policy):
-        yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
     if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
         raise ConfigError(
             f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'

@@ -14,11 +14,13 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names, quantity
-from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
+from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.account import AccountReads, Disclosure
+from blindfit.parties.store.account import RESET, AccountReads, Disclosure
 from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.scored_rows import SCORES
+from blindfit.parties.training import randomness
+from blindfit.parties.vertical import linkages
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES
 
 WITHOUT = "(no population)"
 MOST_REASON_CHARS = 500
@@ -75,21 +77,29 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
         people = population or WITHOUT
         if models := _models(account, reader):
             table.add_row(escape(people), "scores of rows", f"{models} models", "", "")
-        counts = Counter(map(_membership, account.entries(reader, "membership")))
+        counts = Counter(text for entry in account.entries(reader, "membership") for text in _membership(entry))
         for text, count in sorted(counts.items()):
             table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))
     return table
 
 
 def _models(account: Account, reader: AccountReads) -> int:
-    """Return how many models have scored rows; an entry of an older version names the model and a snapshot."""
-    scores = [entry for entry in account.entries(reader, "scores") if entry.event == SCORES]
-    return len({(entry.learner, entry.question.partition(" ")[0]) for entry in scores})
+    """Return how many models have revealed something of rows' scores; a fit and its scores are one model.
+
+    An entry of an older version names the model and a snapshot.
+    """
+    entries = [entry for entry in account.entries(reader, "scores") if entry.event in (SCORES, OPENED_FIT)]
+    scored = {entry.about for entry in entries if entry.event == SCORES}
+    return len({e.question.partition(" ")[0] for e in entries if e.event == SCORES or e.about not in scored})
 
 
-def _membership(entry: Disclosure) -> str:
-    """Return what one of the limits of membership counts: linkages with one party, or draws over all parties."""
-    return f"linkages with {entry.about}" if entry.event.startswith("linkage") else "draws of who is held out"
+def _membership(entry: Disclosure) -> list[str]:
+    """Return which limits of membership count an entry: those with each party, and that of draws over all parties."""
+    if entry.event == randomness.EVENT:
+        return ["draws of who is held out"]
+    kinds = {linkages.BY_IDS: "unsuccessful alignments", linkages.COMMON_ROWS: "numbers of rows in common"}
+    kind = "linkages" if entry.event.startswith(linkages.EVENT) else kinds.get(entry.event)
+    return [f"{kind} with {other}" for other in entry.learner.split(",")] if kind else []
 
 
 def summarise(settings: PartySettings, store: Store, dataset: str) -> str:

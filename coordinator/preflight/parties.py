@@ -108,6 +108,17 @@ class PartyHere:
             reader = store.reader()
             return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
+    def may_repeat_a_training(self) -> bool:
+        """Return whether a training on the newest snapshot has revealed labels before: the same one again is free."""
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
+            return False
+        with contextlib.closing(store):
+            account, reader = Account.of(self.settings, self.dataset_name), store.reader()
+            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
+            entries = account.entries(reader, "labels", account.label)
+            return current is not None and any(entry.snapshot == current.id for entry in entries)
+
     def ledger(self, population: str) -> list[LedgerEntry]:
         """What the population was charged."""
         store = Store.existing(self.settings, self.base_dir)

@@ -19,7 +19,7 @@ from blindfit.coordinator.taylor.trial import Trial, trial_of
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, refusal
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -73,8 +73,14 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
+        bits += end_bits(trial.parameters, trial.parameters.epochs)
         yield from label_account(
-            active, bits, trial.n_rows, "set privacy.epsilon", refusal(job.parameters, active.name)
+            active,
+            bits,
+            trial.n_rows,
+            "set privacy.epsilon",
+            refusal(job.parameters, active.name),
+            job.parameters.holds_against,
         )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
@@ -113,11 +119,14 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
     rows = rows_that_count(trial.plan, job.parameters)
-    guess = gradient_leaks.label_auc(passive, rows, jitter)
-    return (
-        f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
+    bits = label_bits(passive, jitter, trial.parameters.grid.loss.cross)
+    text = (
+        f"a batch gives away at most {bits:.0f} bits about its {rows} labels, to all {passive} passive columns together"
     )
+    if job.parameters.taylor.model == "linear":
+        return text
+    guess = gradient_leaks.label_auc(passive, rows, jitter)
+    return f"{text}: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
 
 
 def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:

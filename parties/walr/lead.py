@@ -15,6 +15,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
+from blindfit.parties.vertical.linkages import count_common_rows
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, find_left_out, part_of, passives_of, receive_fit
 from blindfit.parties.walr.reading import read_where
@@ -33,6 +34,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     read = await asyncio.to_thread(read_where, source, job, randomness, session.report, workers, intercept=intercept)
     grid, blocks = await agree_on_grid(session, read)
     prepared = await asyncio.to_thread(read.rounded, grid)
+    await asyncio.to_thread(count_common_rows, session, party.settings, party.store)
     clock.lap("prepare_s")
     released = await release_sum(party, session, prepared.train, grid, blocks)
     clock.lap("aggregate_s")

@@ -193,12 +193,6 @@ CASES = [
         says="policy.account_shares: {} is not one of [peers] ({}): name one of these",
         mend={"policy.account_shares": {"coordinator": 0.5}},
     ),
-    Wrong(
-        "active",
-        {"policy.models_per_row": 2},
-        says="{} is an option of {}, remove it",
-        mend={"policy.models_per_row": None},
-    ),
     *(
         Wrong(
             "passive",
@@ -207,12 +201,6 @@ CASES = [
             mend={option: None},
         )
         for option in ("policy.unsafe",)
-    ),
-    Wrong(
-        "passive",
-        {"policy.falcon.min_epochs": 3},
-        says="without the protocol {}, {} does nothing, remove it",
-        mend={"policy.falcon": None},
     ),
     Wrong(
         "passive",

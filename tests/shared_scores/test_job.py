@@ -169,14 +169,14 @@ def with_more_columns(project: World) -> World:
         for column in ("x3", "x4"):
             read = read.append_column(column, pa.array(rng.normal(size=len(read))))
         pyarrow.csv.write_csv(read, path)
-        project.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
+        project.edit(f"{name}.toml", 'models_per_row = "unlimited"\n', "")
     return project
 
 
 def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
     root = with_more_columns(bank_and_shops_in_shares(tmp_path, rows=ROWS, epochs=2)).root
     first = World(root).run(*QUICK).id
-    assert [SharedModels(root / f"state/{name}").read(first).score_bits for name in DATA_PARTIES] == [0, 16, 16]
+    assert [SharedModels(root / f"state/{name}").read(first).score_bits for name in DATA_PARTIES] == [0, 11, 11]
     found = predict(root, first)
     assert predict(root, first) == found
     second = World(root).run(*QUICK, "falcon.learning_rate=0.4").id

@@ -355,7 +355,7 @@ class World:
 
     def publish(self, name: str, dataset: str = "rows", *, remove_older: bool = False) -> None:
         """Do what `blindfit snapshot` does."""
-        settings = self.settings(name)
+        settings = load_party(self.root / f"{name}.toml", self.overrides)
         with self.store(name) as store:
             snapshots = snapshots_of(settings, self.root, store)
             snapshots.publish(dataset)

@@ -1,0 +1,153 @@
+"""A fit whose weights or gradients are opened is one model on every row that trains, at every data party."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blindfit.algorithms.errors import LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS, SCORE_BITS
+from blindfit.parties.snapshots.people import unpack
+from blindfit.parties.store.account import Disclosure
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, ScoreQuota
+from tests.vertical.in_process import seated
+from tests.world import World
+from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in_shares
+
+ROWS = 300
+SHOPS = ("shop-a", "shop-b")
+QUICK = {"security": "semi-honest", "batch_rows": 1000, "validation_fraction": 0}
+MOST_OF_A_ROW = "models_per_row: some of these rows have had scores of 1 models"
+
+
+def with_columns(world: World, count: int) -> World:
+    """Give each data party so many columns, of which nobody has said that scores may be solved for them."""
+    draw = np.random.default_rng(11)
+    for name in DATA_PARTIES:
+        table = world.table(name)
+        world.write_table(name, table | {f"x{j}": draw.normal(size=len(table["id"])) for j in range(3, count)})
+    world.set("datasets.rows.models_per_row", None, "bank")
+    world.set("datasets.rows.models_per_row", None if count >= 4 else 0, *SHOPS)
+    return world
+
+
+def in_shares(root: Path, columns: int = 4) -> World:
+    made = bank_and_shops_in_shares(root, rows=ROWS, epochs=2, falcon=QUICK, split={"test_fraction": 0})
+    return with_columns(made, columns)
+
+
+def under_taylor(root: Path, columns: int = 4) -> World:
+    return with_columns(bank_and_shops(root, rows=ROWS), columns)
+
+
+def fits(world: World, name: str) -> list[Disclosure]:
+    with world.store(name) as store:
+        return [entry for entry in store.reader().disclosures(subject="scores") if entry.event == OPENED_FIT]
+
+
+def publish_all(world: World) -> None:
+    for name in DATA_PARTIES:
+        world.publish(name)
+
+
+# --- falcon ----------------------------------------------------------------------------------------------------
+
+
+def test_one_training_and_its_predictions_are_one_model_and_another_training_is_refused(tmp_path: Path) -> None:
+    """Four columns allow one model of a row."""
+    world = in_shares(tmp_path)
+    first = world.run().id
+    for name in DATA_PARTIES:
+        (entry,) = fits(world, name)
+        assert entry.learner == ",".join(sorted(set(DATA_PARTIES) - {name}))
+        assert entry.session == first
+        assert 6 <= entry.bits <= 16
+        assert unpack(entry.people).sum() == ROWS
+    again = world.run().id  # answered by the first
+    for session in (first, again):
+        world.run(f'predict.session="{session}"', job="predict.toml")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
+    with world.store("shop-a") as store:
+        assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
+
+    publish_all(world)
+    with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
+        world.run()
+    world.run('falcon.weights="shared"')
+    for name in DATA_PARTIES:
+        done = world.blindfit("ledger", f"{name}.toml", "--reset-account", "rows", "--reason", "a new year")
+        assert done.returncode == 0, done.stderr
+    world.run()
+
+
+def test_weights_that_stay_in_shares_are_no_model_of_a_row(tmp_path: Path) -> None:
+    world = in_shares(tmp_path)
+    world.run('falcon.weights="shared"')
+    assert [fits(world, name) for name in DATA_PARTIES] == [[], [], []]
+
+
+def test_no_weight_is_opened_before_every_data_party_has_counted_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, count = in_shares(tmp_path), ScoreQuota.count_fit
+
+    def full_at_one_party(self: ScoreQuota, *arguments: object) -> None:
+        if self._party.settings.name == "shop-a":
+            raise LedgerUnavailable("the disk is full")
+        count(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ScoreQuota, "count_fit", full_at_one_party)
+    with pytest.raises(LedgerUnavailable):
+        world.run()
+    assert not list(world.root.glob("state/*/models/*/model.json"))
+    assert not fits(world, "shop-a")
+
+
+# --- taylor ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [4, 3])
+def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_others_another(
+    columns: int, tmp_path: Path
+) -> None:
+    """Shops with three columns give no scores: a limit is never below one training."""
+    world = under_taylor(tmp_path, columns)
+    without_test_rows = "split.test_fraction=0"
+    seated(world, without_test_rows, session="first")
+    seated(world, without_test_rows, session="again")
+    seated(world, without_test_rows, "taylor.epochs=9", "taylor.l2=0.5", session="other-options")
+    for name in DATA_PARTIES:
+        (entry,) = fits(world, name)
+        assert entry.bits == SCORE_BITS
+    for number, options in enumerate([("taylor.batch_rows=100",), ("taylor.validation_fraction=0.2",)]):
+        with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
+            seated(world, without_test_rows, *options, session=f"other-{number}")
+    publish_all(world)
+    with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
+        seated(world, without_test_rows, session="other-snapshot")
+
+
+def test_label_dp_is_no_promise_about_features_so_its_gradients_count(tmp_path: Path) -> None:
+    world = under_taylor(tmp_path)
+    seated(world, "privacy.epsilon=1.0", session="first")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
+
+
+def test_without_the_key_nodes_noise_a_fit_reveals_a_whole_row(tmp_path: Path) -> None:
+    world = under_taylor(tmp_path)
+    seated(world, "taylor.gradient_noise=0", "taylor.unsafe=['no-gradient-noise']", session="first")
+    assert [fits(world, name)[0].bits for name in DATA_PARTIES] == [MODEL_BITS] * 3  # all that one model may have
+
+
+@pytest.mark.parametrize("lifted", DATA_PARTIES)
+def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: str, tmp_path: Path) -> None:
+    world = under_taylor(tmp_path)
+    world.set("datasets.rows.models_per_row", "unlimited", *(set(DATA_PARTIES) - {lifted}))
+    seated(world, "split.test_fraction=0", session="first")
+    with pytest.raises(PolicyRefused, match=f"{lifted} refuses the job: {MOST_OF_A_ROW}"):
+        seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="second")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
+    world.set("datasets.rows.models_per_row", "unlimited", lifted)
+    seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")

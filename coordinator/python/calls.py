@@ -33,7 +33,8 @@ from blindfit.coordinator.verify import export as exporting
 from blindfit.coordinator.verify import shown as verifying
 from blindfit.parties.systems import load_party
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 AnyJob = str | Path | Mapping[str, Any] | Job[Any]
 Folder = str | Path
 

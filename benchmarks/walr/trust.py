@@ -170,7 +170,7 @@ def write_files(directory: Path, x: Floats, y: Floats) -> None:
 
 def run_job(directory: Path, trust: str, repetition: int, x: Floats, y: Floats) -> dict[str, float]:
     job = load_job(directory / f"{trust}.toml", [f"privacy.release={trust}-{repetition}"])
-    with launch(job, directory, directory / "out") as launched:
+    with launch(job, directory / "out") as launched:
         session = drive(job, launched, Console(quiet=True))
         model = json.loads(next((directory / "out").rglob("model.json")).read_text())
     summary = session.summaries["active"]

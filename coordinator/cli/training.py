@@ -77,7 +77,7 @@ def check(job: JobFile, overrides: SetOption = None) -> Found:
     from blindfit.coordinator.jobs import check as preflight
     from blindfit.coordinator.preflight.findings import table_of
 
-    findings = preflight.check(read_job(job, overrides), job.parent)
+    findings = preflight.check(read_job(job, overrides))
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
     return Found({"findings": findings}, (table_of(findings),), status)
 
@@ -111,7 +111,7 @@ def plan(
     from blindfit.coordinator.plan.asked import Asked
 
     asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws, cadences)
-    return command.plan(read_job(job, overrides), job.parent, asked, out, open_console(context))
+    return command.plan(read_job(job, overrides), asked, out, open_console(context))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -129,7 +129,7 @@ def run(
 
     console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
     where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, job.parent, where, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -151,7 +151,7 @@ def submit(
 
     asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk))
+    return as_found(jobs.submit(asked, out or partial(new_folder, asked.name), console, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -172,7 +172,7 @@ def predict(
     console = open_console(context)
     asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -196,7 +196,7 @@ def evaluate(
     console = open_console(context)
     asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -40,7 +40,6 @@ from blindfit.coordinator.terminal.stopped import Stopped
 
 def run_here(
     job: Job[Any],
-    base_dir: Path,
     out: Out,
     console: Console,
     command: Sequence[str] | None = None,
@@ -53,12 +52,12 @@ def run_here(
         Stopped: by Ctrl-C or the watcher, also before the parties were up.
     """
     watcher = watcher or Watcher()
-    _tell_of_changes(job, base_dir, console)
-    if talk != "quiet" and (up := parties_up(job, base_dir)):
+    _tell_of_changes(job, console)
+    if talk != "quiet" and (up := parties_up(job)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launch(stack, job, base_dir, out, console, command, talk, watcher.stop)
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
         set_up_s, out = time.monotonic() - started, launched.out
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
@@ -74,7 +73,6 @@ def run_here(
 def _launch(
     stack: contextlib.ExitStack,
     job: Job[Any],
-    base_dir: Path,
     out: Out,
     console: Console,
     command: Sequence[str] | None,
@@ -88,7 +86,7 @@ def _launch(
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, base_dir, out, command, say, stop))
+            return stack.enter_context(launch(job, out, command, say, stop))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 
@@ -112,10 +110,10 @@ class _Cautions:
                     self.console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
 
 
-def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
+def _tell_of_changes(job: Job[Any], console: Console) -> None:
     """A job reads what was published, and whoever edits a file expects the edit to count."""
     for name, party in job.parties.items():
-        path, settings = party_settings(job, name, base_dir)
+        path, settings = party_settings(job, name)
         for snapshot in (s for s in find_changed(settings, path.parent) if s.row.dataset == party.dataset):
             row, dataset = snapshot.row, escape(snapshot.row.dataset)
             console.print(
@@ -138,14 +136,13 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
 
 def submit(
     job: Job[Any],
-    base_dir: Path,
     out: Out,
     console: Console,
     talk: Talk = "normal",
     watcher: Watcher | None = None,
 ) -> Written:
     """On parties that are already up; each keeps its own model and report."""
-    where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
+    where = Launched(addresses_of(job), coordinator_identity(job))
     out = make_folder(out)
     session = JobSession(job, where.addresses, where.identity)
     if talk != "quiet" and where.identity.revoked.is_missing:

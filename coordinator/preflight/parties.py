@@ -47,8 +47,8 @@ class PartyHere:
     file: Path
 
     @classmethod
-    def of(cls, job: Job[Any], name: str, base_dir: Path) -> PartyHere:
-        path, settings = party_settings(job, name, base_dir)
+    def of(cls, job: Job[Any], name: str) -> PartyHere:
+        path, settings = party_settings(job, name)
         return cls(name, job.parties[name].dataset, settings, path)
 
     @property
@@ -189,8 +189,8 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
-    own = coordinator_identity(job, base_dir)
+async def ask_parties(job: Job[Any]) -> list[Finding]:
+    own = coordinator_identity(job)
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
         try:

@@ -159,7 +159,7 @@ def evaluate(
 def check(job: AnyJob, **tables: Any) -> Findings:
     """Say what would leak, fail or take long, before any byte leaves."""
     asked = Job[Any](job, **tables)
-    return Findings(_outside_any_loop(preflight.check, asked, asked.folder))
+    return Findings(_outside_any_loop(preflight.check, asked))
 
 
 def plan(
@@ -180,7 +180,7 @@ def plan(
     asked, epsilons = Job[Any](job, **tables), epsilon if isinstance(epsilon, Sequence) else (epsilon,)
     assumed = None if model is None else Path(model)
     wish = Asked(tuple(epsilons), base_rate, strength, assumed, wanted, draws, cadences)
-    return _outside_any_loop(planning.plan, asked, asked.folder, wish, Path(out), terminal(quiet=not progress))
+    return _outside_any_loop(planning.plan, asked, wish, Path(out), terminal(quiet=not progress))
 
 
 def ledger(party: str | Path, overrides: Sequence[str] = ()) -> Found:
@@ -245,7 +245,7 @@ def _finish(running: RunningJob, *, progress: bool) -> Result:
 
 
 def _work(work: Callable[..., Written], job: Job[Any], out: Any, console: Console, watcher: Watcher) -> Written:
-    return work(job, job.folder, out, console, watcher=watcher)
+    return work(job, out, console, watcher=watcher)
 
 
 def _folder_of(model: Folder | Result | None) -> Path | None:

@@ -71,7 +71,6 @@ class Launched:
 @contextlib.contextmanager
 def launch(
     job: Job[Any],
-    base_dir: Path,
     out: Out,
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -90,9 +89,9 @@ def launch(
         ConfigError: a party has no config, or ended at once; its last line is in the message.
         ConfigError, DataError: a dataset cannot be published.
     """
-    _check_datasets(job, base_dir)
-    publish_first(job, {name: party_settings(job, name, base_dir) for name in job.parties}, say)
-    coordinator, out = _coordinator_name(job, base_dir), make_folder(out)
+    _check_datasets(job)
+    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
+    coordinator, out = _coordinator_name(job), make_folder(out)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     _sweep()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
@@ -103,7 +102,7 @@ def launch(
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
         try:
             for name in job.parties:
-                processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
+                processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
             ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
             addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
@@ -149,7 +148,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
     return load_identity(files.certificate, files.key, files.authority)
 
 
-def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, PartySettings]:
+def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -157,7 +156,7 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
             hint=f"set parties.{name}.config to its party file; where the parties are up, use "
             "`blindfit submit JOB.TOML`",
         )
-    path = base_dir / config
+    path = job.folder / config
     unread = {"certificate": "made by the launcher", "key": "", "authority": "", **_own_passphrase(path)}
     settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
@@ -165,10 +164,10 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     return path, settings
 
 
-def _check_datasets(job: Job[Any], base_dir: Path) -> None:
+def _check_datasets(job: Job[Any]) -> None:
     """Raises ConfigError: a party's file has no dataset of the name that the job gives."""
     for name, party in job.parties.items():
-        path, settings = party_settings(job, name, base_dir)
+        path, settings = party_settings(job, name)
         if party.dataset and party.dataset not in settings.datasets:
             raise ConfigError(
                 f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
@@ -183,10 +182,10 @@ def _own_passphrase(path: Path) -> dict[str, str]:
     return {} if file is None else {"passphrase_file": str(file)}
 
 
-def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
+def _coordinator_name(job: Job[Any]) -> str:
     """The one coordinator that every party knows."""
     known = [
-        {peer for peer, p in party_settings(job, name, base_dir)[1].peers.items() if p.role == COORDINATOR}
+        {peer for peer, p in party_settings(job, name)[1].peers.items() if p.role == COORDINATOR}
         for name in job.parties
     ]
     common = sorted(set.intersection(*known))
@@ -198,10 +197,8 @@ def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
     return common[0]
 
 
-def _start(
-    job: Job[Any], name: str, base_dir: Path, certificates: Path, out: Path, command: Sequence[str]
-) -> subprocess.Popen[bytes]:
-    path, settings = party_settings(job, name, base_dir)
+def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
     make_private(directory)

@@ -65,7 +65,7 @@ def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:
 
     def planned(*overrides: str) -> None:
         job = load_job(tmp_path / "job.toml", overrides)
-        plan(job, tmp_path, asked, tmp_path / "out", Console(quiet=True))
+        plan(job, asked, tmp_path / "out", Console(quiet=True))
 
     project.set("parties.shop.config", None, "job")
     for name in project.roles:

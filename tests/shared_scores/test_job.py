@@ -206,7 +206,7 @@ def test_few_rows_do_not_refuse_weights_that_stay_shared(tmp_path: Path) -> None
 
 def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> None:
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
-    told = {finding.about: finding.text for finding in preflight.check(job, root)}
+    told = {finding.about: finding.text for finding in preflight.check(job)}
     assert told["model"].startswith("is in shares: nobody has it")
     assert told["shop-a"] == "its part of a score goes into the sum as it is"
     assert f"to score {ROWS:,} rows" in told["time"]

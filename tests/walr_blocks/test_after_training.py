@@ -261,7 +261,7 @@ def test_no_plan_is_made_up(trained: tuple[Holders, JobSession, JobSession]) -> 
     house, _, _ = trained
     quiet = Console(quiet=True)
     with pytest.raises(ConfigError, match="draws labels from all columns, and bank and chain hold some"):
-        plan(load_job(house.root / "job.toml"), house.root, Asked(), house.root / "plan", quiet)
+        plan(load_job(house.root / "job.toml"), Asked(), house.root / "plan", quiet)
     assert not list(house.root.glob("plan*"))
 
 
@@ -269,7 +269,7 @@ def test_the_preflight_says_who_learns_what_and_the_noise_of_all(
     trained: tuple[Holders, JobSession, JobSession],
 ) -> None:
     house, _, _ = trained
-    found = [f"{f.about}: {f.text}" for f in preflight.check(load_job(house.root / "job.toml"), house.root)]
+    found = [f"{f.about}: {f.text}" for f in preflight.check(load_job(house.root / "job.toml"))]
     said = "\n".join(found)
     assert "meter sees the ids and the rounded rows of shop, bank and chain, to train on" in said
     assert "meter fits the model, and knows all of it" in said

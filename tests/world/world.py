@@ -221,7 +221,7 @@ class World:
     # --- in this process: the pre-flight, and nodes over mutual TLS
 
     def check(self, *overrides: str) -> list[Finding]:
-        return check(self.load(*overrides), self.root)
+        return check(self.load(*overrides))
 
     def run(
         self, *overrides: str, job: str = "job.toml", beside: Callable[[dict[str, PartyNode]], None] = lambda _: None

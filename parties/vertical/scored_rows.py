@@ -33,6 +33,7 @@ from blindfit.algorithms.statistics.vertical.score_leaks import (
     score_bits,
 )
 from blindfit.parties.account.account import Account
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
@@ -68,7 +69,7 @@ class ScoreQuota:
         self._party, self._dataset = party, dataset
         self._account, settings = Account.of(party.settings, dataset), party.settings.datasets[dataset]
         self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
-        self._models = settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
+        self._models = models_of(settings, columns)
 
     @classmethod
     def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
@@ -168,14 +169,14 @@ class ScoreQuota:
         return _Asked(OPENED_FIT, learners, fit.question, bits, fit.training)
 
     @property
-    def _most_models(self) -> int:
+    def most_models(self) -> int:
         """Return the limit of models, which one training never passes."""
         return max(1, self._models)
 
     @property
     def _most_bits(self) -> int:
         """Return the limit of bits of one row."""
-        return MODEL_BITS * self._most_models
+        return MODEL_BITS * self.most_models
 
     def _count(self, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
         with self._party.store.transaction() as transaction:
@@ -201,7 +202,7 @@ class ScoreQuota:
     def _check(self, reader: Reads, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
         if self._is_unlimited:
             return
-        known, models = join(reader.people(self._account.population)), self._most_models
+        known, models = join(reader.people(self._account.population)), self.most_models
         before = _reveal(self._entries(reader), asked, places(known, session.published.people()[rows]), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)
         if is_model and len(before.models) and before.models.max() >= models:
@@ -222,6 +223,18 @@ class ScoreQuota:
 
     def _refuse(self, reason: str) -> None:
         raise PolicyRefused(party=self._party.settings.name, field="models_per_row", reason=reason)
+
+
+def models_of(settings: PartyDatasetSettings, columns: int) -> int:
+    """Return how many models may score a row of a dataset, if its party declares that their number is limited."""
+    return settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
+
+
+def find_most(entries: Sequence[Disclosure], n_people: int) -> tuple[int, float]:
+    """Return how many models have revealed something of one row's score, and how many bits: each of the row that has
+    most."""
+    before = _reveal(entries, _Asked("", (), "", 0.0), np.arange(n_people), n_people)
+    return int(before.models.max(initial=0)), float(before.bits.max(initial=0.0))
 
 
 async def give_scores(

@@ -151,3 +151,16 @@ def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: s
     assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
     world.set("datasets.rows.models_per_row", "unlimited", lifted)
     seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")
+
+
+def test_the_ledger_shows_the_row_of_which_most_was_revealed_and_its_limits(tmp_path: Path) -> None:
+    world = in_shares(tmp_path, columns=9)
+    first = world.run().id
+    world.run(f'predict.session="{first}"', job="predict.toml")
+    (fit,) = fits(world, "shop-a")
+    done = world.blindfit("ledger", "shop-a.toml")
+    assert done.returncode == 0, done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "(no population) each row's score, rows 1 model 2 models 1 model" in lines
+    bits = max(fit.bits, SCORE_BITS)  # a fit and its scores are one model
+    assert f"(no population) {bits:.0f} bits {2 * MODEL_BITS} bits {2 * MODEL_BITS - bits:.0f} bits" in lines

@@ -79,7 +79,7 @@ def launch(
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
     Args:
-        out: the folder of the reports, or what makes one; a job that is refused before its start leaves none.
+        out: the folder of the reports, or what makes one; a job whose files are wrong leaves none.
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
         stop: another thread's wish that the start ends.
@@ -90,8 +90,8 @@ def launch(
         ConfigError, DataError: a dataset cannot be published.
     """
     _check_datasets(job)
-    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     coordinator, out = _coordinator_name(job), make_folder(out)
+    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     _sweep()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:

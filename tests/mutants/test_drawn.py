@@ -14,7 +14,7 @@ from tests.each_case import each_case
 from tests.mutants.drawn import operators
 from tests.mutants.drawn.draw import FOLDERS, Drawn, draw
 from tests.mutants.drawn.operators import Defaults, Operator, places_of
-from tests.mutants.drawn.record import Record
+from tests.mutants.drawn.record import Record, combine_the_late
 from tests.mutants.drawn.score import score
 from tests.mutants.run import ROOT, Result, Trial, tracked_files
 
@@ -140,6 +140,19 @@ def test_a_line_that_no_test_is_known_to_run_gets_tests_too(purse: Path, lines: 
     slow, _, own, after_setup, *_ = TIMES
     record = record_of(purse, {"": [2], f"{slow}|run": lines})
     assert record.tests_of(EDGE) == ({slow} if expected == "its module's" else {own, after_setup})
+
+
+def test_what_a_process_saves_late_is_added(tmp_path: Path) -> None:
+    for name, test in (("lines", "a"), ("lines.late", "b"), ("lines.later", "c")):
+        data = coverage.CoverageData(str(tmp_path / name))
+        data.set_context(test)
+        data.add_lines({"/code.py": [1]})
+        data.close()
+    combine_the_late(tmp_path / "lines")
+    data = coverage.CoverageData(str(tmp_path / "lines"))
+    data.read()
+    assert sorted(data.contexts_by_lineno("/code.py")[1]) == ["a", "b", "c"]
+    assert [path.name for path in tmp_path.iterdir()] == ["lines"]
 
 
 class Survives:

@@ -57,18 +57,23 @@ def _record(arguments: Sequence[str], jobs: int, more: bool) -> None:
     options = ["-q", "--no-header", "-n", str(jobs), "--dist", "loadfile", "-p", "no:cacheprovider"]
     options += ["-p", "tests.mutants.drawn.recorder", "--cov", f"--cov-config={SETTINGS}", "--cov-context=test"]
     subprocess.run([sys.executable, "-m", "pytest", *options, "--cov-report=", *arguments], cwd=ROOT, check=False)
-    _combine_the_late()
+    combine_the_late(LINES)
     again = tuple(f"{argument}::" for argument in arguments)
     kept = {test: seconds for test, seconds in known.items() if not test.startswith(again)}
     TIMES.write_text(json.dumps(kept | json.loads(TIMES.read_text())))
 
 
-def _combine_the_late() -> None:
-    """Combine what processes have saved after pytest-cov had combined the others."""
-    if late := [str(path) for path in LINES.parent.glob(f"{LINES.name}.*")]:
-        record = coverage.Coverage(config_file=str(SETTINGS))
-        record.combine(late, keep=False) if not LINES.exists() else record.combine([*late, str(LINES)], keep=False)
-        record.save()
+def combine_the_late(lines: Path) -> None:
+    """Add what processes have saved after pytest-cov had combined the others."""
+    whole = coverage.CoverageData(str(lines))
+    whole.read()
+    for path in lines.parent.glob(f"{lines.name}.*"):
+        late = coverage.CoverageData(str(path))
+        late.read()
+        whole.update(late)
+        late.close()
+        path.unlink()
+    whole.close()
 
 
 def _code_of(folder: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A plugin of pytest that records how long each test takes, and which lines run in processes that a test starts.
+"""A plugin of pytest that records the time of each test that passes, and which lines run in processes that it starts.
 
 pytest-cov gives each line of pytest's own processes its test. This plugin does so for forked parties, and for commands
 that start as a new interpreter. Processes of a pool have no test that they belong to, and are not recorded.
@@ -21,6 +21,7 @@ LINES = STATE / "lines.coverage"
 TIMES = STATE / "times.json"
 
 _times: dict[str, float] = {}
+_failed: set[str] = set()  # tests that tell nothing about mutants
 
 
 def write_settings(folders: tuple[str, ...]) -> None:
@@ -41,9 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed.add(report.nodeid)
     _times[report.nodeid] = round(_times.get(report.nodeid, 0.0) + report.duration, 3)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
-        TIMES.write_text(json.dumps(_times))
+        TIMES.write_text(json.dumps({test: seconds for test, seconds in _times.items() if test not in _failed}))

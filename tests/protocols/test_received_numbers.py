@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,11 +14,16 @@ import pytest
 from blindfit.algorithms.alignment.clk import Encoding, Field
 from blindfit.algorithms.errors import DataError, MalformedMessage
 from blindfit.algorithms.fixed_point import MAX_COLUMNS
-from blindfit.algorithms.protocols import align, link, predict
+from blindfit.algorithms.protocols import align, link, predict, walr
 from blindfit.algorithms.protocols.align_ring import Ring
 from blindfit.algorithms.protocols.walr import shared_rows
-from blindfit.algorithms.protocols.walr.messages import Dimensions
+from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows
+from blindfit.algorithms.protocols.walr.statement import MOST_NAME_CHARS, Between, read, statement
+from blindfit.algorithms.sharing.field import P
+from blindfit.parties.measurement import codec
+from blindfit.protos import measurement_pb2 as pb
 from tests.each_case import each_case
+from tests.walr.seats import labels_of, request_for, rows_of
 
 RING = Ring(("bank", "post"), (5, 7), (2, 3))
 SIZES = align.SetSize(count=5, min_common=2)
@@ -49,6 +56,11 @@ def score(sum_: int) -> None:
     predict.step_3_sum(np.array([sum_ - 1], np.int64), [("post", predict.MaskedScores(np.array([1], np.int64)))])
 
 
+def masked(value: int) -> None:
+    rows = pb.MaskedRows(ids=["u"], values=value.to_bytes(8, "little", signed=value < 0))
+    codec.message_from_pb(pb.AggregateRequest(masked=rows), MaskedRows, culprit="shop")
+
+
 RANGES: list[tuple[str, Callable[[int], None], int, int]] = [
     ("count of a set", lambda n: size(count=n), 1, align.MAX_IDS),
     ("min_common", lambda n: size(min_common=n), 1, align.MAX_IDS),
@@ -56,6 +68,7 @@ RANGES: list[tuple[str, Callable[[int], None], int, int]] = [
     ("common rows", common_rows, 3, 5),
     ("size of linked records", lambda n: linked(sizes=np.array([4, n])), 1, link.MAX_RECORDS),
     ("columns of shared rows", lambda n: dimensions(n_columns=n), 1, MAX_COLUMNS),
+    ("number of a masked row", masked, 0, P - 1),
     ("sum of scores", score, -predict.SCORE_LIMIT, predict.SCORE_LIMIT),
 ]
 
@@ -83,3 +96,20 @@ def test_a_key_node_says_in_one_way_that_too_few_rows_match() -> None:
     for not_a_flag in (-1, 2):
         with pytest.raises(MalformedMessage, match="is neither 0 nor 1"):
             linked(enough=not_a_flag)
+
+
+@each_case("name", ["server", "consumer"])
+def test_a_name_in_a_statement_has_a_length(name: str) -> None:
+    rows = rows_of(3, 2)
+    request = request_for(rows)
+    answer = walr.run_locally(rows, request, labels_of(rows), random.Random(1).randrange)
+
+    def stated(length: int) -> Between:
+        about = replace(Between("meter", "shop", "people"), **{name: "n" * length})
+        return read(json.loads(statement(request, answer, about)))[2]
+
+    for within in (1, MOST_NAME_CHARS):
+        assert len(getattr(stated(within), name)) == within
+    for beyond in (0, MOST_NAME_CHARS + 1):
+        with pytest.raises(DataError, match="not the statement"):
+            stated(beyond)

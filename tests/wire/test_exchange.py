@@ -484,6 +484,14 @@ async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -
         assert error.lost == ""  # it is none of the session's
 
 
+async def test_an_abort_names_the_party_that_was_lost(authority: Path) -> None:
+    async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
+        p0, p1, _dealer = (up[name].join("s") for name in up)
+        p0._link("p1").abort(9, "Letter", "dealer")
+        error = await failure(p1.receive("p0", Letter), PeerAborted)
+        assert (error.culprit, error.step, error.lost) == ("p0", "Letter", "dealer")
+
+
 async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:
     async with pair(authority) as (p0, p1, _):
         waiting = asyncio.create_task(p1.wait_for(asyncio.Event().wait(), "p0", "Work", 60))

@@ -425,6 +425,16 @@ def test_what_is_no_receipt_is_refused(octets: bytes) -> None:
         Receipt.from_statement(octets)
 
 
+@pytest.mark.parametrize("position", [1, 2, NEAR_LANDMARKS, NEAR_LANDMARKS + 1, 300])
+def test_landmarks_are_earlier_entries(position: int) -> None:
+    """The last 32 of them, and then some at twice the distance each time."""
+    receipt = receipt_at(LONG, position)
+    distances = [position - at for at, _ in receipt.landmarks]
+    assert distances[:NEAR_LANDMARKS] == list(range(1, min(position, NEAR_LANDMARKS + 1)))
+    assert distances[NEAR_LANDMARKS:] == [distance for distance in (64, 128, 256) if distance < position]
+    assert [digest for _, digest in receipt.landmarks] == [LONG[position - d - 1].hash for d in distances]
+
+
 @given(st.integers(0, 299), st.integers(1, 300))
 def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
     """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""

@@ -63,7 +63,7 @@ def test_the_changes_of_a_line(operator: Operator, code: str, expected: set[str]
 
 CODE = "def spend(left, cost):\n    if cost > left:\n        raise ValueError\n    left -= cost\n    return left\n"
 FILE = f"{FOLDERS[0]}/purse.py"
-EDGE = Drawn("moves_an_edge", FILE, (2, 2), 30, 41, "cost > left", "cost >= left")
+EDGE = Drawn("moves_an_edge", FILE, (2, 2), "if cost > left:", 30, 41, "cost > left", "cost >= left")
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_the_score_leaves_out_equivalent_mutants_and_names_survivors(purse: Path
     record, said = record_of(purse, {f"{next(iter(TIMES))}|run": [2, 3, 4, 5]}), list[str]()
     drawn = draw(purse, [FILE], 4, 3)
 
-    def passes(survives: Survives, equivalent: dict[str, str]) -> bool:
+    def passes(survives: Survives, equivalent: dict[tuple[str, str, str], str]) -> bool:
         said.clear()
         return score(survives, drawn, record, equivalent, seconds=20.0, say=said.append)
 

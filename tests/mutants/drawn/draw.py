@@ -27,12 +27,14 @@ class Drawn:
     Args:
         file: from the project's root, such as "parties/store/rows.py".
         lines: the first and the last line of the statement; of a compound statement, the lines of its head.
+        code: the line in which the change begins.
         start, stop: where `before` stands in the file's text.
     """
 
     operator: str
     file: str
     lines: tuple[int, int]
+    code: str
     start: int
     stop: int
     before: str
@@ -43,9 +45,9 @@ class Drawn:
         return f"{self.place} {_in_one_line(self.before)} -> {_in_one_line(self.after)}"
 
     @property
-    def key(self) -> str:
+    def key(self) -> tuple[str, str, str]:
         """Return a name that outlives changes of other lines."""
-        return f"{self.file}: {_in_one_line(self.before)} -> {_in_one_line(self.after)}"
+        return self.file, self.code, _in_one_line(self.after)
 
     @property
     def place(self) -> str:
@@ -109,7 +111,8 @@ def _drawn(file: str, text: str, operator: Operator, place: Place, node: ast.AST
     except SyntaxError:  # a name that cannot be stored in, or a generator without its parentheses
         return None
     lines = _lines(_statement_of(place.module, node))
-    return Drawn(operator.__name__, file, lines, start, stop, text[start:stop], after)
+    code = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
+    return Drawn(operator.__name__, file, lines, code, start, stop, text[start:stop], after)
 
 
 @lru_cache(4)

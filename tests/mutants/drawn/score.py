@@ -21,7 +21,7 @@ def score(
     tries: Tries,
     mutants: Sequence[Drawn],
     record: Record,
-    equivalent: Mapping[str, str],
+    equivalent: Mapping[tuple[str, str, str], str],
     *,
     seconds: float,
     say: Callable[[str], None],
@@ -38,13 +38,13 @@ def score(
     survivors = [mutant for mutant, result in zip(asked, results, strict=True) if result.outcome == "survived"]
     unasked = [mutant for mutant in mutants if not chosen[mutant] and mutant.key not in equivalent]
     for mutant in (*survivors, *unasked):
-        say(f"\nsurvived: {mutant.operator}: {mutant.key}\n  {mutant.name}")
+        say(f"\nsurvived: {mutant.operator}: {mutant.name}")
         say(
             f"  {len(chosen[mutant])} of the {len(record.tests_of(mutant))} tests that run it: {_pages(chosen[mutant])}"
         )
     same = [mutant for mutant in mutants if mutant.key in equivalent]
     for mutant in same:
-        say(f"\nequivalent: {mutant.key}\n  {equivalent[mutant.key]}")
+        say(f"\nequivalent: {mutant.name}\n  {equivalent[mutant.key]}")
     late = [result.name for result in results if result.outcome == "timed out"]
     for name in late:
         say(f"\nnoticed by a deadline: {name}")

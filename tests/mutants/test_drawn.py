@@ -16,7 +16,7 @@ from tests.mutants.drawn.draw import FOLDERS, Drawn, draw
 from tests.mutants.drawn.operators import Defaults, Operator, places_of
 from tests.mutants.drawn.record import Record, combine_the_late
 from tests.mutants.drawn.score import score
-from tests.mutants.run import ROOT, Result, Trial, tracked_files
+from tests.mutants.run import ROOT, Outcome, Result, Trial, tracked_files
 
 CASES: list[tuple[Operator, str, set[str]]] = [
     (operators.moves_an_edge, "a < b", {"(a <= b)"}),
@@ -158,14 +158,16 @@ def test_what_a_process_saves_late_is_added(tmp_path: Path) -> None:
 class Survives:
     """Tests that notice every mutant but those of some lines."""
 
-    def __init__(self, *lines: int) -> None:
-        self.lines = lines
+    def __init__(self, *lines: int, control: Outcome = "survived") -> None:
+        self.lines, self.control = lines, control
 
     def results(self, trials: Sequence[Trial]) -> list[Result]:
-        survive = [trial.mutant is not None and trial.mutant.place.endswith(self.ends) for trial in trials]
-        return [
-            Result(t.key, t.name, "survived" if s else "noticed", 1.0) for t, s in zip(trials, survive, strict=True)
-        ]
+        return [Result(trial.key, trial.name, self._outcome(trial), 1.0, "tests/x.py::test_x") for trial in trials]
+
+    def _outcome(self, trial: Trial) -> Outcome:
+        if trial.mutant is None:
+            return self.control
+        return "survived" if trial.mutant.place.endswith(self.ends) else "noticed"
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -181,7 +183,7 @@ def test_the_score_leaves_out_equivalent_mutants_and_names_survivors(purse: Path
         return score(survives, drawn, record, equivalent, seconds=20.0, say=said.append)
 
     assert passes(Survives(), {})
-    assert said == ["\n4 mutants: 4 of 4 noticed (100.0%; 0 by a deadline), 0 equivalent"]
+    assert said == ["\n4 mutants: 4 of 4 noticed (100.0%; 0 by a deadline, 0 as their tests cannot run), 0 equivalent"]
     assert not passes(Survives(2), {})
     assert f"{FILE}:2" in said[0]
     assert "1 of the 1 tests" in said[1]
@@ -189,4 +191,6 @@ def test_the_score_leaves_out_equivalent_mutants_and_names_survivors(purse: Path
     line_2 = next(change for change in drawn if change.lines[0] == 2)
     assert passes(Survives(2), {line_2.key: "the caller has looked"})
     assert "the caller has looked" in said[0]
-    assert said[-1].endswith("3 of 3 noticed (100.0%; 0 by a deadline), 1 equivalent")
+    assert said[-1].endswith("3 of 3 noticed (100.0%; 0 by a deadline, 0 as their tests cannot run), 1 equivalent")
+    assert not passes(Survives(control="noticed"), {})
+    assert said == ["tests/x.py::test_x\nTests that noticed a mutant do not pass without one"]

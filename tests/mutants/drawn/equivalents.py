@@ -20,7 +20,8 @@ EQUIVALENT = {
     ): "Both have an item for each block of one plan.",
     (
         "algorithms/sharing/descent.py",
-        'hidden = [truncation.mask(party.holder, share, one["r"]) for one, (_, share, _) in zip(dealt, asked, strict=True)]',
+        'hidden = [truncation.mask(party.holder, share, one["r"]) '
+        "for one, (_, share, _) in zip(dealt, asked, strict=True)]",
         "zip(dealt, asked)",
     ): "The first is made of the second, item by item.",
     (

@@ -35,6 +35,9 @@ def score(
     chosen = {mutant: record.chosen_for(mutant, seconds) for mutant in mutants}
     asked = [mutant for mutant in mutants if chosen[mutant] and mutant.key not in equivalent]
     results = tries.results([Trial(mutant.name, chosen[mutant], mutant) for mutant in asked])
+    if fault := _find_fault_without_a_mutant(tries, results):
+        say(f"{fault}\nTests that noticed a mutant do not pass without one")
+        return False
     survivors = [mutant for mutant, result in zip(asked, results, strict=True) if result.outcome == "survived"]
     unasked = [mutant for mutant in mutants if not chosen[mutant] and mutant.key not in equivalent]
     for mutant in (*survivors, *unasked):
@@ -46,15 +49,25 @@ def score(
     for mutant in same:
         say(f"\nequivalent: {mutant.name}\n  {equivalent[mutant.key]}")
     late = [result.name for result in results if result.outcome == "timed out"]
-    for name in late:
-        say(f"\nnoticed by a deadline: {name}")
+    broken = [result.name for result in results if result.outcome == "error"]
+    for name in (*late, *broken):
+        say(f"\nnoticed by no test, but {'by a deadline' if name in late else 'its tests cannot run'}: {name}")
     counted = len(mutants) - len(same)
     noticed = counted - len(survivors) - len(unasked)
     say(
         f"\n{len(mutants)} mutants: {noticed} of {counted} noticed ({noticed / max(counted, 1):.1%}; {len(late)} by a "
-        f"deadline), {len(same)} equivalent"
+        f"deadline, {len(broken)} as their tests cannot run), {len(same)} equivalent"
     )
     return noticed >= LEAST * counted
+
+
+def _find_fault_without_a_mutant(tries: Tries, results: Sequence[Result]) -> str:
+    """Run the tests that noticed once more, all without a mutant; return what pytest says if one fails."""
+    noticed = {result.output for result in results if result.outcome == "noticed" and "::" in result.output}
+    if not noticed:
+        return ""
+    [control] = tries.results([Trial("the tests that noticed", tuple(sorted(noticed)))])
+    return "" if control.outcome == "survived" else control.output
 
 
 def _pages(tests: Sequence[str]) -> str:

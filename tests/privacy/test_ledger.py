@@ -425,14 +425,13 @@ def test_what_is_no_receipt_is_refused(octets: bytes) -> None:
         Receipt.from_statement(octets)
 
 
-@pytest.mark.parametrize("position", [1, 2, NEAR_LANDMARKS, NEAR_LANDMARKS + 1, 300])
+@each_case("position", [1, 2, NEAR_LANDMARKS, NEAR_LANDMARKS + 1, 300])
 def test_landmarks_are_earlier_entries(position: int) -> None:
-    """The last 32 of them, and then some at twice the distance each time."""
-    receipt = receipt_at(LONG, position)
-    distances = [position - at for at, _ in receipt.landmarks]
+    landmarks = receipt_at(LONG, position).landmarks
+    distances = [position - at for at, _ in landmarks]
     assert distances[:NEAR_LANDMARKS] == list(range(1, min(position, NEAR_LANDMARKS + 1)))
     assert distances[NEAR_LANDMARKS:] == [distance for distance in (64, 128, 256) if distance < position]
-    assert [digest for _, digest in receipt.landmarks] == [LONG[position - d - 1].hash for d in distances]
+    assert [digest for _, digest in landmarks] == [LONG[position - d - 1].hash for d in distances]
 
 
 @given(st.integers(0, 299), st.integers(1, 300))

@@ -8,8 +8,6 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import grpc
 import pytest
@@ -33,7 +31,7 @@ from blindfit.parties.identity import connections as tls
 from blindfit.parties.wire import acknowledgements, frames
 from blindfit.parties.wire.exchange import ExchangeChannel
 from blindfit.parties.wire.limits import Limits, server_options
-from blindfit.parties.wire.link import FIRST_WAIT_S, LONGEST_WAIT_S, Link, Signal, Timeouts
+from blindfit.parties.wire.link import Signal, Timeouts
 from blindfit.protos import exchange_pb2 as pb
 from blindfit.protos import exchange_pb2_grpc
 from tests.statuses import reason_of_call
@@ -212,36 +210,6 @@ async def test_a_peer_that_cannot_be_reached_takes_nothing_from_another_one(
                 await p0.close()
         assert caught.value is first, "the first in the order of the peers, whichever failed first"
         assert lines["slow"].is_through
-
-
-async def test_each_attempt_waits_longer_up_to_the_longest_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Something that arrives begins the waits again."""
-    waits: list[float] = []
-    outbox = SimpleNamespace(acknowledged=0)
-
-    async def wait(seconds: float) -> None:
-        waits.append(seconds)
-
-    async def cut(_give_up: float, _before: object) -> PeerUnreachable:
-        if len(waits) == 15:
-            raise asyncio.CancelledError
-        outbox.acknowledged += len(waits) == 12
-        return PeerUnreachable(peer="post", address="a:1", step="Letter")
-
-    cut_link: Any = SimpleNamespace(
-        _outbox=outbox,
-        _waits=SimpleNamespace(pulse=SimpleNamespace(stood_s=lambda _since: 0.0)),
-        _timeouts=Timeouts(reconnect_s=1e9),
-        _stream_until_cut=cut,
-        _is_open=False,
-    )
-    with monkeypatch.context() as patched:
-        patched.setattr(asyncio, "sleep", wait)
-        with pytest.raises(asyncio.CancelledError):
-            await Link._keep_open(cut_link)
-    expected = [min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S) for number in range(12)]
-    assert waits == [*expected, *expected[:3]]
-    assert LONGEST_WAIT_S in expected
 
 
 async def test_messages_of_another_kind_are_named(authority: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from blindfit.algorithms.errors import BlindfitError, CannotTakePart, ConfigError, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, CannotTakePart, ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.running.snapshots import find_unpublished
 from blindfit.parties.node import PartyNode
 from blindfit.parties.snapshots.populations import schedule_waits
@@ -18,7 +18,7 @@ from tests.hints.following import refused_value
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import files_of
 from tests.quick_keys import quick_keys
-from tests.snapshots.bank import BUDGET, Bank
+from tests.snapshots.bank import BUDGET, ROWS, Bank
 from tests.world import World
 from tests.world.vertical import bank_and_shops
 
@@ -143,6 +143,15 @@ def made_by(bank: Bank) -> list[str]:
     """The datasets that a start publishes."""
     bank.snapshots.make_first()
     return sorted({row.dataset for row in bank.kept.reader().snapshots()})
+
+
+def test_a_start_leaves_out_a_column_that_cannot_be_read(tmp_path: Path) -> None:
+    """A job that needs the column is refused; the others run."""
+    bank = Bank(tmp_path)
+    bank.write(ROWS.replace("44,", "1e999,11"))
+    assert made_by(bank) == ["loans"]
+    with pytest.raises(DataError, match=r"column age: .*snapshot 1 has no column age"):
+        bank.snapshots.published("loans").source()
 
 
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,13 @@ from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.walr import dealt_masks, shared_rows
 from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows, ZeroSharePart
-from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr.shared_rows import (
+    SEED_BYTES,
+    DealtSeed,
+    Server,
+    SharedRows,
+    SharedRowsTally,
+)
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements
@@ -43,6 +50,16 @@ def test_rows_that_do_not_count_are_not_summed() -> None:
     kept = np.arange(40) % 3 > 0
     total = f.integers(Seats(rows, labels, kept=kept).run())
     assert total.tolist() == rows.weights[kept].astype(np.int64).sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("octets", [0, SEED_BYTES - 1, SEED_BYTES + 1])
+async def test_a_dealer_whose_seed_has_another_length_is_refused(octets: int) -> None:
+    async def receive(_sender: str, _kind: type) -> DealtSeed:
+        return DealtSeed(bytes(octets))
+
+    channel: Any = SimpleNamespace(receive=receive)
+    with pytest.raises(MalformedMessage, match=r"dealer .*seed: has the wrong length"):
+        await shared_rows.receive_seed("dealer", channel)
 
 
 # --- who lies ------------------------------------------------------------------------------------------------

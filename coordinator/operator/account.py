@@ -76,7 +76,7 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
     for population, account in accounts_of(settings).items():
         people = population or WITHOUT
         if models := _models(account, reader):
-            table.add_row(escape(people), "scores of rows", f"{models} models", "", "")
+            table.add_row(escape(people), "scores of rows", quantity(models, "model"), "", "")
         counts = Counter(text for entry in account.entries(reader, "membership") for text in _membership(entry))
         for text, count in sorted(counts.items()):
             table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))

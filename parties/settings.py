@@ -341,6 +341,8 @@ class PartySettings(Settings):
                 in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}
+            if self.role != "active" or dataset.label is None:  # it counts what trainings reveal of its labels
+                in_vain |= dataset.model_fields_set & {"label_rate"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if self.role == "passive":  # trained on in shares, whole rows under differential privacy

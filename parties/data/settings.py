@@ -176,8 +176,9 @@ class PartyDatasetSettings(DatasetSettings):
     """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
     same population."""
     public: bool = False
-    """Declaration of the dataset's owner that its rows are public, labels included. Only declared rows are fitted
-    without noise, as the start of a private fit. Leave it out if one row comes from a dataset with a population."""
+    """Declaration of the dataset's owner that its rows are public, labels included. Public rows can be fitted without
+    noise, as the start of a private fit, and the disclosure account does not count them. Leave it out if one row comes
+    from a dataset with a population."""
     snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
     """Hours between two snapshots of this dataset. By default the operator decides."""
     row_is: str | None = Field(None, max_length=60)

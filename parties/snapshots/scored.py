@@ -45,19 +45,21 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
     name = f"datasets.{row.dataset}"
     if weakness := content.weakness():
         raise ConfigError(
-            f"{name}: whoever gets scores could work out its features: {weakness}",
+            f"{settings.name}: {name}: a party that gets scores could compute its features: {weakness}",
             hint=f'set {name}.models_per_row = 0 to give no scores, or {name}.models_per_row = "unlimited" if its '
             "features are no secret",
         )
     if models > content.models:
         said = " (the default for its columns)" if declared == "default" else ""
         raise ConfigError(
-            f"{name}: its rows hold enough for scores of {_in_words(content.models)}, not of {models}{said}",
+            f"{settings.name}: {name}: its rows hold enough for scores of {models_in_words(content.models)}, "
+            f"not of {models}{said}",
             hint=f"set {name}.models_per_row = {content.models}",
         )
 
 
-def _in_words(models: int) -> str:
+def models_in_words(models: int) -> str:
+    """Return a number of models with its noun."""
     return f"{models} model" if models == 1 else f"{models} models"
 
 

@@ -38,6 +38,7 @@ from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.snapshots.scored import models_in_words
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Writes
@@ -207,11 +208,11 @@ class ScoreQuota:
         is_model = asked.event in (SCORES, OPENED_FIT)
         if is_model and len(before.models) and before.models.max() >= models:
             self._refuse(
-                f"some of these rows have had scores of {models} models, the most that it allows of a row (the weights "
-                "or gradients of a training are one model, a model of another active party counts for every row, and a "
-                "new snapshot changes nothing): predict with an earlier model, train with falcon.weights = "
-                '"shared" or falcon\'s privacy.epsilon, or have its operator start the account again (`blindfit ledger '
-                "--reset-account`)"
+                f"some of these rows have had scores of {models_in_words(models)}, the most that it allows of a row "
+                "(the weights or gradients of a training are one model, a model of another active party counts for "
+                "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
+                'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
+                "(`blindfit ledger --reset-account`)"
             )
         most = before.bits.max(initial=0.0)
         if len(before.bits) and most + asked.bits > self._most_bits:

@@ -19,7 +19,7 @@ from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in
 ROWS = 300
 SHOPS = ("shop-a", "shop-b")
 QUICK = {"security": "semi-honest", "batch_rows": 1000, "validation_fraction": 0}
-MOST_OF_A_ROW = "models_per_row: some of these rows have had scores of 1 models"
+MOST_OF_A_ROW = "models_per_row: some of these rows have had scores of 1 model,"
 
 
 def with_columns(world: World, count: int) -> World:

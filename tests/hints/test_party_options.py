@@ -65,6 +65,10 @@ CASES = [
     ),
     Wrong("server", {f"{DATASET}.features": "rest"}, says="datasets.{}.{}: does nothing here, remove it"),
     Wrong("passive", {f"{DATASET}.rows_are_public": True}, says="datasets.{}.{}: does nothing here, remove it"),
+    *(
+        Wrong(role, {f"{DATASET}.label_rate": 0.1}, says="datasets.{}.{}: does nothing here, remove it")
+        for role in ("passive", "server")
+    ),
     Wrong("server", {f"{DATASET}.max_rows_per_person": 2}, says="datasets.{}.{}: does nothing here, remove it"),
     Wrong(
         "server",

@@ -159,9 +159,9 @@ def test_the_schedule_publishes_weak_rows_with_a_caution_and_others_see_the_same
     monkeypatch.setattr(Snapshots, "overdue", lambda *_: True)
     snapshots.make_overdue("rows")
     made = snapshots.published("rows")
-    assert "whoever gets scores could work out its features" in " ".join(snapshots.cautions(made))
+    assert "a party that gets scores could compute its features" in " ".join(snapshots.cautions(made))
     assert snapshots.published("rows").id == made.id
-    with pytest.raises(ConfigError, match="could work out its features"):
+    with pytest.raises(ConfigError, match="could compute its features"):
         snapshots.publish("rows")
     assert snapshots.published("rows").id == made.id
 

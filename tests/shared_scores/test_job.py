@@ -180,7 +180,7 @@ def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
     found = predict(root, first)
     assert predict(root, first) == found
     second = World(root).run(*QUICK, "falcon.learning_rate=0.4").id
-    with pytest.raises(PolicyRefused, match="some of these rows have had scores of 1 models"):
+    with pytest.raises(PolicyRefused, match="some of these rows have had scores of 1 model,"):
         predict(root, second)
 
 

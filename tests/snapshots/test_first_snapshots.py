@@ -265,7 +265,7 @@ def test_run_gives_the_owner_of_rows_that_scores_would_reveal_the_refusal_before
     done = world.blindfit("run", "job.toml", "--out", "out")
     assert done.returncode == 2
     told = " ".join(done.stderr.split())
-    assert "datasets.rows: whoever gets scores could work out its features: it has 3 columns" in told
+    assert "datasets.rows: a party that gets scores could compute its features: it has 3 columns" in told
     assert 'datasets.rows.models_per_row = 0 to give no scores, or datasets.rows.models_per_row = "unlimited"' in told
     assert not list(world.root.glob("out/*/log*"))
     with world.store("bank") as store:
@@ -281,4 +281,4 @@ async def test_a_party_that_has_started_leaves_such_rows_unpublished_and_no_job_
             assert nodes["shop-a"].party.snapshots.all_of("rows") == []
     assert isinstance(refused, PolicyRefused)
     assert (refused.party, refused.reason) == ("shop-a", NOT_PUBLISHED)
-    assert any("could work out its features" in str(log.get("reason")) for log in logs)
+    assert any("could compute its features" in str(log.get("reason")) for log in logs)

@@ -216,7 +216,7 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
     assert len(made.plan.test)
     with refused(
-        "some of these rows have had scores of {} models, the most that it allows of a row (the weights or gradients "
+        "some of these rows have had scores of {}, the most that it allows of a row (the weights or gradients "
         "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
         'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
         "or have its operator start the account again (`blindfit ledger --reset-account`)"
@@ -236,7 +236,7 @@ def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(proje
         'set {}.models_per_row = 0 to give no scores, or {}.models_per_row = "unlimited" if its features are no secret'
     ) as told:
         project.publish("shop-a")
-    assert "datasets.rows: whoever gets scores could work out its features: it has 3" in told.text
+    assert "shop-a: datasets.rows: a party that gets scores could compute its features: it has 3" in told.text
     with project.store("shop-a") as store:
         assert store.reader().snapshots() == []
     project.set("datasets.rows.models_per_row", 0, *SHOPS)

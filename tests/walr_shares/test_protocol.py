@@ -59,7 +59,7 @@ async def test_a_dealer_whose_seed_has_another_length_is_refused(octets: int) ->
 
     channel: Any = SimpleNamespace(receive=receive)
     with pytest.raises(MalformedMessage, match=r"dealer .*seed: has the wrong length"):
-        await shared_rows.receive_seed("dealer", channel)
+        await dealt_masks.receive_seed("dealer", channel)
 
 
 # --- who lies ------------------------------------------------------------------------------------------------

@@ -156,16 +156,17 @@ class ScoreQuota:
                 self._write(transaction, session, asked, fit.rows)
 
     def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
-        """Return what a fit asks for; None of public rows, and where these parties had the same question before."""
+        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
         learners = tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-        if self._is_public or any(
+        is_known = any(
             entry.question == fit.question and set(learners) <= _learners(entry)
             for entry in self._entries(reader)
             if entry.event == OPENED_FIT
-        ):
+        )
+        if self._is_public or (is_known and not fit.is_computed_again):
             return None
         bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)
-        return _Asked(OPENED_FIT, learners, fit.question, bits, fit.training)
+        return _Asked(OPENED_FIT, learners, fit.question, bits, session.id if is_known else fit.training)
 
     @property
     def _most_models(self) -> int:
@@ -251,12 +252,15 @@ class Fit:
         question: names what it depends on.
         rows: those that train, by position in the snapshot.
         bits: of the score of one row; None: as many as a score of one model may have.
+        is_computed_again: whether a party can put in other columns than for the question before; then the fit is
+            another model, if that question was counted.
     """
 
     training: str
     question: str
     rows: Positions
     bits: float | None = None
+    is_computed_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.algorithms.errors import LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, DataError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS, SCORE_BITS
+from blindfit.parties.falcon import data_party
 from blindfit.parties.snapshots.people import unpack
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, ScoreQuota
+from tests.falcon.stopping import stopped_after
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in_shares
@@ -80,6 +82,56 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
         done = world.blindfit("ledger", f"{name}.toml", "--reset-account", "rows", "--reason", "a new year")
         assert done.returncode == 0, done.stderr
     world.run()
+
+
+@pytest.fixture(scope="module")
+def opened_and_lost(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A training whose weights were opened, and which the bank then says it could not store."""
+    world = in_shares(tmp_path_factory.mktemp("lost"))
+
+    def lost(*_: object) -> None:
+        raise DataError("the disk is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_party, "write_part", lost)
+        with pytest.raises(BlindfitError):
+            world.run()
+    (session,) = (path.name for path in (world.root / "state/bank/checkpoints").iterdir())
+    return world.root, session
+
+
+def test_weights_of_a_training_that_is_resumed_at_its_end_are_the_same_model(
+    opened_and_lost: tuple[Path, str], tmp_path: Path
+) -> None:
+    world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
+    resumed = world.run(f'falcon.resume="{session}"').id
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
+    world.run(f'predict.session="{resumed}"', job="predict.toml")
+
+
+@pytest.mark.parametrize("deviates", DATA_PARTIES)
+def test_a_party_that_resumes_a_training_with_other_columns_gets_no_second_model_for_nothing(
+    deviates: str, opened_and_lost: tuple[Path, str], tmp_path: Path
+) -> None:
+    """It says that it has kept no epoch, so all of them are computed again, from whatever it puts in."""
+    world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
+    for kept in (world.root / f"state/{deviates}/checkpoints/{session}").glob("epoch-*.json"):
+        kept.unlink()
+    world.set("datasets.rows.models_per_row", "unlimited", deviates)
+    with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
+        world.run(f'falcon.resume="{session}"')
+    world.set("datasets.rows.models_per_row", "unlimited", *DATA_PARTIES)
+    world.run(f'falcon.resume="{session}"')
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [2, 2, 2]
+
+
+def test_a_training_that_was_lost_before_it_opened_a_weight_is_one_model(tmp_path: Path) -> None:
+    world = in_shares(tmp_path)
+    session = stopped_after(1, world)
+    assert [fits(world, name) for name in DATA_PARTIES] == [[], [], []]
+    resumed = world.run(f'falcon.resume="{session}"').id
+    world.run(f'predict.session="{resumed}"', job="predict.toml")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
 
 
 def test_weights_that_stay_in_shares_are_no_model_of_a_row(tmp_path: Path) -> None:

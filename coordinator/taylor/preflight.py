@@ -73,14 +73,15 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
-        bits += end_bits(trial.parameters, trial.parameters.epochs)
+        end = end_bits(trial.parameters, trial.parameters.epochs)
         yield from label_account(
             active,
-            bits,
+            bits + end,
             trial.n_rows,
             "set privacy.epsilon",
             refusal(job.parameters, active.name),
             job.parameters.holds_against,
+            again=end,
         )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))

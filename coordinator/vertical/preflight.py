@@ -161,6 +161,19 @@ def prepare_rows(
     }
 
 
+def room_for_fit(
+    data: Mapping[str, PartyHere], prepared: Mapping[str, Prepared], bits: float | None = None
+) -> Iterator[Finding]:
+    """Say of each data party whose rows have had as many models as it allows that it refuses one more training.
+
+    Args:
+        bits: of the score of one row; None: those of a score.
+    """
+    for name, own in prepared.items():
+        learners = [other for other in prepared if other != name]
+        yield from data[name].check_another_fit(own.rows, learners, bits)
+
+
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:
     """What every party would say of itself."""
     return {name: Ready(own.columns.shape[1]) for name, own in prepared.items()}

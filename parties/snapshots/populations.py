@@ -195,8 +195,9 @@ def _warn_of_two_labels(reader: Reads, row: SnapshotRow) -> Iterator[str]:
         known = [json.loads(one.meaning).get("label") for one in reader.snapshots(row.dataset)]
     others = {name for name in known if name and name != label} if label else set()
     if others:
+        before = ", ".join(sorted(others))
         yield (
-            f"the labels of {row.population or row.dataset} were published as {', '.join(sorted(others))} before, and {label} has a "
+            f"the labels of {row.population or row.dataset} were published as {before} before, and {label} has a "
             "limit and a jitter of its own. If these are the same labels, give the column its old name: otherwise "
             "twice as much of them may be revealed"
         )

@@ -70,8 +70,8 @@ def begin_alignment(session: Session[AlignedParameters], settings: PartySettings
         LedgerUnavailable: it could not be written.
     """
     reveals = (
-        "may have found too few rows, which reveals who is not among them: compare with the other operators how ids are "
-        "written"
+        "may have found too few rows, which reveals who is not among them: compare with the other operators how ids "
+        "are written"
     )
     _count(session, settings, store, BY_IDS, reveals, _name_alignment(session))
 

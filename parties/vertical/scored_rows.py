@@ -36,10 +36,11 @@ from blindfit.parties.account.account import Account
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests, join, pack, places, unpack
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
-from blindfit.parties.store.database import Reads, Writes
+from blindfit.parties.store.database import Reads, Store, Writes
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
@@ -64,15 +65,15 @@ class ScoreQuota:
         columns: of the table.
     """
 
-    def __init__(self, party: Party, dataset: str, columns: int) -> None:
-        self._party, self._dataset = party, dataset
-        self._account, settings = Account.of(party.settings, dataset), party.settings.datasets[dataset]
+    def __init__(self, party: PartySettings, store: Store, dataset: str, columns: int) -> None:
+        self._name, self._store, self._dataset = party.name, store, dataset
+        self._account, settings = Account.of(party, dataset), party.datasets[dataset]
         self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
         self._models = settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
 
     @classmethod
     def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
-        return cls(party, snapshot.row.dataset, snapshot.table_columns)
+        return cls(party.settings, party.store, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
         """Raises PolicyRefused: the party gives no scores of this dataset."""
@@ -93,8 +94,8 @@ class ScoreQuota:
         Raises:
             PolicyRefused: some have been scored by as many as the policy allows.
         """
-        with self._party.store.view() as reader:
-            self._check(reader, session, _Asked(SCORES, (_asker(session),), "", 0.0), rows)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(SCORES, (_asker(session),), "", 0.0), _people(session, rows))
 
     def count(self, session: Session[JobParameters], part: VerticalModelPart, rows: Positions) -> None:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
@@ -136,9 +137,25 @@ class ScoreQuota:
 
     def check_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
-        with self._party.store.view() as reader:
+        with self._store.view() as reader:
             if (asked := self._asked(reader, session, fit)) is not None:
-                self._check(reader, session, asked, fit.rows)
+                self._check(reader, asked, _people(session, fit.rows))
+
+    def check_another_fit(self, people: Digests, learners: Sequence[str], bits: float | None = None) -> None:
+        """Check that a fit on these people may be opened that is no question before. For the party's operator.
+
+        Args:
+            learners: the other data parties.
+            bits: as those of `Fit`.
+
+        Raises:
+            PolicyRefused: as `count_fit`.
+        """
+        if self._is_public:
+            return
+        bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
@@ -150,9 +167,9 @@ class ScoreQuota:
                 reveal more than the party allows with what was revealed of them before.
             LedgerUnavailable: it could not be written.
         """
-        with self._party.store.transaction() as transaction:
+        with self._store.transaction() as transaction:
             if (asked := self._asked(transaction, session, fit)) is not None:
-                self._check(transaction, session, asked, fit.rows)
+                self._check(transaction, asked, _people(session, fit.rows))
                 self._write(transaction, session, asked, fit.rows)
 
     def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
@@ -179,8 +196,8 @@ class ScoreQuota:
         return MODEL_BITS * self._most_models
 
     def _count(self, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
-        with self._party.store.transaction() as transaction:
-            self._check(transaction, session, asked, rows)
+        with self._store.transaction() as transaction:
+            self._check(transaction, asked, _people(session, rows))
             self._write(transaction, session, asked, rows)
 
     def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
@@ -189,7 +206,7 @@ class ScoreQuota:
         for entry in self._entries(transaction):
             if (_learners(entry), entry.question) == (set(asked.learners), asked.question):
                 here |= unpack(entry.people, len(known))
-        here[places(known, session.published.people()[rows])] = True
+        here[places(known, _people(session, rows))] = True
         read = session.published.id, session.id
         entry = self._account.entry(
             "scores", asked.training, asked.learners, asked.event, asked.question, asked.bits, read, pack(here)
@@ -199,11 +216,11 @@ class ScoreQuota:
     def _entries(self, reader: Reads) -> list[Disclosure]:
         return self._account.entries(reader, "scores")
 
-    def _check(self, reader: Reads, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
+    def _check(self, reader: Reads, asked: _Asked, people: Digests) -> None:
         if self._is_unlimited:
             return
         known, models = join(reader.people(self._account.population)), self._most_models
-        before = _reveal(self._entries(reader), asked, places(known, session.published.people()[rows]), len(known))
+        before = _reveal(self._entries(reader), asked, places(known, people), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)
         if is_model and len(before.models) and before.models.max() >= models:
             self._refuse(
@@ -222,7 +239,7 @@ class ScoreQuota:
             )
 
     def _refuse(self, reason: str) -> None:
-        raise PolicyRefused(party=self._party.settings.name, field="models_per_row", reason=reason)
+        raise PolicyRefused(party=self._name, field="models_per_row", reason=reason)
 
 
 async def give_scores(
@@ -344,6 +361,10 @@ def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
     numbers = {name: value for name, value in part.to_dict().items() if name != "trained_in"}
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
+
+
+def _people(session: Session[JobParameters], rows: Positions) -> Digests:
+    return session.published.people()[rows]
 
 
 def _asker(session: Session[JobParameters]) -> str:

@@ -49,6 +49,12 @@ def fits(world: World, name: str) -> list[Disclosure]:
         return [entry for entry in store.reader().disclosures(subject="scores") if entry.event == OPENED_FIT]
 
 
+def checks(world: World, name: str, level: str, *options: str) -> str:
+    """Return what `blindfit check` finds about a party at a level."""
+    found = world.check(*options)
+    return " ".join(one.text for one in found if (one.level, one.about) == (level, name))
+
+
 def publish_all(world: World) -> None:
     for name in DATA_PARTIES:
         world.publish(name)
@@ -74,9 +80,12 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
     with world.store("shop-a") as store:
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
+    assert "unless it is a training that was finished before" in checks(world, "shop-a", "warning")
     publish_all(world)
+    assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
         world.run()
+    assert not checks(world, "shop-a", "refuses", 'falcon.weights="shared"')
     world.run('falcon.weights="shared"')
     for name in DATA_PARTIES:
         done = world.blindfit("ledger", f"{name}.toml", "--reset-account", "rows", "--reason", "a new year")
@@ -146,7 +155,7 @@ def test_no_weight_is_opened_before_every_data_party_has_counted_it(
     world, count = in_shares(tmp_path), ScoreQuota.count_fit
 
     def full_at_one_party(self: ScoreQuota, *arguments: object) -> None:
-        if self._party.settings.name == "shop-a":
+        if self._name == "shop-a":
             raise LedgerUnavailable("the disk is full")
         count(self, *arguments)  # type: ignore[arg-type]
 
@@ -167,7 +176,9 @@ def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_o
     """Shops with three columns give no scores: a limit is never below one training."""
     world = under_taylor(tmp_path, columns)
     without_test_rows = "split.test_fraction=0"
+    assert not checks(world, "bank", "refuses", without_test_rows)
     seated(world, without_test_rows, session="first")
+    assert "unless it is a training that was finished before" in checks(world, "bank", "warning", without_test_rows)
     seated(world, without_test_rows, session="again")
     seated(world, without_test_rows, "taylor.epochs=9", "taylor.l2=0.5", session="other-options")
     for name in DATA_PARTIES:
@@ -177,6 +188,7 @@ def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_o
         with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
             seated(world, without_test_rows, *options, session=f"other-{number}")
     publish_all(world)
+    assert MOST_OF_A_ROW in checks(world, "bank", "refuses", without_test_rows)
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
         seated(world, without_test_rows, session="other-snapshot")
 

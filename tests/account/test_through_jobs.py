@@ -171,7 +171,7 @@ def test_people_of_two_datasets_whom_one_model_has_scored_count_when_one_gets_th
     table = world.table("shop-a")
     world.set("populations.clients", {"epsilon": 3.0, "delta": 1e-5}, "shop-a")
     world.set("datasets.rows.population", "clients", "shop-a")
-    more = '\n[datasets.more]\nurl = "csv:more.csv"\nid = "id"\nfeatures = ["x0", "x1", "x2"]\nmodels_per_row = "unlimited"\n'
+    more = '\n[datasets.more]\nurl = "csv:more.csv"\nid = "id"\nfeatures = ["x0"]\nmodels_per_row = "unlimited"\n'
     world.path("shop-a.toml").write_text(world.path("shop-a.toml").read_text() + more)
     shutil.copy(world.path("shop-a.csv"), world.path("more.csv"))
     world.write_table("shop-a", {name: column[:half] for name, column in table.items()})

@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, PolicyRefused
 from blindfit.algorithms.privacy import ledger as book
@@ -30,11 +33,12 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshot import check_kinds
+from blindfit.parties.snapshots.scored import refuse_weak_content
+from blindfit.parties.snapshots.snapshot import check_kinds, content_of_columns
 from blindfit.parties.snapshots.snapshots import Snapshots, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows, require_offered
-from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, check_gives_scores
 from blindfit.protos import control_pb2
 
 
@@ -119,6 +123,25 @@ class PartyHere:
             current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
             entries = account.entries(reader, "labels", account.label)
             return current is not None and any(entry.snapshot == current.id for entry in entries)
+
+    def check_content(self, source: Source, features: NDArray[np.float64]) -> None:
+        """Check that rows which were not published hold enough for the scores that their party gives.
+
+        Raises:
+            ConfigError: `blindfit snapshot` and `blindfit run` would refuse them.
+        """
+        store = Store.existing(self.settings, self.base_dir)
+        if store is not None:
+            with contextlib.closing(store):
+                if Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) is not None:
+                    return
+        counts = {name: len(np.unique(column)) for name, column in zip(source.feature_names, features.T, strict=True)}
+        content = content_of_columns(source.feature_names, source.record, [counts])
+        refuse_weak_content(self.dataset_name, content, len(source.record.columns), self.settings)
+
+    def check_gives_scores(self) -> None:
+        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        check_gives_scores(self.settings, self.dataset_name)
 
     def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
         """Find out whether the account of scores has room for one more fit on these rows.

@@ -52,6 +52,8 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
     if job.parameters.privacy is not None:
         refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
     is_active, own = party.name == roles.active, Rows()
+    if not is_active and job.parameters.test_fraction:
+        party.check_gives_scores()
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
         check_label_dp(party.dataset, party.dataset_name, job.parameters)

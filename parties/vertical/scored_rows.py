@@ -66,7 +66,7 @@ class ScoreQuota:
     """
 
     def __init__(self, party: PartySettings, store: Store, dataset: str, columns: int) -> None:
-        self._name, self._store, self._dataset = party.name, store, dataset
+        self._settings, self._store, self._dataset = party, store, dataset
         self._account, settings = Account.of(party, dataset), party.datasets[dataset]
         self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
         self._models = settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
@@ -77,8 +77,7 @@ class ScoreQuota:
 
     def check(self) -> None:
         """Raises PolicyRefused: the party gives no scores of this dataset."""
-        if not self._models and not self._is_unlimited:
-            self._refuse(f"no scores of {self._dataset} are given")
+        check_gives_scores(self._settings, self._dataset)
 
     def rounding(self, part: VerticalModelPart) -> int:
         """Return how a new model's scores are rounded: not at all where they are unlimited."""
@@ -239,7 +238,14 @@ class ScoreQuota:
             )
 
     def _refuse(self, reason: str) -> None:
-        raise PolicyRefused(party=self._name, field="models_per_row", reason=reason)
+        raise PolicyRefused(party=self._settings.name, field="models_per_row", reason=reason)
+
+
+def check_gives_scores(party: PartySettings, dataset: str) -> None:
+    """Raises PolicyRefused: the party gives no scores of a dataset."""
+    if party.datasets[dataset].models_per_row == 0:
+        reason = f"no scores of {dataset} are given: have the job set split.test_fraction = 0 to train without them"
+        raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)
 
 
 async def give_scores(

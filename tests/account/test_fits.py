@@ -14,6 +14,7 @@ from blindfit.parties.snapshots.people import unpack
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, ScoreQuota
 from tests.falcon.stopping import stopped_after
+from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in_shares
@@ -155,7 +156,7 @@ def test_no_weight_is_opened_before_every_data_party_has_counted_it(
     world, count = in_shares(tmp_path), ScoreQuota.count_fit
 
     def full_at_one_party(self: ScoreQuota, *arguments: object) -> None:
-        if self._name == "shop-a":
+        if self._settings.name == "shop-a":
             raise LedgerUnavailable("the disk is full")
         count(self, *arguments)  # type: ignore[arg-type]
 
@@ -215,3 +216,27 @@ def test_each_data_party_has_its_own_limit_which_its_operator_may_lift(lifted: s
     assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]  # it has cost nobody anything
     world.set("datasets.rows.models_per_row", "unlimited", lifted)
     seated(world, "split.test_fraction=0", "taylor.batch_rows=100", session="third")
+
+
+# --- what check says of it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_discrete", [False, True])
+def test_check_refuses_rows_that_hold_too_little_for_scores_as_publishing_does(
+    is_discrete: bool, tmp_path: Path
+) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    if is_discrete:
+        world.columns("shop-a", **{f"x{j}": np.arange(ROWS) // (j + 1) % 5 for j in range(4)})
+    world.set("datasets.rows.models_per_row", None, "shop-a")
+    found = checks(world, "shop-a", "refuses")
+    assert "whoever gets scores could work out its features" in found
+    with pytest.raises(BlindfitError, match="whoever gets scores could work out its features"):
+        world.publish("shop-a")
+    world.set("datasets.rows.models_per_row", 0, "shop-a")
+    assert "no scores of rows are given: have the job set split.test_fraction = 0" in checks(world, "shop-a", "refuses")
+    assert not checks(world, "shop-a", "refuses", "split.test_fraction=0")
+    world.publish("shop-a")
+    with refused("no scores of {} are given: have the job set split.test_fraction = 0 to train without them"):
+        seated(world, session="s1")
+    seated(world, "split.test_fraction=0", session="s2")

@@ -124,8 +124,8 @@ class PartyHere:
             entries = account.entries(reader, "labels", account.label)
             return current is not None and any(entry.snapshot == current.id for entry in entries)
 
-    def check_content(self, source: Source, features: NDArray[np.float64]) -> None:
-        """Check that rows which were not published hold enough for the scores that their party gives.
+    def check_content(self, source: Source, features: NDArray[np.float64]) -> Iterator[Finding]:
+        """Find nothing, but check that rows which were not published hold enough for the scores that their party gives.
 
         Raises:
             ConfigError: `blindfit snapshot` and `blindfit run` would refuse them.
@@ -138,10 +138,12 @@ class PartyHere:
         counts = {name: len(np.unique(column)) for name, column in zip(source.feature_names, features.T, strict=True)}
         content = content_of_columns(source.feature_names, source.record, [counts])
         refuse_weak_content(self.dataset_name, content, len(source.record.columns), self.settings)
+        yield from ()
 
-    def check_gives_scores(self) -> None:
+    def check_gives_scores(self) -> Iterator[Finding]:
         """Raises PolicyRefused: the party gives no scores of this dataset."""
         check_gives_scores(self.settings, self.dataset_name)
+        yield from ()
 
     def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
         """Find out whether the account of scores has room for one more fit on these rows.

@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
@@ -53,7 +53,7 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
         refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
     is_active, own = party.name == roles.active, Rows()
     if not is_active and job.parameters.test_fraction:
-        party.check_gives_scores()
+        yield from catch_error(party.name, party.check_gives_scores)
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
         check_label_dp(party.dataset, party.dataset_name, job.parameters)

@@ -77,15 +77,11 @@ def check_all(
 
 
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
-    """Adds the party's rows.
-
-    Raises:
-        ConfigError: they hold too little for the scores that the party gives.
-    """
+    """Adds the party's rows."""
     source = party.source()
     found = read_rows(source, labels=active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
-    party.check_content(source, found.features)
+    yield from catch_error(party.name, partial(party.check_content, source, found.features))
     rows[party.name] = found
 
 

@@ -10,7 +10,13 @@ from blindfit.coordinator.preflight.parties import PartyHere
 
 
 def label_account(
-    active: PartyHere, bits: float, rows: int, helps: str, refusal: PolicyRefused | None, holds_against: str = ""
+    active: PartyHere,
+    bits: float,
+    rows: int,
+    helps: str,
+    refusal: PolicyRefused | None,
+    holds_against: str = "",
+    again: float = 0.0,
 ) -> Iterator[Finding]:
     """Say how much a training reveals of labels, what was revealed before, and what that means for a person.
 
@@ -20,9 +26,10 @@ def label_account(
         helps: what the job can do where this does not fit.
         refusal: what the active party raises where this does not fit; None where the job may reveal more.
         holds_against: against whom the bits hold, in sentences; empty: against any party.
+        again: bits of these that a training which was finished before reveals once more.
 
     Raises:
-        PolicyRefused: it does not fit, and cannot be a training that was finished before, which is free.
+        PolicyRefused: it does not fit, and would not as a training that was finished before.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
@@ -53,11 +60,12 @@ def label_account(
     )
     if refusal is None:
         return
-    if not active.may_repeat_a_training():
+    if not active.may_repeat_a_training() or before + again > limit:
         raise refusal
+    free = f"reveals only where it ends, {again:,.1f} bits" if again else "is free"
     yield Finding(
         "warning",
         "account",
         "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
-        "options and draws: that one is free",
+        f"options and draws: that one {free}",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -127,10 +127,15 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             self.make_quota().count_fit(self._session, fit)
 
     def _fit(self, agreed: FalconAgreed) -> Fit | None:
-        """Return what opened weights reveal; None where none is opened, or epsilon pays for them."""
+        """Return what opened weights reveal; None where none is opened, or epsilon pays for them.
+
+        A resumed training opens the same weights again if no epoch follows. Otherwise every party puts its columns in
+        again, and a party that deviates puts others in.
+        """
         if agreed.parameters.weights_stay_shared or self._job.privacy is not None:
             return None
-        return self.make_fit(agreed.prepared, f"weights {self.training}", score_bits_of_a_weight(agreed.parameters))
+        fit = self.make_fit(agreed.prepared, f"weights {self.training}", score_bits_of_a_weight(agreed.parameters))
+        return replace(fit, is_computed_again=not is_done(agreed))
 
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:

@@ -33,15 +33,29 @@ def carry_account(transaction: Writes, row: SnapshotRow, known: Sequence[Snapsho
     if not before or before[-1] == row.population or row.other_people:
         return 0
     theirs, here = join(transaction.people(before[-1])), join(transaction.people(row.population))
-    own = {_key(entry) for entry in transaction.disclosures(row.population)}
-    carried = [entry for entry in transaction.disclosures_since_reset(before[-1]) if _key(entry) not in own]
-    for entry in carried:
-        transaction.add_disclosure(replace(entry, population=row.population, people=_among(entry, theirs, here)))
-    return len(carried)
+    every = {_key(entry): entry for entry in transaction.disclosures(row.population)}
+    own = {_key(entry): entry for entry in transaction.disclosures_since_reset(row.population)}
+    carried = 0
+    for entry in transaction.disclosures_since_reset(before[-1]):
+        if (ended := every.get(_key(entry))) and _key(entry) not in own and entry.made <= ended.made:
+            continue  # the operator has started this account again since
+        new = replace(entry, population=row.population, people=_among(entry, theirs, here))
+        if (old := own.get(_key(entry))) is not None:
+            new = _join(old, new, len(here))
+        if new != old:
+            transaction.add_disclosure(new)
+            carried += 1
+    return carried
 
 
 def _key(entry: Disclosure) -> tuple[str, ...]:
     return entry.subject, entry.about, entry.learner, entry.question
+
+
+def _join(old: Disclosure, new: Disclosure, n_people: int) -> Disclosure:
+    """Return one entry of the same question about the people of both, with the larger bits and the later date."""
+    both = pack(unpack(old.people, n_people) | unpack(new.people, n_people)) if old.people and new.people else b""
+    return replace(old, people=both, bits=max(old.bits, new.bits), made=max(old.made, new.made))
 
 
 def _among(entry: Disclosure, theirs: Digests, here: Digests) -> bytes:

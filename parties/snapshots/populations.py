@@ -190,10 +190,14 @@ def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> I
 def _warn_of_two_labels(reader: Reads, row: SnapshotRow) -> Iterator[str]:
     """Warn the operator of a label column whose people have published labels under another name."""
     label = json.loads(row.meaning).get("label")
-    others = [name for name in reader.labels_of(row.population) if name != label] if label else []
-    if others and row.population:
+    known = reader.labels_of(row.population)
+    if not row.population:  # people of all datasets without one: another label may be that of others
+        known = [json.loads(one.meaning).get("label") for one in reader.snapshots(row.dataset)]
+    others = {name for name in known if name and name != label} if label else set()
+    if others:
+        before = ", ".join(sorted(others))
         yield (
-            f"the labels of {row.population} were published as {', '.join(sorted(others))} before, and {label} has a "
+            f"the labels of {row.population or row.dataset} were published as {before} before, and {label} has a "
             "limit and a jitter of its own. If these are the same labels, give the column its old name: otherwise "
             "twice as much of them may be revealed"
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.algorithms.statistics.vertical.score_leaks import default_models
+from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
@@ -37,12 +37,21 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
     Raises:
         ConfigError: the reason, and what to set.
     """
-    declared = declared_models(settings, row.dataset)
+    if declared_models(settings, row.dataset) not in (0, "unlimited"):
+        refuse_weak_content(row.dataset, content_of(row, known), len(record_of(row).columns), settings)
+
+
+def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, settings: PartySettings) -> None:
+    """Refuse rows that hold so much, if it is too little for the scores that the party gives.
+
+    Raises:
+        ConfigError: the reason, and what to set.
+    """
+    declared = declared_models(settings, dataset)
     if declared in (0, "unlimited"):
         return
-    default = default_models(len(record_of(row).columns))
-    content, models = content_of(row, known), declared if isinstance(declared, int) else default
-    name = f"datasets.{row.dataset}"
+    models = declared if isinstance(declared, int) else default_models(table_columns)
+    name = f"datasets.{dataset}"
     if weakness := content.weakness():
         raise ConfigError(
             f"{settings.name}: {name}: a party that gets scores could compute its features: {weakness}",

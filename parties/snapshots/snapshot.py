@@ -185,10 +185,18 @@ def content_of(row: SnapshotRow, known: Sequence[SnapshotRow] = ()) -> RowConten
     Args:
         known: other snapshots of the party; a column holds as much as the snapshot in which it has most values.
     """
-    meaning, record = json.loads(row.meaning), record_of(row)
     counts = [json.loads(one.meaning)["distinct"] for one in (row, *known)]
+    return content_of_columns(json.loads(row.meaning)["columns"], record_of(row), counts)
+
+
+def content_of_columns(columns: Sequence[str], record: TableRecord, counts: Sequence[Mapping[str, int]]) -> RowContent:
+    """Return what rows with these columns hold.
+
+    Args:
+        counts: how many values each column has, in each of some tables.
+    """
     held: dict[str, int] = {}
-    for name in meaning["columns"]:  # the columns of a category are one: a row has one level, or none of them
+    for name in columns:  # the columns of a category are one: a row has one level, or none of them
         column, distinct = record.behind[name], max(of_one.get(name, 0) for of_one in counts)
         if record.level_of(name) is None:
             held[column.name] = distinct

@@ -360,6 +360,7 @@ class Snapshots:
                         **_found(source, written),
                         "distinct": dict(written.distinct),
                         "models_per_row": declared_models(self._settings, dataset),
+                        "public": settings.public,
                     }
                 ),
                 source=fingerprint,
@@ -396,6 +397,8 @@ class Snapshots:
         meaning, described = json.loads(row.meaning), meaning_of(settings)
         if any(meaning.get(name) != described.get(name) for name in {*described, *DIGEST.added}):
             return False
+        if meaning.get("public") and not settings.public:
+            return False  # nobody was counted among its people
         if meaning.get("models_per_row") == declared_models(self._settings, row.dataset):
             return True
         return are_too_weak(row, self._store.reader().snapshots(), self._settings) is None  # the declaration is new

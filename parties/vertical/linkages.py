@@ -6,12 +6,14 @@
     of WALR rows    how many ids all holders have       16 with each other party
 
 An alignment by ids that finds enough common rows reveals to each party which of its own ids these are: that is what the
-job is for, and has no limit. An entry is written before anything leaves, whether or not the alignment succeeds. The
-same question has the same answer, and is free.
+job is for, and has no limit. An entry is written before anything leaves, whether or not the alignment succeeds. A
+linkage of the same snapshots is free. An alignment by ids is computed again in each session, from whatever ids a party
+puts in, so each session counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from blindfit.algorithms.errors import PolicyRefused
@@ -67,8 +69,11 @@ def begin_alignment(session: Session[AlignedParameters], settings: PartySettings
         PolicyRefused: too many have found too few rows, or were not finished; nothing is written.
         LedgerUnavailable: it could not be written.
     """
-    reveals = "may have found too few rows, which reveals who is not among them: use snapshots that were aligned before"
-    _count(session, settings, store, BY_IDS, reveals, digest_linkage(session).hex())
+    reveals = (
+        "may have found too few rows, which reveals who is not among them: compare with the other operators how ids "
+        "are written"
+    )
+    _count(session, settings, store, BY_IDS, reveals, _name_alignment(session))
 
 
 def end_alignment(session: Session[AlignedParameters], settings: PartySettings, store: Store) -> None:
@@ -76,12 +81,21 @@ def end_alignment(session: Session[AlignedParameters], settings: PartySettings, 
     account, others = Account.of(settings, session.me.dataset), _others(session)
     about, read = ",".join(others), (session.published.id, session.id)
     with store.transaction() as transaction:
-        question = digest_linkage(session).hex()
-        transaction.add_disclosure(account.entry("membership", about, others, FOUND, question, 1, read))
+        entry = account.entry("membership", about, others, FOUND, _name_alignment(session), 1, read)
+        transaction.add_disclosure(entry)  # in the place of the one that it began with
 
 
-def count_common_rows(session: Session[TrainingParameters], settings: PartySettings, store: Store) -> None:
+def _name_alignment(session: Session[AlignedParameters]) -> str:
+    return f"{digest_linkage(session).hex()} {session.id}"
+
+
+def count_common_rows(
+    session: Session[TrainingParameters], settings: PartySettings, store: Store, sent: Sequence[str]
+) -> None:
     """Count durably that all holders of columns in a WALR job will learn how many rows they have in common.
+
+    Args:
+        sent: names the rows that other parties send; the number of the same rows is free.
 
     Raises:
         PolicyRefused: as `begin_alignment`.
@@ -89,8 +103,8 @@ def count_common_rows(session: Session[TrainingParameters], settings: PartySetti
     """
     fields = session.job.digest_fields()
     split = {name: value for name, value in fields.items() if name.startswith("split.") or name == "seed"}
-    question = parameters_digest({**session.snapshots, **split}).hex()
-    reveals = "revealed how many rows are in common: use snapshots that were trained on before"
+    question = parameters_digest({**session.snapshots, **split, "sent": tuple(sent)}).hex()
+    reveals = "revealed how many rows are in common: run a job again that was run before, which is free"
     _count(session, settings, store, COMMON_ROWS, reveals, question)
 
 
@@ -101,9 +115,7 @@ def _count(
     about, read = ",".join(others), (session.published.id, session.id)
     with store.transaction() as transaction:
         before = account.entries(transaction, "membership")
-        if any(
-            (entry.about, entry.question) == (about, question) and entry.event in (event, FOUND) for entry in before
-        ):
+        if any((entry.about, entry.question, entry.event) == (about, question, event) for entry in before):
             return
         for other in others:
             count = sum(entry.event == event and other in entry.learner.split(",") for entry in before)

@@ -37,11 +37,12 @@ from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests, join, pack, places, unpack
 from blindfit.parties.snapshots.scored import models_in_words
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
-from blindfit.parties.store.database import Reads, Writes
+from blindfit.parties.store.database import Reads, Store, Writes
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
@@ -66,20 +67,19 @@ class ScoreQuota:
         columns: of the table.
     """
 
-    def __init__(self, party: Party, dataset: str, columns: int) -> None:
-        self._party, self._dataset = party, dataset
-        self._account, settings = Account.of(party.settings, dataset), party.settings.datasets[dataset]
+    def __init__(self, party: PartySettings, store: Store, dataset: str, columns: int) -> None:
+        self._settings, self._store, self._dataset = party, store, dataset
+        self._account, settings = Account.of(party, dataset), party.datasets[dataset]
         self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
         self._models = models_of(settings, columns)
 
     @classmethod
     def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
-        return cls(party, snapshot.row.dataset, snapshot.table_columns)
+        return cls(party.settings, party.store, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
         """Raises PolicyRefused: the party gives no scores of this dataset."""
-        if not self._models and not self._is_unlimited:
-            self._refuse(f"no scores of {self._dataset} are given")
+        check_gives_scores(self._settings, self._dataset)
 
     def rounding(self, part: VerticalModelPart) -> int:
         """Return how a new model's scores are rounded: not at all where they are unlimited."""
@@ -95,8 +95,8 @@ class ScoreQuota:
         Raises:
             PolicyRefused: some have been scored by as many as the policy allows.
         """
-        with self._party.store.view() as reader:
-            self._check(reader, session, _Asked(SCORES, (_asker(session),), "", 0.0), rows)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(SCORES, (_asker(session),), "", 0.0), _people(session, rows))
 
     def count(self, session: Session[JobParameters], part: VerticalModelPart, rows: Positions) -> None:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
@@ -138,9 +138,25 @@ class ScoreQuota:
 
     def check_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
-        with self._party.store.view() as reader:
+        with self._store.view() as reader:
             if (asked := self._asked(reader, session, fit)) is not None:
-                self._check(reader, session, asked, fit.rows)
+                self._check(reader, asked, _people(session, fit.rows))
+
+    def check_another_fit(self, people: Digests, learners: Sequence[str], bits: float | None = None) -> None:
+        """Check that a fit on these people may be opened that is no question before. For the party's operator.
+
+        Args:
+            learners: the other data parties.
+            bits: as those of `Fit`.
+
+        Raises:
+            PolicyRefused: as `count_fit`.
+        """
+        if self._is_public:
+            return
+        bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
@@ -152,22 +168,23 @@ class ScoreQuota:
                 reveal more than the party allows with what was revealed of them before.
             LedgerUnavailable: it could not be written.
         """
-        with self._party.store.transaction() as transaction:
+        with self._store.transaction() as transaction:
             if (asked := self._asked(transaction, session, fit)) is not None:
-                self._check(transaction, session, asked, fit.rows)
+                self._check(transaction, asked, _people(session, fit.rows))
                 self._write(transaction, session, asked, fit.rows)
 
     def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
-        """Return what a fit asks for; None of public rows, and where these parties had the same question before."""
+        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
         learners = tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-        if self._is_public or any(
+        is_known = any(
             entry.question == fit.question and set(learners) <= _learners(entry)
             for entry in self._entries(reader)
             if entry.event == OPENED_FIT
-        ):
+        )
+        if self._is_public or (is_known and not fit.is_computed_again):
             return None
         bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)
-        return _Asked(OPENED_FIT, learners, fit.question, bits, fit.training)
+        return _Asked(OPENED_FIT, learners, fit.question, bits, session.id if is_known else fit.training)
 
     @property
     def most_models(self) -> int:
@@ -180,8 +197,8 @@ class ScoreQuota:
         return MODEL_BITS * self.most_models
 
     def _count(self, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
-        with self._party.store.transaction() as transaction:
-            self._check(transaction, session, asked, rows)
+        with self._store.transaction() as transaction:
+            self._check(transaction, asked, _people(session, rows))
             self._write(transaction, session, asked, rows)
 
     def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
@@ -190,7 +207,7 @@ class ScoreQuota:
         for entry in self._entries(transaction):
             if (_learners(entry), entry.question) == (set(asked.learners), asked.question):
                 here |= unpack(entry.people, len(known))
-        here[places(known, session.published.people()[rows])] = True
+        here[places(known, _people(session, rows))] = True
         read = session.published.id, session.id
         entry = self._account.entry(
             "scores", asked.training, asked.learners, asked.event, asked.question, asked.bits, read, pack(here)
@@ -200,11 +217,11 @@ class ScoreQuota:
     def _entries(self, reader: Reads) -> list[Disclosure]:
         return self._account.entries(reader, "scores")
 
-    def _check(self, reader: Reads, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
+    def _check(self, reader: Reads, asked: _Asked, people: Digests) -> None:
         if self._is_unlimited:
             return
         known, models = join(reader.people(self._account.population)), self.most_models
-        before = _reveal(self._entries(reader), asked, places(known, session.published.people()[rows]), len(known))
+        before = _reveal(self._entries(reader), asked, places(known, people), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)
         if is_model and len(before.models) and before.models.max() >= models:
             self._refuse(
@@ -223,7 +240,14 @@ class ScoreQuota:
             )
 
     def _refuse(self, reason: str) -> None:
-        raise PolicyRefused(party=self._party.settings.name, field="models_per_row", reason=reason)
+        raise PolicyRefused(party=self._settings.name, field="models_per_row", reason=reason)
+
+
+def check_gives_scores(party: PartySettings, dataset: str) -> None:
+    """Raises PolicyRefused: the party gives no scores of a dataset."""
+    if party.datasets[dataset].models_per_row == 0:
+        reason = f"no scores of {dataset} are given: have the job set split.test_fraction = 0 to train without them"
+        raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)
 
 
 def models_of(settings: PartyDatasetSettings, columns: int) -> int:
@@ -265,12 +289,15 @@ class Fit:
         question: names what it depends on.
         rows: those that train, by position in the snapshot.
         bits: of the score of one row; None: as many as a score of one model may have.
+        is_computed_again: whether a party can put in other columns than for the question before; then the fit is
+            another model, if that question was counted.
     """
 
     training: str
     question: str
     rows: Positions
     bits: float | None = None
+    is_computed_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -354,6 +381,10 @@ def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
     numbers = {name: value for name, value in part.to_dict().items() if name != "trained_in"}
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
+
+
+def _people(session: Session[JobParameters], rows: Positions) -> Digests:
+    return session.published.people()[rows]
 
 
 def _asker(session: Session[JobParameters]) -> str:

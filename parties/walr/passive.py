@@ -46,7 +46,7 @@ class ColumnHolder:
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
 
         def count() -> None:
-            count_common_rows(session, party.settings, party.store)
+            count_common_rows(session, party.settings, party.store, [session.id])  # nobody names the others' rows
             quota.count_bits(session, bits)
 
         await send_if_wanted(session, prepared, content, salt, count=count)

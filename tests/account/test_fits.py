@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blindfit.algorithms.errors import LedgerUnavailable, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, DataError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS, SCORE_BITS
+from blindfit.parties.falcon import data_party
 from blindfit.parties.snapshots.people import unpack
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, ScoreQuota
+from tests.falcon.stopping import stopped_after
+from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
 from tests.world.vertical import DATA_PARTIES, bank_and_shops, bank_and_shops_in_shares
@@ -47,6 +50,12 @@ def fits(world: World, name: str) -> list[Disclosure]:
         return [entry for entry in store.reader().disclosures(subject="scores") if entry.event == OPENED_FIT]
 
 
+def checks(world: World, name: str, level: str, *options: str) -> str:
+    """Return what `blindfit check` finds about a party at a level."""
+    found = world.check(*options)
+    return " ".join(one.text for one in found if (one.level, one.about) == (level, name))
+
+
 def publish_all(world: World) -> None:
     for name in DATA_PARTIES:
         world.publish(name)
@@ -72,14 +81,67 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
     with world.store("shop-a") as store:
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
+    assert "unless it is a training that was finished before" in checks(world, "shop-a", "warning")
     publish_all(world)
+    assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
         world.run()
+    assert not checks(world, "shop-a", "refuses", 'falcon.weights="shared"')
     world.run('falcon.weights="shared"')
     for name in DATA_PARTIES:
         done = world.blindfit("ledger", f"{name}.toml", "--reset-account", "rows", "--reason", "a new year")
         assert done.returncode == 0, done.stderr
     world.run()
+
+
+@pytest.fixture(scope="module")
+def opened_and_lost(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A training whose weights were opened, and which the bank then says it could not store."""
+    world = in_shares(tmp_path_factory.mktemp("lost"))
+
+    def lost(*_: object) -> None:
+        raise DataError("the disk is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_party, "write_part", lost)
+        with pytest.raises(BlindfitError):
+            world.run()
+    (session,) = (path.name for path in (world.root / "state/bank/checkpoints").iterdir())
+    return world.root, session
+
+
+def test_weights_of_a_training_that_is_resumed_at_its_end_are_the_same_model(
+    opened_and_lost: tuple[Path, str], tmp_path: Path
+) -> None:
+    world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
+    resumed = world.run(f'falcon.resume="{session}"').id
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
+    world.run(f'predict.session="{resumed}"', job="predict.toml")
+
+
+@pytest.mark.parametrize("deviates", DATA_PARTIES)
+def test_a_party_that_resumes_a_training_with_other_columns_gets_no_second_model_for_nothing(
+    deviates: str, opened_and_lost: tuple[Path, str], tmp_path: Path
+) -> None:
+    """It says that it has kept no epoch, so all of them are computed again, from whatever it puts in."""
+    world, session = World(opened_and_lost[0]).copied_to(tmp_path / "all"), opened_and_lost[1]
+    for kept in (world.root / f"state/{deviates}/checkpoints/{session}").glob("epoch-*.json"):
+        kept.unlink()
+    world.set("datasets.rows.models_per_row", "unlimited", deviates)
+    with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
+        world.run(f'falcon.resume="{session}"')
+    world.set("datasets.rows.models_per_row", "unlimited", *DATA_PARTIES)
+    world.run(f'falcon.resume="{session}"')
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [2, 2, 2]
+
+
+def test_a_training_that_was_lost_before_it_opened_a_weight_is_one_model(tmp_path: Path) -> None:
+    world = in_shares(tmp_path)
+    session = stopped_after(1, world)
+    assert [fits(world, name) for name in DATA_PARTIES] == [[], [], []]
+    resumed = world.run(f'falcon.resume="{session}"').id
+    world.run(f'predict.session="{resumed}"', job="predict.toml")
+    assert [len(fits(world, name)) for name in DATA_PARTIES] == [1, 1, 1]
 
 
 def test_weights_that_stay_in_shares_are_no_model_of_a_row(tmp_path: Path) -> None:
@@ -94,7 +156,7 @@ def test_no_weight_is_opened_before_every_data_party_has_counted_it(
     world, count = in_shares(tmp_path), ScoreQuota.count_fit
 
     def full_at_one_party(self: ScoreQuota, *arguments: object) -> None:
-        if self._party.settings.name == "shop-a":
+        if self._settings.name == "shop-a":
             raise LedgerUnavailable("the disk is full")
         count(self, *arguments)  # type: ignore[arg-type]
 
@@ -115,7 +177,9 @@ def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_o
     """Shops with three columns give no scores: a limit is never below one training."""
     world = under_taylor(tmp_path, columns)
     without_test_rows = "split.test_fraction=0"
+    assert not checks(world, "bank", "refuses", without_test_rows)
     seated(world, without_test_rows, session="first")
+    assert "unless it is a training that was finished before" in checks(world, "bank", "warning", without_test_rows)
     seated(world, without_test_rows, session="again")
     seated(world, without_test_rows, "taylor.epochs=9", "taylor.l2=0.5", session="other-options")
     for name in DATA_PARTIES:
@@ -125,6 +189,7 @@ def test_a_training_on_the_same_snapshots_and_batches_is_the_same_model_and_on_o
         with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
             seated(world, without_test_rows, *options, session=f"other-{number}")
     publish_all(world)
+    assert MOST_OF_A_ROW in checks(world, "bank", "refuses", without_test_rows)
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
         seated(world, without_test_rows, session="other-snapshot")
 
@@ -164,3 +229,27 @@ def test_the_ledger_shows_the_row_of_which_most_was_revealed_and_its_limits(tmp_
     assert "(no population) each row's score, rows 1 model 2 models 1 model" in lines
     bits = max(fit.bits, SCORE_BITS)  # a fit and its scores are one model
     assert f"(no population) {bits:.0f} bits {2 * MODEL_BITS} bits {2 * MODEL_BITS - bits:.0f} bits" in lines
+
+
+# --- what check says of it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_discrete", [False, True])
+def test_check_refuses_rows_that_hold_too_little_for_scores_as_publishing_does(
+    is_discrete: bool, tmp_path: Path
+) -> None:
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    if is_discrete:
+        world.columns("shop-a", **{f"x{j}": np.arange(ROWS) // (j + 1) % 5 for j in range(4)})
+    world.set("datasets.rows.models_per_row", None, "shop-a")
+    found = checks(world, "shop-a", "refuses")
+    assert "a party that gets scores could compute its features" in found
+    with pytest.raises(BlindfitError, match="a party that gets scores could compute its features"):
+        world.publish("shop-a")
+    world.set("datasets.rows.models_per_row", 0, "shop-a")
+    assert "no scores of rows are given: have the job set split.test_fraction = 0" in checks(world, "shop-a", "refuses")
+    assert not checks(world, "shop-a", "refuses", "split.test_fraction=0")
+    world.publish("shop-a")
+    with refused("no scores of {} are given: have the job set split.test_fraction = 0 to train without them"):
+        seated(world, session="s1")
+    seated(world, "split.test_fraction=0", session="s2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def entries(world: World, name: str, *events: str) -> list[Disclosure]:
 
 def fill(world: World, name: str, event: str) -> None:
     """Make the one entry of a kind as many as a party allows, each of another question."""
-    (entry,) = entries(world, name, event)
+    entry = entries(world, name, event)[0]
     with world.store(name) as store, store.transaction() as transaction:
-        for number in range(1, MOST_MEMBERSHIP):
+        for number in range(MOST_MEMBERSHIP - len(entries(world, name, event))):
             transaction.add_disclosure(replace(entry, question=f"another {number}"))
 
 
@@ -52,8 +53,9 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
         with pytest.raises(DataError, match="fewer than 50 rows in common"):
             seated(world, session=session)
     for name in DATA_PARTIES:
-        (entry,) = entries(world, name, BY_IDS, FOUND)
-        assert (entry.event, entry.learner) == (BY_IDS, ",".join(sorted(set(DATA_PARTIES) - {name})))
+        for entry in entries(world, name, BY_IDS, FOUND):
+            assert (entry.event, entry.learner) == (BY_IDS, ",".join(sorted(set(DATA_PARTIES) - {name})))
+        assert len(entries(world, name, BY_IDS, FOUND)) == 2
     fill(world, "shop-a", BY_IDS)
     world.publish("bank")
     with refused(
@@ -67,6 +69,28 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
     assert reset.returncode == 0, reset.stderr
     with pytest.raises(DataError):
         seated(world, session="after-the-reset")
+
+
+@pytest.mark.parametrize("was_found", [False, True])
+def test_a_party_that_puts_other_ids_under_one_snapshot_finds_out_about_16_of_them(
+    was_found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It puts in 49 ids that it knows to be common, and one that it asks about: 50 are common or too few are."""
+    world, run = bank_and_shops(tmp_path, rows=ROWS), align.run_data_party
+    if was_found:
+        seated(world, session="honest")
+    table = {name: set(world.table(name)["id"]) for name in DATA_PARTIES}
+    known = sorted(set.intersection(*table.values()))[:49]
+
+    async def asks(ids: list[str], me: str, *more: Any, **options: Any) -> Any:
+        return await run([*known, "somebody"] if me == "shop-a" else ids, me, *more, **options)
+
+    monkeypatch.setattr(align, "run_data_party", asks)
+    for number in range(MOST_MEMBERSHIP):
+        with pytest.raises(DataError, match="fewer than 50 rows in common"):
+            seated(world, session=f"asked-{number}")
+    with pytest.raises(PolicyRefused, match="refuses the job: align: 16 alignments of the people of rows with"):
+        seated(world, session="asked-once-more")
 
 
 def test_an_alignment_that_finds_enough_rows_has_no_limit(tmp_path: Path) -> None:
@@ -116,6 +140,14 @@ def test_the_17th_number_of_common_rows_is_refused_and_no_row_is_sent(tmp_path: 
         world.run()
     assert len(entries(world, "chain", COMMON_ROWS)) == MOST_MEMBERSHIP
     assert world.spent() == spent
+
+
+def test_rows_that_are_sent_again_are_another_number_in_the_same_snapshots(tmp_path: Path) -> None:
+    """Nobody can check that they are the same rows, unless the server has a fit of them."""
+    world = Holders(tmp_path)
+    for number, epsilon in enumerate((1.0, 0.5, 0.5)):
+        world.run(f"privacy.epsilon={epsilon}")
+        assert [len(entries(world, name, COMMON_ROWS)) for name in ("bank", "chain")] == [min(2, number + 1)] * 2
 
 
 def test_an_active_party_that_has_learnt_16_numbers_asks_for_no_other(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS
 from blindfit.parties.account.account import Account
 from blindfit.parties.snapshots.people import join, pack, unpack
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.vertical.scored_rows import FIGURES
 from tests.each_case import each_case
 from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
+from tests.world.files import write_csv
 from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares, write_rows
 
 ROWS = 160
@@ -162,6 +164,47 @@ def test_scores_that_were_given_before_a_population_was_named_count_for_the_same
     assert new.bits == old.bits
 
 
+def test_people_of_two_datasets_whom_one_model_has_scored_count_when_one_gets_the_population_of_the_other(
+    tmp_path: Path,
+) -> None:
+    world, half = bank_and_shops(tmp_path, rows=ROWS), ROWS // 2
+    table = world.table("shop-a")
+    world.set("populations.clients", {"epsilon": 3.0, "delta": 1e-5}, "shop-a")
+    world.set("datasets.rows.population", "clients", "shop-a")
+    more = '\n[datasets.more]\nurl = "csv:more.csv"\nid = "id"\nfeatures = ["x0"]\nmodels_per_row = "unlimited"\n'
+    world.path("shop-a.toml").write_text(world.path("shop-a.toml").read_text() + more)
+    shutil.copy(world.path("shop-a.csv"), world.path("more.csv"))
+    world.write_table("shop-a", {name: column[:half] for name, column in table.items()})
+    write_csv(world.path("more.csv"), {name: column[half:] for name, column in table.items()})
+    world.publish("shop-a")
+    world.publish("shop-a", "more")
+    with world.store("shop-a") as store, store.transaction() as transaction:
+        for name in ("rows", "more"):
+            account, everybody = Account.of(world.settings("shop-a"), name), pack(np.ones(half, np.bool_))
+            transaction.add_disclosure(
+                account.entry("scores", "t", ["bank"], "scores", "a model", 11, people=everybody)
+            )
+    text = world.path("shop-a.toml").read_text()
+    world.path("shop-a.toml").write_text(text.replace(more, f'{more}population = "clients"\n'))
+    world.publish("shop-a", "more")
+    with world.store("shop-a") as store:
+        (entry,) = store.reader().disclosures("clients", "scores")
+    assert unpack(entry.people).sum() == ROWS
+
+
+def test_a_dataset_that_was_public_is_published_before_a_job_reads_it_as_a_private_one(tmp_path: Path) -> None:
+    """Nobody was counted among its people: every training would be refused for labels that were never revealed."""
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    world.set("populations", None, "bank")
+    world.edit("bank.toml", 'population = "people"', "public = true")
+    world.publish("bank")
+    world.edit("bank.toml", "public = true", "snapshot_every_h = 24")
+    with world.store("bank") as store:
+        assert Snapshots(world.settings("bank"), world.root, store).current("rows") is None
+    seated(world, session="s1")  # publishes it, as `blindfit run` does
+    assert revealed(world)[1] == ROWS / 4
+
+
 def test_other_people_have_no_account_yet_by_their_operators_word(tmp_path: Path) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
     population = 'population = "people"'
@@ -174,8 +217,14 @@ def test_other_people_have_no_account_yet_by_their_operators_word(tmp_path: Path
     assert revealed(world)[0] == 0
 
 
-def test_an_operator_who_renames_the_label_is_told_that_its_limit_is_a_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_population", [True, False])
+def test_an_operator_who_renames_the_label_is_told_that_its_limit_is_a_new_one(
+    has_population: bool, tmp_path: Path
+) -> None:
     world = bank_and_shops(tmp_path, rows=ROWS)
+    if not has_population:
+        world.edit("bank.toml", 'population = "people"', "snapshot_every_h = 24")
+        world.set("populations", None, "bank")
     seated(world, session="s1")
     told = " ".join(world.blindfit("snapshot", "bank.toml", "rows").stdout.split())
     assert "a limit and a jitter of its own" not in told
@@ -264,11 +313,27 @@ def test_check_says_of_a_full_account_what_run_does(tmp_path: Path) -> None:
         world.run()
 
 
-def fill_the_account(world: World) -> None:
+def test_check_says_of_a_taylor_account_without_room_for_an_end_what_run_does(tmp_path: Path) -> None:
+    """A layout that was counted before is free; where a training ends is not."""
+    world = bank_and_shops(tmp_path, rows=ROWS)
+    seated(world, session="s1")
+    fill_the_account(world, leave=3)
+    checked = world.blindfit("check", "job.toml")
+    assert "that one reveals only where it ends, 2.0 bits" in " ".join(checked.stdout.split())
+    seated(world, session="s2")
+    checked = world.blindfit("check", "job.toml")
+    assert "unless it is a training" not in " ".join(checked.stdout.split())
+    assert checked.returncode != 0
+    with pytest.raises(PolicyRefused, match="label bits"):
+        seated(world, session="s3")
+    seated(world, "taylor.patience=0", session="s4")
+
+
+def fill_the_account(world: World, leave: float = 1) -> None:
     spent, limit = revealed(world)
     account = Account.of(world.settings("bank"), "rows")
     with world.store("bank") as store, store.transaction() as transaction:
-        bits = limit - spent - 1
+        bits = limit - spent - leave
         transaction.add_disclosure(account.entry("labels", account.label, ["shop-a"], "weights", "another", bits))
 
 

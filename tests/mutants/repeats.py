@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "as-many-models-as-an-operator-declares",
         (28,),
-        "blindfit.parties.snapshots.scored:refuse_weak_rows",
+        "blindfit.parties.snapshots.scored:refuse_weak_content",
         "if models > content.models:",
         "if models > 10 * content.models:",
         (f"{ATTACKS}::test_more_models_than_the_rows_allow_are_not_published",),
@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "columns-that-one-score-tells-are-scored",
         (28,),
-        "blindfit.parties.snapshots.scored:refuse_weak_rows",
+        "blindfit.parties.snapshots.scored:refuse_weak_content",
         "if weakness := content.weakness():",
         "if (weakness := content.weakness()) and not models:",
         (ATTACKS, REPEATS),
@@ -118,9 +118,8 @@ MUTANTS = (
         "a-job-shows-what-the-rows-hold",
         (12, 28),
         "blindfit.parties.vertical.scored_rows:ScoreQuota.of",
-        "return cls(party, snapshot.row.dataset, snapshot.table_columns)",
-        "from blindfit.parties.snapshots.snapshot import content_of\n"
-        "        return cls(party, snapshot.row.dataset, 4 * content_of(snapshot.row).models)",
+        "snapshot.table_columns)",
+        "4 * __import__('blindfit.parties.snapshots.snapshot', fromlist='x').content_of(snapshot.row).models)",
         ("tests/attacks/test_score_equations.py::test_the_number_of_models_is_that_of_the_columns",),
     ),
     Mutant(
@@ -353,7 +352,31 @@ MUTANTS = (
         "set",
         (FITS,),
     ),
+    Mutant(
+        "a-training-that-is-resumed-is-always-the-same-fit",
+        (28,),
+        "blindfit.parties.falcon.data_party:Falcon._fit",
+        "is_computed_again=not is_done(agreed)",
+        "is_computed_again=False",
+        (FITS,),
+    ),
+    Mutant(
+        "a-fit-that-is-computed-again-is-the-same-model",
+        (28,),
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._asked",
+        "session.id if is_known else fit.training",
+        "fit.training",
+        (FITS,),
+    ),
     # --- who is among a party's people
+    Mutant(
+        "an-alignment-of-the-same-snapshots-is-free",
+        (28,),
+        "blindfit.parties.vertical.linkages:_name_alignment",
+        'f"{digest_linkage(session).hex()} {session.id}"',
+        "digest_linkage(session).hex()",
+        (MEMBERSHIP,),
+    ),
     Mutant(
         "alignments-that-find-too-few-rows-are-not-counted",
         (28,),
@@ -382,7 +405,8 @@ MUTANTS = (
         "numbers-of-common-rows-are-not-counted-at-a-passive-party",
         (28,),
         "blindfit.parties.walr.passive:ColumnHolder.run",
-        "            count_common_rows(session, party.settings, party.store)\n",
+        "            count_common_rows(session, party.settings, party.store, [session.id])"
+        "  # nobody names the others' rows\n",
         "",
         (MEMBERSHIP,),
     ),
@@ -390,7 +414,7 @@ MUTANTS = (
         "numbers-of-common-rows-are-not-counted-at-the-active-party",
         (28,),
         "blindfit.parties.walr.lead:lead",
-        "    await asyncio.to_thread(count_common_rows, session, party.settings, party.store)\n",
+        "    await asyncio.to_thread(count_common_rows, session, party.settings, party.store, sent)\n",
         "",
         (MEMBERSHIP,),
     ),

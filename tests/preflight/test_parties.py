@@ -44,6 +44,7 @@ def test_a_prediction(prediction: World) -> None:
 
 def test_a_party_of_another_role(prediction: World) -> None:
     prediction.set("role", "active", "post")
+    prediction.set("datasets.loans.models_per_row", None, "post")
     assert refusals(prediction.check()) == [("post", "is active, the job says passive")]
 
 

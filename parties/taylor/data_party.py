@@ -119,7 +119,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             self._quota.check()
 
     async def check_models_per_row(self, aligned: Aligned[PublicKey]) -> None:
-        if self._quota is not None and not self._job.resumes:  # a resumed training may have given its scores already
+        if self._quota is None or self._job.resumes:  # a resumed training may have given its scores already
+            return
+        if not self._quota.has_answered(self._session, self._fit(aligned)):  # the same training makes the same model
             test_positions = aligned.prepared.rows.in_snapshot[aligned.prepared.plan.test]
             self._quota.check_new_model(self._session, test_positions)
 
@@ -127,7 +129,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         refuse_leaks(leaks_of(agreed.parameters, agreed.prepared.plan, self._job), self._job, self._seats.me)
 
     async def count_fit(self, agreed: TaylorAgreed) -> None:
-        """Count this training's gradients as one score. The same batches of the same snapshots are the same question.
+        """Count this training's gradients as one score. The same job on the same snapshots is the same question.
 
         The key node's noise leaves less of a row's score than a rounded score has, also after 1,000 epochs. Without
         this noise nothing bounds what they reveal. This holds against parties that follow the protocol.

@@ -115,8 +115,12 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
 
 
 def name_fit(session: Session[TaylorJob], plan: RowPlan, people: Digests) -> str:
-    """Return a digest of the parties, their snapshots, and which rows are together in a batch."""
-    return _digest_batches({"parties": dict(session.snapshots)}, plan, people)
+    """Return a digest of all that the gradients depend on: the job, the parties, their snapshots and the batches.
+
+    The key node draws the same noise for the same question, and other noise for another one, so jobs whose options
+    differ a little would average it out.
+    """
+    return _digest_batches({"question": session.question.hex()}, plan, people)
 
 
 def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:

@@ -173,18 +173,25 @@ class ScoreQuota:
                 self._check(transaction, asked, _people(session, fit.rows))
                 self._write(transaction, session, asked, fit.rows)
 
-    def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
-        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
-        learners = tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
-        is_known = any(
-            entry.question == fit.question and set(learners) <= _learners(entry)
+    def has_answered(self, session: Session[JobParameters], fit: Fit) -> bool:
+        """Return whether these parties have had the same gradients before."""
+        with self._store.view() as reader:
+            return self._is_known(reader, session, fit)
+
+    def _is_known(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> bool:
+        return any(
+            entry.question == fit.question and set(_others(session)) <= _learners(entry)
             for entry in self._entries(reader)
             if entry.event == OPENED_FIT
         )
+
+    def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
+        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
+        is_known = self._is_known(reader, session, fit)
         if self._is_public or (is_known and not fit.is_computed_again):
             return None
         bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)
-        return _Asked(OPENED_FIT, learners, fit.question, bits, session.id if is_known else fit.training)
+        return _Asked(OPENED_FIT, _others(session), fit.question, bits, session.id if is_known else fit.training)
 
     @property
     def most_models(self) -> int:
@@ -385,6 +392,11 @@ def _digest(part: VerticalModelPart) -> str:
 
 def _people(session: Session[JobParameters], rows: Positions) -> Digests:
     return session.published.people()[rows]
+
+
+def _others(session: Session[JobParameters]) -> tuple[str, ...]:
+    """Return the other data parties, who learn weights or gradients."""
+    return tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
 
 
 def _asker(session: Session[JobParameters]) -> str:

@@ -345,9 +345,17 @@ MUTANTS = (
         (FITS,),
     ),
     Mutant(
+        "gradients-with-other-noise-are-the-same-question",
+        (28,),
+        "blindfit.parties.taylor.label_layouts:name_fit",
+        '{"question": session.question.hex()}',
+        '{"parties": dict(session.snapshots)}',
+        (FITS,),
+    ),
+    Mutant(
         "every-fit-is-the-same-question",
         (28,),
-        "blindfit.parties.vertical.scored_rows:ScoreQuota._asked",
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._is_known",
         "entry.question == fit.question and set",
         "set",
         (FITS,),

@@ -215,13 +215,18 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert part.score_rounding > 0
     assert ModelStore(project.root / "state/bank").read("one").score_rounding == 0
     assert len(made.plan.test)
+    finished(project, *QUICK, key=real_key, session="again")  # the same noise makes the same model
+    with project.store("shop-a") as store:
+        assert {e.question for e in store.reader().disclosures(subject="scores") if e.event == SCORES} == {
+            scored.question
+        }
     with refused(
         "some of these rows have had scores of {}, the most that it allows of a row (the weights or gradients "
         "of a training are one model, a model of another active party counts for every row, and a new snapshot changes "
         'nothing): predict with an earlier model, train with falcon.weights = "shared" or falcon\'s privacy.epsilon, '
         "or have its operator start the account again (`blindfit ledger --reset-account`)"
     ) as told:
-        seated(project, *QUICK, session="two")
+        seated(project, *QUICK, "taylor.l2=0.5", session="two")
     assert re.match(r"shop-[ab] refuses the job: models_per_row: some of these rows have had", told.text)
     for name in ("bank", *SHOPS):
         project.publish(name)

@@ -298,7 +298,7 @@ WHAT_TO_DO = {
     "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.max_delta",
     "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
-    "models_per_row": "have {party}'s operator raise models_per_row of the dataset",
+    "models_per_row": "have {party}'s operator raise models_per_row of the dataset, if its rows hold enough",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
     "uploads": "have {party}'s operator start the account again (`blindfit ledger --reset-account`)",
     # of what the party is or has

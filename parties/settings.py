@@ -77,8 +77,8 @@ class PolicySettings(Settings):
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
-    """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
-    first may use all of it; a peer without a share gets what one job reveals."""
+    """Share of the limits of labels, columns and uploads that each peer may use, such as { shop = 0.5 }. By default the
+    peer that comes first may use all of them; a peer without a share gets what one job reveals."""
     account_period_days: float | None = Field(None, ge=1)
     """Days after which an entry of the disclosure account no longer counts. By default an entry counts for ever. Set it
     only if what was revealed about people is worth little after that time."""
@@ -337,7 +337,7 @@ class PartySettings(Settings):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
-            if self.role != "passive" and (self.role != "active" or dataset.label is None):
+            if self.role not in ("active", "passive"):
                 in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}

@@ -110,21 +110,27 @@ class ScoreQuota:
         bits = max(SCORE_BITS, exact)  # a small part shows by no refusal
         self.count_model(session, _digest(part), bits, rows, part.trained_in)
 
-    def count_bits(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
+    def count_bits(self, session: Session[JobParameters], bits: float, event: str = FIT, *, question: str = "") -> None:
         """Count what weights or figures that depend on many rows reveal of each row's score, before they are opened.
-
-        Each session counts: what is computed again may differ, because another party may put other columns in.
 
         Args:
             bits: of one row, by its leverage.
+            question: names all that they depend on, if this party knows it; then the same question is free. By default
+                each session counts: what is computed again may differ, because another party may put other columns in.
 
         Raises:
             PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        everybody = np.arange(session.published.row.rows)
-        asked = _Asked(event, (_asker(session),), f"{event} {session.id}", bits, session.id)
-        self._count(session, asked, everybody)
+        everybody, learners = np.arange(session.published.row.rows), _others(session)
+        asked = _Asked(event, learners, f"{event} {question or session.id}", bits, session.id)
+        with self._store.transaction() as transaction:
+            if not any(
+                entry.question == asked.question and set(learners) <= _learners(entry)
+                for entry in self._entries(transaction)
+            ):
+                self._check(transaction, asked, _people(session, everybody))
+                self._write(transaction, session, asked, everybody)
 
     def count_model(
         self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
@@ -134,7 +140,10 @@ class ScoreQuota:
         Args:
             training: the session in which it was fitted.
         """
-        self._count(session, _Asked(SCORES, (_asker(session),), model, bits, training), rows)
+        asked = _Asked(SCORES, (_asker(session),), model, bits, training)
+        with self._store.transaction() as transaction:
+            self._check(transaction, asked, _people(session, rows))
+            self._write(transaction, session, asked, rows)
 
     def check_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
@@ -202,11 +211,6 @@ class ScoreQuota:
     def _most_bits(self) -> int:
         """Return the limit of bits of one row."""
         return MODEL_BITS * self.most_models
-
-    def _count(self, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
-        with self._store.transaction() as transaction:
-            self._check(transaction, asked, _people(session, rows))
-            self._write(transaction, session, asked, rows)
 
     def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
         known = join(transaction.people(self._account.population))
@@ -395,8 +399,9 @@ def _people(session: Session[JobParameters], rows: Positions) -> Digests:
 
 
 def _others(session: Session[JobParameters]) -> tuple[str, ...]:
-    """Return the other data parties, who learn weights or gradients."""
-    return tuple(m.name for m in session.members.values() if m.dataset and m.name != session.me.name)
+    """Return the other parties with columns of the same people, who learn weights or gradients."""
+    roles = "active", "passive"
+    return tuple(m.name for m in session.members.values() if m.role in roles and m.name != session.me.name)
 
 
 def _asker(session: Session[JobParameters]) -> str:

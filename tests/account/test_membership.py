@@ -15,6 +15,7 @@ from blindfit.parties.account.account import MOST_MEMBERSHIP
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.vertical import alignment
 from blindfit.parties.vertical.linkages import BY_IDS, COMMON_ROWS, FOUND
+from blindfit.parties.vertical.scored_rows import FIT
 from tests.hints.following import refused
 from tests.vertical.in_process import seated
 from tests.world import World
@@ -159,3 +160,16 @@ def test_an_active_party_that_has_learnt_16_numbers_asks_for_no_other(tmp_path: 
     with pytest.raises(PolicyRefused, match="shop refuses the job: align: 16 alignments"):
         world.run()
     assert world.spent() == spent
+
+
+def test_every_holder_counts_what_the_weights_of_a_fit_reveal_of_its_rows(tmp_path: Path) -> None:
+    """Weights of the other holders depend on its part of each row's score. An answer that is sent again is free."""
+    world = Holders(tmp_path)
+    names = {"shop", "bank", "chain"}
+    for _ in range(2):
+        world.run()
+        for name in names:
+            with world.store(name) as store:
+                (entry,) = store.reader().disclosures(subject="scores")
+            assert (entry.event, set(entry.learner.split(","))) == (FIT, names - {name})
+            assert 0.2 < entry.bits < 1  # a weight's, by a leverage of 1/20

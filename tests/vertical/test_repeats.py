@@ -230,7 +230,7 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
     assert re.match(r"shop-[ab] refuses the job: models_per_row: some of these rows have had", told.text)
     for name in ("bank", *SHOPS):
         project.publish(name)
-    with refused("have {party}'s operator raise models_per_row of the dataset"):
+    with refused("have {party}'s operator raise models_per_row of the dataset, if its rows hold enough"):
         seated(project, *QUICK, session="four")
 
 

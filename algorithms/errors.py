@@ -298,9 +298,9 @@ WHAT_TO_DO = {
     "privacy.delta": "lower privacy.delta, or have {party}'s operator raise policy.max_delta",
     "unsafe": "have {party}'s operator add it to policy.unsafe, or do without it in the job",
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
-    "models_per_row": "have {party}'s operator raise policy.models_per_row",
+    "models_per_row": "have {party}'s operator raise models_per_row of the dataset, if its rows hold enough",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
-    "max_failed_uploads_in_all": "have {party}'s operator raise policy.max_failed_uploads_in_all",
+    "uploads": "have {party}'s operator start the account again (`blindfit ledger --reset-account`)",
     # of what the party is or has
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from blindfit.version import __version__
+
 if TYPE_CHECKING:
     from blindfit.algorithms.columns.levels import UnseenLevelWarning
     from blindfit.algorithms.errors import (
@@ -40,12 +42,26 @@ if TYPE_CHECKING:
     from blindfit.algorithms.statistics.linear.pretraining import Pretrained, pretrain
     from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
     from blindfit.algorithms.statistics.walr.model import WALRModel
+    from blindfit.coordinator.job.job import Job
+    from blindfit.coordinator.python.calls import (
+        Findings,
+        check,
+        evaluate,
+        export,
+        ledger,
+        plan,
+        predict,
+        run,
+        submit,
+        verify,
+    )
+    from blindfit.coordinator.python.result import Result
+    from blindfit.coordinator.python.running_job import ProgressEvent, RunningJob
+    from blindfit.coordinator.terminal.stopped import Stopped
     from blindfit.parties.identity.identity import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
     from blindfit.parties.systems import load_model
     from blindfit.parties.training.public_model import load_pretrained
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BlindfitError",
@@ -56,8 +72,10 @@ __all__ = [
     "DPLogisticRegression",
     "DataError",
     "FeatureScaleWarning",
+    "Findings",
     "InfeasibleModelWarning",
     "IterationBudgetWarning",
+    "Job",
     "LabelGrid",
     "LargeDeltaWarning",
     "LedgerBehind",
@@ -73,18 +91,31 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyError",
     "PrivacyLeakWarning",
+    "ProgressEvent",
     "ProtocolError",
     "RangeError",
+    "Result",
+    "RunningJob",
+    "Stopped",
     "TransportError",
     "UnseenLevelWarning",
     "VerticalModelPart",
     "WALRClassifier",
     "WALRModel",
     "__version__",
+    "check",
+    "evaluate",
+    "export",
+    "ledger",
     "load_identity",
     "load_model",
     "load_pretrained",
+    "plan",
+    "predict",
     "pretrain",
+    "run",
+    "submit",
+    "verify",
 ]
 
 _ELSEWHERE = {
@@ -113,6 +144,14 @@ _ELSEWHERE = {
     "LabelGrid": "blindfit.algorithms.privacy.label_mechanisms",
     "MechanismSettings": "blindfit.algorithms.privacy.label_mechanisms",
     "MeasurementClient": "blindfit.parties.measurement.client",
+    "Job": "blindfit.coordinator.job.job",
+    **dict.fromkeys(
+        ("Findings", "check", "evaluate", "export", "ledger", "plan", "predict", "run", "submit", "verify"),
+        "blindfit.coordinator.python.calls",
+    ),
+    "Result": "blindfit.coordinator.python.result",
+    **dict.fromkeys(("ProgressEvent", "RunningJob"), "blindfit.coordinator.python.running_job"),
+    "Stopped": "blindfit.coordinator.terminal.stopped",
     "load_model": "blindfit.parties.systems",
     "load_pretrained": "blindfit.parties.training.public_model",
 }

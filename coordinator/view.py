@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 J = TypeVar("J", bound=JobParameters)
-Planner = Callable[["Job[J]", "Path", "PartyHere", "Asked", Callable[[int, int], None]], "Plan"]
+Planner = Callable[["Job[J]", "PartyHere", "Asked", Callable[[int, int], None]], "Plan"]
 
 
 def _not_its_own(_entry: LedgerEntry, _labels: StoredLabels | None) -> str:

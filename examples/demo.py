@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 console = Console(width=min(Console().width, 110))
+GAIN_KEPT = "gain kept: 0% is as good as the first row, 100% as good as the last row"
 
 
 def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | None = None) -> argparse.Namespace:

@@ -18,7 +18,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from blindfit import __version__
 from blindfit.algorithms.errors import ConfigError, SessionUnknown
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import handshake
@@ -51,6 +50,7 @@ from blindfit.parties.work.compute import cluster_of
 from blindfit.parties.work.counted_threads import threads_for
 from blindfit.parties.work.memory import give_back_freed
 from blindfit.protos import control_pb2, control_pb2_grpc, exchange_pb2, exchange_pb2_grpc
+from blindfit.version import __version__
 
 log = structlog.get_logger(__name__)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -11,9 +9,10 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from blindfit.algorithms.fixed_point import MAX_ROWS
+from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
 from blindfit.parties.tables import Settings, option_of
-from blindfit.parties.wire.addresses import HOST, Address, is_host
+from blindfit.parties.wire.addresses import Address
 
 PARTY_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION = r"^\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*$"  # a file's name too: neither a path nor dots alone
@@ -76,12 +75,9 @@ class PolicySettings(Settings):
     min_common: int = Field(20, ge=1, le=MAX_ROWS)
     """Smallest `align.min_common` that this party accepts of a job that aligns rows by ids. A low value lets a
     partner test if one person is in your data."""
-    models_per_row: int | None = Field(None, ge=1, le=10_000)
-    """Largest number of models that may ever score one person of this party, (columns - 1) / 2 at most. By default as
-    many as leave 12 bits for each score. A larger number allows more trainings, with scores that are rounded more."""
     account_shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
-    """Share of the disclosure account that each peer may use, such as { shop = 0.5 }. By default the peer that comes
-    first may use all of it; a peer without a share gets what one job reveals."""
+    """Share of the limits of labels, columns and uploads that each peer may use, such as { shop = 0.5 }. By default the
+    peer that comes first may use all of them; a peer without a share gets what one job reveals."""
     account_period_days: float | None = Field(None, ge=1)
     """Days after which an entry of the disclosure account no longer counts. By default an entry counts for ever. Set it
     only if what was revealed about people is worth little after that time."""
@@ -102,10 +98,6 @@ class PolicySettings(Settings):
     max_failed_uploads: int = Field(20, ge=1, le=2**31)
     """Largest number of uploads of ids that end without an answer, for each active party in 24 hours. A larger
     number lets a party learn more about who is in the table: raise it only if honest requests often fail."""
-    max_failed_uploads_in_all: int = Field(1000, ge=1, le=2**31)
-    """Largest number of uploads of ids that end without an answer, for all active parties together, as long as the
-    party's database exists. Raise it when honest failures have used it up."""
-
     max_kept_mib: int = Field(4096, ge=1, le=2**30)
     """Largest space in MiB that answers to one active party may take on this server's disk. A label release is kept
     for ever and takes 24 bytes for each row of the dataset. Raise it if an active party needs more releases and the
@@ -147,77 +139,6 @@ class PolicySettings(Settings):
             for flag in unsafe:
                 if flag not in self.unsafe:
                     yield "unsafe", f"its policy.unsafe does not list {flag}, and its operator is not asked"
-
-
-SCHEDULER = re.compile(rf"(?P<scheme>tls|tcp)://(?P<host>{HOST}):(?P<port>[0-9]{{1,5}})")
-COMPUTE_TLS = {"certificate", "key", "authority"}
-COMPUTE_OPTIONS = {
-    "serial": set[str](),
-    "loky": {"workers", "task_timeout_s"},
-    "dask": {"address", "task_timeout_s"} | COMPUTE_TLS,
-}
-
-
-class ComputeSettings(Settings):
-    """Who does this party's work on vectors of ciphertexts: this process, this machine's cores, or a Dask cluster,
-    which also reads the rows of a WALR training and builds a measurement server's label index."""
-
-    backend: Literal["serial", "loky", "dask"] = "loky"
-    """Workers for vectors of ciphertexts: "serial" is this process, "loky" the cores of this machine, "dask" a
-    cluster."""
-    workers: int | None = Field(None, ge=1, le=4096)
-    """Number of worker processes. By default as many as this machine has cores; more do not help."""
-    address: str | None = None
-    """Address of the Dask scheduler, such as tls://scheduler:8786."""
-    certificate: Path | None = None
-    """Certificate of this party for the cluster, a PEM file."""
-    key: Path | None = None
-    """Private key of `compute.certificate`, a PEM file."""
-    authority: Path | None = None
-    """Certificate of the cluster's own authority, a PEM file. It may not be `identity.authority`, which peers have
-    certificates of."""
-    task_timeout_s: float = Field(600.0, gt=0, le=7 * 86400)
-    """Longest wait for the next result of a worker, in seconds. Raise it for slow workers."""
-
-    @model_validator(mode="after")
-    def _nothing_is_set_in_vain(self) -> ComputeSettings:
-        in_vain = self.model_fields_set - COMPUTE_OPTIONS[self.backend] - {"backend"}
-        if in_vain:
-            raise ValueError(f'{min(in_vain)} does nothing with backend = "{self.backend}", remove it')
-        if self.workers == 1:
-            raise ValueError('workers = 1 is only this process: set backend = "serial" and remove workers')
-        return self
-
-    @model_validator(mode="after")
-    def _dask_is_whole(self) -> ComputeSettings:
-        if self.backend != "dask":
-            return self
-        if self.address is None:
-            raise ValueError('address is missing: backend = "dask" needs its scheduler, such as tls://scheduler:8786')
-        scheme, host = _scheduler(self.address)
-        given = {name for name in COMPUTE_TLS if getattr(self, name) is not None}
-        if scheme == "tcp" and not _is_this_machine(host):
-            raise ValueError("address: tcp:// is for a scheduler on this machine; to any other it is tls://")
-        if scheme == "tcp" and given:
-            raise ValueError(f"{min(given)} does nothing with a tcp:// address, remove it")
-        if scheme == "tls" and given != COMPUTE_TLS:
-            raise ValueError(f"{min(COMPUTE_TLS - given)} is missing: tls:// needs certificate, key and authority")
-        return self
-
-
-def _scheduler(address: str) -> tuple[str, str]:
-    """tls://host:port -> scheme and host."""
-    match = SCHEDULER.fullmatch(address)
-    if match is None or not 0 < int(match["port"]) < 2**16 or not is_host(match["host"]):
-        raise ValueError(f"address: {address!r} is not of the form tls://host:port")
-    return match["scheme"], match["host"].strip("[]")
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class FitSettings(Settings):
@@ -344,10 +265,12 @@ class PartySettings(Settings):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
-            if self.role != "passive":
-                in_vain |= dataset.model_fields_set & {"scores_may_be_solved_for"}
+            if self.role not in ("active", "passive"):
+                in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}
+            if self.role != "active" or dataset.label is None:  # it counts what trainings reveal of its labels
+                in_vain |= dataset.model_fields_set & {"label_rate"}
             if self.role == "active" and dataset.label is not None:  # trained on under label DP
                 in_vain -= {"population", "row_is", "label_range"}
             if self.role == "passive":  # trained on in shares, whole rows under differential privacy

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 MOST_PASSIVE = 15
 MOST_PASSIVE_IN_SHARES = 7
 #: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
-ANSWERS = frozenset(
-    {"policy.min_rows", "policy.max_failed_uploads", "policy.max_failed_uploads_in_all", "policy.max_kept_mib"}
-)
+ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_kept_mib"})
 ALIGNS = frozenset({"policy.min_common"})
 LINKS = ALIGNS | {"policy.taylor.min_linked"}
 USERS = {"active": "an active party", "passive": "a passive party", "measurement": "a measurement server"}
@@ -166,7 +164,7 @@ def taylor() -> System[TaylorJob]:
         models=models,
         options={
             "active": LINKS | {"policy.unsafe"},
-            "passive": LINKS | {"policy.unsafe", "policy.models_per_row"},
+            "passive": LINKS | {"policy.unsafe"},
             "key-node": frozenset({"policy.unsafe"}),
         },
         policy=TaylorPolicy,
@@ -175,7 +173,7 @@ def taylor() -> System[TaylorJob]:
 
 
 def falcon() -> System[FalconJob]:
-    from blindfit.parties.falcon.settings import FalconJob, FalconPolicy, UnsafeFlag
+    from blindfit.parties.falcon.settings import FalconJob, UnsafeFlag
 
     def data_party(party: Party) -> Seat[FalconJob]:
         from blindfit.parties.falcon.data_party import open_data_party
@@ -192,13 +190,12 @@ def falcon() -> System[FalconJob]:
 
         return tuple(p.TABLE for p in (falcon, draw, align, ready, receipts))
 
-    data_options = ALIGNS | {"policy.unsafe", "policy.falcon.min_epochs"}
+    data_options = ALIGNS | {"policy.unsafe"}
     return System(  # its parties write parts of a model as those of taylor do, and whoever reads one finds them there
         FalconJob,
         _vertical_roles(data_party, dealer, max_passive=MOST_PASSIVE_IN_SHARES),
         tables=tables,
         options={"active": data_options, "passive": data_options, "key-node": frozenset({"policy.unsafe"})},
-        policy=FalconPolicy,
         unsafe=frozenset(get_args(UnsafeFlag)),
     )
 
@@ -225,7 +222,7 @@ def predict() -> System[PredictJob]:
         PredictJob,
         _vertical_roles(data_party, key_node),
         tables=tables,
-        options={"active": ALIGNS | {"[scores]"}, "passive": ALIGNS | {"policy.models_per_row"}},
+        options={"active": ALIGNS | {"[scores]"}, "passive": ALIGNS},
     )
 
 

@@ -6,7 +6,6 @@ mapping of names to columns. None of these libraries is imported.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,6 +20,7 @@ from blindfit.algorithms.columns.levels import Unseen, UnseenLevelWarning, find_
 from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.user_warnings import warn_user
 
 Floats = NDArray[np.float64]
 MISSING = "the value is missing (empty, null or NaN)"
@@ -44,7 +44,7 @@ def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
         for name, numbers in converted.items():
             found[name] = _fill(numbers, column, name, record)
         if unseen:
-            warnings.warn(str(unseen), UnseenLevelWarning, stacklevel=2)
+            warn_user(UnseenLevelWarning(str(unseen)))
     return found
 
 

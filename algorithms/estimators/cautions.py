@@ -7,7 +7,6 @@ notebook's output goes to others, keep the warnings back with it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.linear.solver_settings import FitResult
 from blindfit.algorithms.statistics.walr.defaults import Feasibility
 from blindfit.algorithms.texts import cut, printable
+from blindfit.algorithms.user_warnings import warn_user
 
 CLOSE = 1e-9
 LEAST_ROWS = 10  # fewer may look scaled by chance
@@ -64,13 +64,10 @@ class NotConvergedWarning(BlindfitWarning, ConvergenceWarning):  # type: ignore[
     """The solver stopped before it found the optimum."""
 
 
-def issue(found: Iterable[BlindfitWarning], *, frames: int) -> None:
-    """
-    Args:
-        frames: how many functions of an estimator are below the user's call.
-    """
+def issue(found: Iterable[BlindfitWarning]) -> None:
+    """Issue warnings at the user's line."""
     for caution in found:
-        warnings.warn(caution, stacklevel=frames + 2)
+        warn_user(caution)
 
 
 # --- of every estimator -------------------------------------------------------------------------

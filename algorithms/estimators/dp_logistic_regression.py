@@ -145,7 +145,7 @@ class DPLogisticRegression(PrivateBinaryClassifier):
             self.epsilon, self.delta, self.n_iterations, self.batch_fraction, self.neighbours, self.budget
         )
         options = self._options(privacy, len(rows))
-        cautions.issue(self._cautions(features, scaler, options), frames=2)
+        cautions.issue(self._cautions(features, scaler, options))
         fit = fit_privately(rows, labels, start, options, self.release)
         self.classes_, self._scaler = classes, scaler
         self._keep(fit, names, privacy)

@@ -117,8 +117,8 @@ class WALRClassifier(PrivateBinaryClassifier):
         """
         with self._restore_on_error():
             found = self._fit(X, y)
-        cautions.issue(cautions.warn_of_infeasible(found.feasibility, found.l2), frames=1)
-        cautions.issue(cautions.warn_of_no_convergence(found.result), frames=1)
+        cautions.issue(cautions.warn_of_infeasible(found.feasibility, found.l2))
+        cautions.issue(cautions.warn_of_no_convergence(found.result))
         return self
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> WalrFit:
@@ -137,7 +137,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         mechanism = GaussianMechanism(multiplier, grid.norm_bound**2)
         scale = grid.step / len(values)
         noise_std = float(mechanism.sigma_squared) ** 0.5 * scale
-        cautions.issue(self._cautions(standardiser, norms, grid.real_bound, noise_std), frames=2)
+        cautions.issue(self._cautions(standardiser, norms, grid.real_bound, noise_std))
         exact = values[labels].sum(axis=0, dtype=np.int64).tolist()
         sums = draw_once(
             partial(mechanism.release, exact, system_uniform),

@@ -154,7 +154,7 @@ def measure(parties: list[Party], epochs: int, security: str) -> Measured:
         base = Path(directory)
         _write_job(base, parties, epochs, security)
         job = load_job(base / "job.toml")
-        with launch(job, base, base / "out") as launched:
+        with launch(job, base / "out") as launched:
             session = drive(job, launched, Console(quiet=True))
     active = session.summaries[parties[0].name]
     sent = [int(str(summary.get("bytes_sent", 0))) for summary in session.summaries.values()]
@@ -174,8 +174,7 @@ def _write_job(base: Path, parties: list[Party], epochs: int, security: str) -> 
 
 
 def _party_file(name: str, roles: Roles) -> str:
-    policy = 'unsafe = ["weight-bits"]\n' + ("" if roles[name] == "key-node" else "falcon.min_epochs = 1\n")
-    text = begin_party_file(name, roles, "falcon", policy)
+    text = begin_party_file(name, roles, "falcon", 'unsafe = ["weight-bits"]\n')
     if roles[name] == "key-node":
         return text
     label = 'label = "y"\n' if roles[name] == "active" else ""

@@ -190,8 +190,8 @@ def measure(parties: list[Party], *, epochs: int, batch_rows: int, tables: str =
         base = Path(directory)
         _write_job(base, parties, epochs, batch_rows, tables, options)
         job = load_job(base / "job.toml")
-        forecast = forecast_s(job, [PartyHere.of(job, party.name, base) for party in parties])
-        with launch(job, base, base / "out") as launched:
+        forecast = forecast_s(job, [PartyHere.of(job, party.name) for party in parties])
+        with launch(job, base / "out") as launched:
             session = drive(job, launched, Console(quiet=True))
     active = session.summaries[parties[0].name]
     sent = [int(str(summary.get("bytes_sent", 0))) for summary in session.summaries.values()]

@@ -159,7 +159,7 @@ def generate(out: Path, rows: int, features: int) -> None:
 def run_job(directory: Path, repetition: int) -> dict[str, Any]:
     job = load_job(directory / "job.toml", [ALL_ROWS, f"privacy.release=run-{repetition}"])
     started = time.perf_counter()
-    with launch(job, directory, directory / "out") as launched:
+    with launch(job, directory / "out") as launched:
         up_s = time.perf_counter() - started
         session = drive(job, launched, Console(quiet=True))
     advertiser, publisher = session.summaries["advertiser"], session.summaries["publisher"]

@@ -113,7 +113,7 @@ def write_files(directory: Path, x: Floats, y: Floats, names: list[str]) -> None
 
 def run_job(directory: Path, names: list[str], repetition: int, x: Floats, y: Floats) -> dict[str, float]:
     job = load_job(directory / "job.toml", [f"privacy.release=draw-{repetition}"])
-    with launch(job, directory, directory / "out") as launched:
+    with launch(job, directory / "out") as launched:
         session = drive(job, launched, Console(quiet=True))
         parts = [json.loads((directory / "out" / name / "model.json").read_text()) for name in names]
     columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}

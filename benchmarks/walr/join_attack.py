@@ -234,7 +234,7 @@ def service_in(directory: Path) -> MeasurementService:
     (directory / "index").mkdir()
     write_index(open_source(settings, directory, "visits"), directory / "index")
     dataset = LabelDataset("visits", settings, open_index(directory / "index"), "snapshot")
-    policy = PolicySettings(min_rows=1, max_epsilon=50, max_failed_uploads=MANY, max_failed_uploads_in_all=MANY)
+    policy = PolicySettings(min_rows=1, max_epsilon=50, max_failed_uploads=MANY)
     key = SigningKey.load_or_create(directory / "key.pem")
     store = Store(directory / "party.sqlite")
     return MeasurementService("labels", {"visits": dataset}, {"people": Budget(1, 1e-6)}, policy, store, key)

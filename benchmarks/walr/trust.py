@@ -34,7 +34,7 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.kit import machine
-from blindfit.algorithms.protocols.walr import shared_rows
+from blindfit.algorithms.protocols.walr import dealt_masks
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.quality import metrics
@@ -170,7 +170,7 @@ def write_files(directory: Path, x: Floats, y: Floats) -> None:
 
 def run_job(directory: Path, trust: str, repetition: int, x: Floats, y: Floats) -> dict[str, float]:
     job = load_job(directory / f"{trust}.toml", [f"privacy.release={trust}-{repetition}"])
-    with launch(job, directory, directory / "out") as launched:
+    with launch(job, directory / "out") as launched:
         session = drive(job, launched, Console(quiet=True))
         model = json.loads(next((directory / "out").rglob("model.json")).read_text())
     summary = session.summaries["active"]
@@ -197,7 +197,7 @@ def dealt_bytes(n_rows: int, n_columns: int, norm_bound: int) -> int:
     for block in range(len(plan.blocks)):
         elements += short_rows.rows_item(plan, block, None).correction_length(macs=True)
         elements += short_rows.bits_item(plan, block, None).correction_length(macs=True)
-        elements += shared_rows.labels_item(plan, block, None).correction_length(macs=False)
+        elements += dealt_masks.labels_item(plan, block, None).correction_length(macs=False)
     return 8 * elements
 
 

@@ -66,6 +66,13 @@ def read_job(path: Path, overrides: list[str] | None) -> Job[Any]:
     return load_job(path, overrides or [])
 
 
+def read_tables(path: Path, overrides: list[str] | None) -> dict[str, Any]:
+    """Return the tables of a job file with what the command line sets."""
+    from blindfit.coordinator.job.job import read_tables
+
+    return read_tables(path, overrides or [])
+
+
 def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
     from blindfit.coordinator.job.file_kinds import refuse_job_file
     from blindfit.parties.systems import load_party

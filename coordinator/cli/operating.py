@@ -113,7 +113,7 @@ def cancel(
 
     if file_kinds.is_party_file(file):
         return job_control.cancel_here(read_party(file, overrides), file.parent, session)
-    return job_control.cancel(read_job(file, overrides), file.parent, session)
+    return job_control.cancel(read_job(file, overrides), session)
 
 
 @app.command(rich_help_panel=PANEL)

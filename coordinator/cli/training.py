@@ -23,6 +23,7 @@ from blindfit.coordinator.cli.common import (
     open_console,
     read_job,
     read_party,
+    read_tables,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -76,7 +77,7 @@ def check(job: JobFile, overrides: SetOption = None) -> Found:
     from blindfit.coordinator.jobs import check as preflight
     from blindfit.coordinator.preflight.findings import table_of
 
-    findings = preflight.check(read_job(job, overrides), job.parent)
+    findings = preflight.check(read_job(job, overrides))
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
     return Found({"findings": findings}, (table_of(findings),), status)
 
@@ -110,7 +111,7 @@ def plan(
     from blindfit.coordinator.plan.asked import Asked
 
     asked = Asked(tuple(epsilon or ()), base_rate, strength, model, wanted, draws, cadences)
-    return command.plan(read_job(job, overrides), job.parent, asked, out, open_console(context))
+    return command.plan(read_job(job, overrides), asked, out, open_console(context))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -128,7 +129,7 @@ def run(
 
     console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
     where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, job.parent, where, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -150,7 +151,7 @@ def submit(
 
     asked = read_job(job, [*(overrides or []), *with_session(job, overrides or [], session)])
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.submit(asked, job.parent, out or partial(new_folder, asked.name), console, talk))
+    return as_found(jobs.submit(asked, out or partial(new_folder, asked.name), console, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -165,13 +166,13 @@ def predict(
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a model that the parties have trained, every party on this machine."""
-    from blindfit.coordinator.job.trained import load_prediction
+    from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = load_prediction(job, overrides or [], session, model)
+    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -189,13 +190,13 @@ def evaluate(
     overrides: SetOption = None,
 ) -> Found:
     """Say how good a model is, from one noisy sum over labels, every party on this machine."""
-    from blindfit.coordinator.job.trained import load_evaluation
+    from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = load_evaluation(job, overrides or [], session, model, scores)
+    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, job.parent, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 
 
 @app.command(rich_help_panel=PANEL)

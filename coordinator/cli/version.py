@@ -6,7 +6,7 @@ from importlib import metadata
 
 import typer
 
-from blindfit import __version__
+from blindfit.version import __version__
 
 
 def version() -> str:

@@ -53,7 +53,8 @@ def _cards(facts: Figures, report: Mapping[str, Any]) -> Iterator[Card]:
     yield Card("Noise", figure(facts.fit.gradient_noise_std), "std of each coordinate of a mean gradient")
     yield Card("Start", facts.start, f"{quantity(facts.settings.iterations, 'iteration')} from there")
     if facts.evaluation is not None and (classes := facts.evaluation.classes) is not None:
-        yield Card("Accuracy", percent(classes.accuracy), f"on {quantity(classes.rows, 'held-out row')}")
+        on = f"on {quantity(classes.rows, 'held-out row')}"
+        yield Card("Accuracy", percent(classes.accuracy), f"{on}; {quality.by_the_larger_class(classes)}")
     yield Card("Time", duration(page.total_seconds(report, facts.timing)), "from start to end")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from blindfit import __version__
 from blindfit.coordinator.report.page import render_template
+from blindfit.version import __version__
 
 
 def render_evaluation(

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from blindfit import __version__
 from blindfit.coordinator.evaluate.page import render_evaluation
 from blindfit.coordinator.measured.trust import GIVEN_UP
 from blindfit.coordinator.report.label_privacy import budget_summary
@@ -24,6 +23,7 @@ from blindfit.parties.evaluate.report import RowFigures
 from blindfit.parties.files.written import read_json, write_file, write_json
 from blindfit.parties.measurement.trust import ASK_TWO_SERVERS, ENCRYPTED_ROWS, SHARED_ROWS, UNCHECKED_ROWS, Trust
 from blindfit.parties.training.report import Between, SumPrivacy
+from blindfit.version import __version__
 
 NAMES = {
     "log_loss": "log loss",

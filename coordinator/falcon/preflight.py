@@ -27,7 +27,13 @@ from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.privacy import check_dataset, event_of
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.falcon.weight_bits import check_weight_bits, end_bits, refusal, weights_bits
+from blindfit.parties.falcon.weight_bits import (
+    check_weight_bits,
+    end_bits,
+    refusal,
+    score_bits_of_a_weight,
+    weights_bits,
+)
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
@@ -59,8 +65,6 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
-    if reason := asked.too_few_epochs(party.settings.policy):
-        yield Finding("refuses", party.name, f"falcon.epochs: {reason}")
     if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
         raise ConfigError(
             f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
@@ -82,6 +86,8 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)
+    if parameters.noise is None and not parameters.weights_stay_shared:
+        yield from joint.room_for_fit(data, trial.prepared, score_bits_of_a_weight(parameters))
     if parameters.noise is None:
         yield from catch_error("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
     else:

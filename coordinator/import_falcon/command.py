@@ -111,7 +111,8 @@ def _party_file(asked: FalconFile, brought: Brought) -> dict[str, Any]:
     if party.is_active and asked.is_linear:
         label |= {"label_kind": "number"}
     made_by = f"blindfit import-falcon JOB.JSON --out DIR, where {brought.source} is"
-    dataset = {"url": f"csv:{party.name}.csv", "id": ID, **label, "features": "rest", "made_by": made_by}
+    scores = {} if party.is_active else {"models_per_row": 0}  # whether it gives any is its operator's decision
+    dataset = {"url": f"csv:{party.name}.csv", "id": ID, **label, "features": "rest", **scores, "made_by": made_by}
     head = {"name": party.name, "role": party.party_type, "listen": party.addr}
     return head | _common(asked, party.name) | {"datasets": {DATASET: dataset}}
 

@@ -16,11 +16,10 @@ from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.algorithms.texts import cut
 from blindfit.coordinator.import_falcon.file import CONFIG, FalconFile, Without
 from blindfit.coordinator.terminal.wording import quantity
-from blindfit.parties.falcon.settings import FalconPolicy, FalconSettings
+from blindfit.parties.falcon.settings import FalconSettings
 
 TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
 MOST_EPOCHS = 10_000  # of falcon.epochs
-LEAST_EPOCHS = FalconPolicy().min_epochs  # that parties allow by default
 METRICS = {"acc", "auc", "ks"}  # that follow from what the active party's report has
 METRICS_OF_NUMBERS = {"mse", "rmse", "r2"}
 
@@ -136,9 +135,7 @@ def epochs_of(max_iteration: int, batch_rows: int, rows: int | None) -> tuple[in
         why += f" of {len(plan.train):,} training rows"
     if epochs > MOST_EPOCHS:
         why += f"; {epochs:,} epochs are more than the most, {MOST_EPOCHS:,}"
-    if epochs < LEAST_EPOCHS:
-        why += f"; parties allow no fewer than {LEAST_EPOCHS} (policy.falcon.min_epochs)"
-    return min(max(epochs, LEAST_EPOCHS), MOST_EPOCHS), why
+    return min(epochs, MOST_EPOCHS), why
 
 
 def _plan(rows: int, batch_rows: int) -> RowPlan:

@@ -185,7 +185,8 @@ def _advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
         if seat.role == "passive" and seat.table is not None and files.few_columns(seat.table):
             yield line(
                 f"[yellow]{seat.name}: scores could tell its {quantity(seat.table.n_features, 'column')};[/] the job "
-                f"is refused until {escape(f'{out / seat.name}.toml')} says scores_may_be_solved_for = true"
+                f"cannot run until {escape(f'{out / seat.name}.toml')} says models_per_row = "
+                '"unlimited", or until it says models_per_row = 0 and the job says split.test_fraction = 0 (no scores)'
             )
     if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat.name for seat in seats if seat.role == role) for role in ("measurement", "active"))

@@ -93,7 +93,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if table.lacks_values:
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
     if seat.role == "passive" and few_columns(table):
-        yield "# scores_may_be_solved_for = true  # its columns are so few that scores can tell them: your decision"
+        yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
 
 
 def count_unknown_ids(seats: Sequence[Seat]) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,15 +54,49 @@ class JobFile(Settings):
         return parties
 
 
-@dataclass(frozen=True)
 class Job(Generic[J]):
-    """
+    """What parties are asked to do together.
+
+    Args:
+        source: a job file's path, its tables as a mapping, or another job.
+        folder: where relative paths in it start; by default the file's own folder, or the working directory.
+        called: how an error calls the job; by default the file's path, or "the job".
+        tables: more tables and values, as in a job file; they take the place of those of `source`, one by one.
+
     Attributes:
         parameters: the part that every party is told.
+        folder: where relative paths start.
+
+    Raises:
+        ConfigError: one line with every mistake.
     """
 
     file: JobFile
     parameters: J
+    folder: Path
+
+    def __init__(
+        self,
+        source: str | Path | Mapping[str, Any] | Job[J] | None = None,
+        /,
+        *,
+        folder: str | Path | None = None,
+        called: str = "",
+        **tables: Any,
+    ) -> None:
+        where, values = Path(), {}
+        if isinstance(source, Job):
+            where, values = source.folder, source._explicit_tables()
+        elif isinstance(source, Mapping):
+            values = dict(source)
+        elif source is not None:
+            path = Path(source)
+            where, values, called = path.parent, read_tables(path), called or str(path)
+        self.folder = where if folder is None else Path(folder)
+        self.file, self.parameters = _read(merge(values, tables), called or "the job")
+
+    def __repr__(self) -> str:
+        return f"<{self.protocol} job {self.name} of {', '.join(self.parties)}>"
 
     @property
     def name(self) -> str:
@@ -84,17 +118,39 @@ class Job(Generic[J]):
         """The names of the parties that have it."""
         return [name for name, party in self.parties.items() if party.role == role]
 
+    def with_parameters(self, parameters: J) -> Job[J]:
+        """Return the same job with other parameters, which are not checked."""
+        changed = copy.copy(self)
+        changed.parameters = parameters
+        return changed
+
     def to_dict(self) -> dict[str, Any]:
         """As in the file, with every default."""
         return {**self.parameters.to_tables(mode="json"), **self.file.model_dump(mode="json", exclude_none=True)}
 
+    def _explicit_tables(self) -> dict[str, Any]:
+        """Return what was given, without defaults."""
+        asked = self.parameters.model_dump(exclude_unset=True)
+        return {**asked, **self.file.model_dump(exclude_unset=True)}
+
 
 def load_job(path: Path, overrides: Sequence[str] = ()) -> Job[Any]:
-    """Raises:
-    ConfigError: one line that names the file and the field.
+    """Read a job file with what a command line sets.
+
+    Raises:
+        ConfigError: one line that names the file and the field.
+    """
+    return read_job(read_tables(path, overrides), str(path), path.parent)
+
+
+def read_tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the tables of a job file, with what a command line sets; nothing of them is checked.
+
+    Raises:
+        ConfigError: it is a party's file, no TOML, or not there.
     """
     refuse_party_file(path)
-    return read_job(read_values(path, overrides), str(path))
+    return read_values(path, overrides)
 
 
 def with_session(path: Path, overrides: Sequence[str], session: str | None) -> list[str]:
@@ -116,26 +172,39 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
     return [f"{taking[0]}.session={toml_of(session)}"]
 
 
-def read_job(values: Mapping[str, Any], source: str = "the job") -> Job[Any]:
-    """Raises ConfigError: one line with every mistake."""
+def read_job(values: Mapping[str, Any], source: str = "the job", folder: Path = Path()) -> Job[Any]:
+    """Raises ConfigError: one line with every mistake, which begins with the name of the source."""
+    return Job(values, folder=folder, called=source)
+
+
+def merge(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables in which a value of `more` stands in the place of one of the same name."""
+    both = dict(values)
+    for name, value in more.items():
+        old = both.get(name)
+        both[name] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def _read(values: Mapping[str, Any], source: str) -> tuple[JobFile, Any]:
     about_file = {name: value for name, value in values.items() if name in JobFile.model_fields}
     asked = {name: value for name, value in values.items() if name not in about_file}
     chosen = job_class(asked, source)
     wrong = [*mistakes(asked, chosen, JobFile), *mistakes(about_file, JobFile)]
     if wrong:
         raise ConfigError(f"{source}: {'; '.join(wrong)}")
-    job = Job(JobFile.model_validate(about_file), chosen.model_validate(asked))
-    _check_roles(job, source)
-    return job
+    file, parameters = JobFile.model_validate(about_file), chosen.model_validate(asked)
+    _check_roles(file, parameters, source)
+    return file, parameters
 
 
-def _check_roles(job: Job[Any], source: str) -> None:
-    roles: list[str] = [party.role for party in job.parties.values()]
-    if needs := system(job.protocol).wrong_roles(roles):
-        raise ConfigError(f"{source}: parties: {job.protocol} needs {needs}")
-    if reason := job.parameters.wrong_parties(roles):
+def _check_roles(file: JobFile, parameters: JobParameters, source: str) -> None:
+    roles: list[str] = [party.role for party in file.parties.values()]
+    if needs := system(parameters.protocol).wrong_roles(roles):
+        raise ConfigError(f"{source}: parties: {parameters.protocol} needs {needs}")
+    if reason := parameters.wrong_parties(roles):
         raise ConfigError(f"{source}: parties: {reason}")
-    for name, party in job.parties.items():
+    for name, party in file.parties.items():
         if (party.role == "key-node") == bool(party.dataset):
             raise ConfigError(f"{source}: parties.{name}.dataset: every party but a key node has one")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
@@ -22,6 +23,17 @@ USERS_OWN = {
     errno.EPERM,
     errno.EROFS,
 }
+
+
+Out = Path | Callable[[], Path]
+"""Where reports go, or what makes a folder for them."""
+
+
+def make_folder(out: Out) -> Path:
+    """Raises ConfigError: see `make_out`."""
+    found = out if isinstance(out, Path) else out()
+    make_out(found)
+    return found
 
 
 def make_out(out: Path) -> None:

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.job.job import Job, merge
 from blindfit.parties.files.written import read_json
-from blindfit.parties.tables import toml_of
 
 
-def load_prediction(path: Path, overrides: list[str], session: str | None, model: Path | None) -> Job[Any]:
-    """A prediction job with the training whose model it takes: by its session, by its report, or as the file says.
+def prediction_of(
+    source: Mapping[str, Any] | str | Path | Job[Any],
+    session: str | None = None,
+    model: Path | None = None,
+    **how: Any,
+) -> Job[Any]:
+    """Return a prediction job with the training whose model it takes: by session, by report, or as the source says.
+
+    Args:
+        how: `folder`, `called` and tables, as `Job` takes them.
 
     Raises:
         ConfigError: it is another kind of job, or two trainings are named.
+        DataError: names the report and what is wrong with it.
     """
+    return _with_model("predict", source, _choose(session, model), how)
+
+
+def _choose(session: str | None, model: Path | None) -> str | None:
     if session is not None and model is not None:
-        raise ConfigError("--session and --model both name a training: give one of them")
-    if model is not None:
-        session = training_session(model)
-    chosen = [] if session is None else [f"predict.session={toml_of(session)}"]
-    job = load_job(path, [*overrides, *chosen])
-    if job.protocol != "predict":
-        raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit predict` takes a predict job")
+        raise ConfigError("session and model both name a training: give one of them")
+    return session if model is None else training_session(model)
+
+
+def _with_model(
+    protocol: str,
+    source: Mapping[str, Any] | str | Path | Job[Any],
+    session: str | None,
+    how: dict[str, Any],
+) -> Job[Any]:
+    """Raises as `prediction_of`."""
+    job: Job[Any] = Job(source, **merge(how, {} if session is None else {protocol: {"session": session}}))
+    if job.protocol != protocol:
+        called, article = how.get("called") or "the job", "an evaluate" if protocol == "evaluate" else "a predict"
+        raise ConfigError(f"{called}: protocol = {job.protocol}, but `blindfit {protocol}` takes {article} job")
     return job
 
 
@@ -42,35 +63,32 @@ def training_session(directory: Path) -> str:
     return session
 
 
-def load_evaluation(
-    path: Path, overrides: list[str], session: str | None, model: Path | None, scores: Path | None = None
+def evaluation_of(
+    source: Mapping[str, Any] | str | Path | Job[Any],
+    session: str | None = None,
+    model: Path | None = None,
+    scores: Path | None = None,
+    **how: Any,
 ) -> Job[Any]:
-    """An evaluation with the training whose model it takes: by its session, by its report, or as the file says.
+    """Return an evaluation with the training whose model it takes: by session, by report, or as the source says.
 
     Args:
         scores: where the joint prediction left its report, of a model whose columns several parties hold.
+        how: `folder`, `called` and tables, as `Job` takes them.
 
     Raises:
         ConfigError: it is another kind of job, two trainings are named, or the scores are of another model.
         DataError: names a report and what is wrong with it.
     """
-    if session is not None and model is not None:
-        raise ConfigError("--session and --model both name a training: give one of them")
-    if model is not None:
-        session = training_session(model)
-    chosen = [] if session is None else [f"evaluate.session={toml_of(session)}"]
-    if scores is not None:
-        chosen.append(f"evaluate.scores={toml_of(training_session(scores))}")
-    job = load_job(path, [*overrides, *chosen])
-    if job.protocol != "evaluate":
-        raise ConfigError(f"{path}: protocol = {job.protocol}, but `blindfit evaluate` takes an evaluate job")
+    scored = {} if scores is None else {"evaluate": {"scores": training_session(scores)}}
+    job = _with_model("evaluate", source, _choose(session, model), merge(how, scored))
     if scores is not None:
         _check_model_of(scores, job.parameters.evaluate.session)
     return job
 
 
 def _check_model_of(scores: Path, session: str) -> None:
-    """Raises as `load_evaluation`."""
+    """Raises as `evaluation_of`."""
     path = scores / "report.json"
     content = read_json(path)
     job = content.get("job") if isinstance(content, dict) else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
@@ -20,7 +19,7 @@ from blindfit.coordinator.systems import view
 HIGH_EPSILON = 4
 
 
-def check(job: Job[Any], base_dir: Path) -> list[Finding]:
+def check(job: Job[Any]) -> list[Finding]:
     chosen = view(job.protocol)
     findings = list(chosen.leaks(job))
     if job.parameters.epsilon > HIGH_EPSILON:
@@ -32,19 +31,19 @@ def check(job: Job[Any], base_dir: Path) -> list[Finding]:
             )
         )
     if all(party.config is None for party in job.parties.values()):
-        return [*findings, *asyncio.run(ask_parties(job, base_dir))]
+        return [*findings, *asyncio.run(ask_parties(job))]
     here: list[PartyHere] = []
     for name in job.parties:
-        findings += catch_error(name, partial(_check_settings, job, name, base_dir, here))
+        findings += catch_error(name, partial(_check_settings, job, name, here))
     return [*findings, *chosen.check_rows(job, here)]
 
 
-def _check_settings(job: Job[Any], name: str, base_dir: Path, here: list[PartyHere]) -> Iterable[Finding]:
+def _check_settings(job: Job[Any], name: str, here: list[PartyHere]) -> Iterable[Finding]:
     """Adds to `here` the party whose data can be looked at."""
     if job.parties[name].config is None:
         yield Finding("note", name, "has no config here: not looked at")
         return
-    party = PartyHere.of(job, name, base_dir)
+    party = PartyHere.of(job, name)
     yield from check_policy(job, party)
     yield from check_snapshot(job, party)
     if party.settings.role == job.parties[name].role and (

@@ -23,13 +23,13 @@ from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.parties.files.written import write_file, write_json
 
 
-def plan(job: Job[Any], base_dir: Path, asked: Asked, out: Path, console: Console) -> Found:
+def plan(job: Job[Any], asked: Asked, out: Path, console: Console) -> Found:
     """Write `out/plan.json` and `out/plan.html`.
 
     Raises:
         ConfigError, DataError: it cannot be planned; nothing is written.
     """
-    planned = _make_plan(job, base_dir, asked, console)
+    planned = _make_plan(job, asked, console)
     json_path, html_path = out / "plan.json", out / "plan.html"
     page = render_plan(job.name, job.protocol, planned)
     write_json(json_path, {"name": job.name, "protocol": job.protocol, **planned.content})
@@ -46,7 +46,7 @@ def _render_plan(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
     yield from map(_as_shown, planned.tables)
 
 
-def _make_plan(job: Job[Any], base_dir: Path, asked: Asked, console: Console) -> Plan:
+def _make_plan(job: Job[Any], asked: Asked, console: Console) -> Plan:
     planner = view(job.protocol).plan
     if planner is None:
         raise ConfigError(
@@ -59,12 +59,10 @@ def _make_plan(job: Job[Any], base_dir: Path, asked: Asked, console: Console) ->
             f"parties.{name}.config is missing: a plan is made where the active party's features are",
             hint=f'set parties.{name}.config = "{name}.toml", or where its party file is',
         )
-    active = PartyHere.of(job, name, base_dir)
+    active = PartyHere.of(job, name)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("simulate", total=None)
-        return planner(
-            job, base_dir, active, asked, lambda done, total: progress.update(task, completed=done, total=total)
-        )
+        return planner(job, active, asked, lambda done, total: progress.update(task, completed=done, total=total))
 
 
 def _as_shown(table: Table) -> Shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from blindfit.algorithms.errors import (
     UnknownId,
 )
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.out_dir import make_out
+from blindfit.coordinator.job.out_dir import Out, make_folder
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
@@ -33,37 +33,36 @@ from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import find_changed
+from blindfit.coordinator.running.watcher import Stop, Watcher
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.stopped import Stopped
-
-Out = Path | Callable[[], Path]  # where reports go, or what makes a folder for them
 
 
 def run_here(
     job: Job[Any],
-    base_dir: Path,
     out: Out,
     console: Console,
     command: Sequence[str] | None = None,
     talk: Talk = "normal",
+    watcher: Watcher | None = None,
 ) -> Written:
     """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
 
     Raises:
-        Stopped: by Ctrl-C, also before the parties were up.
+        Stopped: by Ctrl-C or the watcher, also before the parties were up.
     """
-    _tell_of_changes(job, base_dir, console)
-    out = _make_folder(out)
-    if talk != "quiet" and (up := parties_up(job, base_dir)):
+    watcher = watcher or Watcher()
+    _tell_of_changes(job, console)
+    if talk != "quiet" and (up := parties_up(job)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launch(stack, job, base_dir, out, console, command, talk)
-        set_up_s = time.monotonic() - started
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
+        set_up_s, out = time.monotonic() - started, launched.out
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
         try:
-            session = drive(job, launched, console, talk)
+            session = drive(job, launched, console, talk, watcher=watcher)
         except (CannotTakePart, CannotAnswer) as error:
             raise _in_full(error, job, out) from None
         cautions.show()
@@ -71,21 +70,14 @@ def run_here(
     return view(job.protocol).write(session, out, list(job.parties))
 
 
-def _make_folder(out: Out) -> Path:
-    """Make the folder once the job and its parties' files are right: a job that is refused leaves no folder."""
-    found = out if isinstance(out, Path) else out()
-    make_out(found)
-    return found
-
-
 def _launch(
     stack: contextlib.ExitStack,
     job: Job[Any],
-    base_dir: Path,
-    out: Path,
+    out: Out,
     console: Console,
     command: Sequence[str] | None,
     talk: Talk,
+    stop: Stop,
 ) -> Launched:
     def say(line: str) -> None:
         if talk != "quiet":
@@ -94,7 +86,7 @@ def _launch(
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, base_dir, out, command, say))
+            return stack.enter_context(launch(job, out, command, say, stop))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 
@@ -118,10 +110,10 @@ class _Cautions:
                     self.console.print(f"[yellow]{name}:[/] {escape(caution)}", highlight=False, soft_wrap=True)
 
 
-def _tell_of_changes(job: Job[Any], base_dir: Path, console: Console) -> None:
+def _tell_of_changes(job: Job[Any], console: Console) -> None:
     """A job reads what was published, and whoever edits a file expects the edit to count."""
     for name, party in job.parties.items():
-        path, settings = party_settings(job, name, base_dir)
+        path, settings = party_settings(job, name)
         for snapshot in (s for s in find_changed(settings, path.parent) if s.row.dataset == party.dataset):
             row, dataset = snapshot.row, escape(snapshot.row.dataset)
             console.print(
@@ -142,15 +134,21 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
     return error
 
 
-def submit(job: Job[Any], base_dir: Path, out: Out, console: Console, talk: Talk = "normal") -> Written:
+def submit(
+    job: Job[Any],
+    out: Out,
+    console: Console,
+    talk: Talk = "normal",
+    watcher: Watcher | None = None,
+) -> Written:
     """On parties that are already up; each keeps its own model and report."""
-    where = Launched(addresses_of(job), coordinator_identity(job, base_dir))
-    out = _make_folder(out)
+    where = Launched(addresses_of(job), coordinator_identity(job))
+    out = make_folder(out)
     session = JobSession(job, where.addresses, where.identity)
     if talk != "quiet" and where.identity.revoked.is_missing:
         hint = escape(where.identity.revoked.hint_if_missing)
         console.print(f"[yellow]note:[/] no revocation list; {hint}", highlight=False, soft_wrap=True)
     if talk != "quiet":
         console.print(f"session {session.id}", highlight=False, markup=False)
-    drive(job, where, console, talk, session)
+    drive(job, where, console, talk, session, watcher)
     return view(job.protocol).write(session, out, [])

@@ -7,8 +7,6 @@ sqrt(k / n), in the root mean square of its predictions; a bias that is not remo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -32,9 +30,7 @@ NEEDS_A_WIDTH = "rp-banded"  # is compared where the job says one
 Errors = dict[str, dict[float, float | None]]  # by mechanism and epsilon; None where it has no such epsilon
 
 
-def plan(
-    job: Job[LabelDPJob], base_dir: Path, active: PartyHere, asked: Asked, on_done: Callable[[int, int], None]
-) -> Plan:
+def plan(job: Job[LabelDPJob], active: PartyHere, asked: Asked, on_done: Callable[[int, int], None]) -> Plan:
     """
     Args:
         on_done: told how many mechanisms are done, and of how many.
@@ -46,7 +42,7 @@ def plan(
     source = check_features(active.source(), "an active party")
     read = read_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = len(read.train_features), read.train_features.shape[1] + 1
-    grid, rows_of_unit, range_of = _labels(job, base_dir)
+    grid, rows_of_unit, range_of = _labels(job)
     own = job.parameters.required_privacy.epsilon
     epsilons = asked.all_epsilons(own)
     errors: Errors = {}
@@ -82,7 +78,7 @@ def plan(
     )
 
 
-def _labels(job: Job[LabelDPJob], base_dir: Path) -> tuple[LabelGrid, int, str]:
+def _labels(job: Job[LabelDPJob]) -> tuple[LabelGrid, int, str]:
     """Their public range, how many rows of a person count, and the range in words. From the server's file, where it is
     here: errors are told as shares of the range, so any range will do.
     """
@@ -90,7 +86,7 @@ def _labels(job: Job[LabelDPJob], base_dir: Path) -> tuple[LabelGrid, int, str]:
     (name,) = job.with_role("measurement")
     if job.parties[name].config is None:
         return LabelGrid(0.0, 1.0), privacy.max_rows_per_person or 0, f"the range that {name} has"
-    server = PartyHere.of(job, name, base_dir)
+    server = PartyHere.of(job, name)
     dataset = server.settings.datasets.get(server.dataset_name)
     if dataset is None or dataset.label_range is None:
         raise ConfigError(f"{name}: {server.dataset_name} has no label_range", hint='binary labels are for "walr"')
@@ -110,7 +106,7 @@ def _settings(own: LabelDPSettings) -> Iterator[LabelDPSettings]:
 
 def _with(job: Job[LabelDPJob], settings: LabelDPSettings, epsilon: float) -> Job[LabelDPJob]:
     privacy = job.parameters.required_privacy.model_copy(update={"epsilon": epsilon})
-    return replace(job, parameters=job.parameters.model_copy(update={"privacy": privacy, "label_dp": settings}))
+    return job.with_parameters(job.parameters.model_copy(update={"privacy": privacy, "label_dp": settings}))
 
 
 def _error(job: Job[LabelDPJob], grid: LabelGrid, rows_of_unit: int, weights_per_row: float) -> float | None:

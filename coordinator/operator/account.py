@@ -11,14 +11,19 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names, quantity
-from blindfit.parties.account.account import MOST_MEMBERSHIP, RESET, Account
+from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.store.account import AccountReads, Disclosure
-from blindfit.parties.store.database import Store
-from blindfit.parties.vertical.scored_rows import SCORES
+from blindfit.parties.snapshots.people import join
+from blindfit.parties.snapshots.snapshot import record_of
+from blindfit.parties.store.account import RESET, AccountReads, Disclosure
+from blindfit.parties.store.database import Reads, Store
+from blindfit.parties.training import randomness
+from blindfit.parties.vertical import linkages
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, SCORES, find_most, models_of
 
 WITHOUT = "(no population)"
 MOST_REASON_CHARS = 500
@@ -71,25 +76,60 @@ def _limits(settings: PartySettings, store: Store) -> WholeTable:
             spent, limit = account.spent(reader, "labels", account.label), account.label_limit(reader)
             cells = (people, f"labels {account.label}", f"{spent:,.0f} bits", f"{limit:,.0f} bits")
             table.add_row(*map(escape, cells), f"{max(0.0, limit - spent):,.0f} bits")
+        for cells in _scores(settings, dataset, reader):
+            table.add_row(escape(people), *map(escape, cells))
     for population, account in accounts_of(settings).items():
         people = population or WITHOUT
-        if models := _models(account, reader):
-            table.add_row(escape(people), "scores of rows", f"{models} models", "", "")
-        counts = Counter(map(_membership, account.entries(reader, "membership")))
+        for owner, bits in _columns(account, reader).items():
+            cells = (people, f"columns of {owner}", f"{bits:,.0f} bits", "1/4 bit for each row of a job")
+            table.add_row(*map(escape, cells), "")
+        counts = Counter(text for entry in account.entries(reader, "membership") for text in _membership(entry))
         for text, count in sorted(counts.items()):
             table.add_row(escape(people), escape(text), str(count), str(MOST_MEMBERSHIP), str(MOST_MEMBERSHIP - count))
     return table
 
 
 def _models(account: Account, reader: AccountReads) -> int:
-    """Return how many models have scored rows; an entry of an older version names the model and a snapshot."""
-    scores = [entry for entry in account.entries(reader, "scores") if entry.event == SCORES]
-    return len({(entry.learner, entry.question.partition(" ")[0]) for entry in scores})
+    """Return how many models have revealed something of rows' scores; a fit and its scores are one model.
+
+    An entry of an older version names the model and a snapshot.
+    """
+    entries = [entry for entry in account.entries(reader, "scores") if entry.event in (SCORES, OPENED_FIT)]
+    scored = {entry.about for entry in entries if entry.event == SCORES}
+    return len({e.question.partition(" ")[0] for e in entries if e.event == SCORES or e.about not in scored})
 
 
-def _membership(entry: Disclosure) -> str:
-    """Return what one of the limits of membership counts: linkages with one party, or draws over all parties."""
-    return f"linkages with {entry.about}" if entry.event.startswith("linkage") else "draws of who is held out"
+def _scores(settings: PartySettings, dataset: str, reader: Reads) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what was revealed of the one row of which most was, and how much may be."""
+    account, declared = Account.of(settings, dataset), settings.datasets[dataset]
+    snapshots = reader.snapshots(dataset)
+    entries = account.entries(reader, "scores")
+    if not entries or not snapshots:
+        return
+    models, bits = find_most(entries, len(join(reader.people(account.population))))
+    what = f"each row's score, {dataset}"
+    if declared.public or declared.models_per_row == "unlimited":
+        yield what, f"{quantity(models, 'model')}, {bits:,.0f} bits", "none", ""
+        return
+    most = max(1, models_of(declared, len(record_of(snapshots[-1]).columns)))
+    yield what, quantity(models, "model"), quantity(most, "model"), quantity(max(0, most - models), "model")
+    yield "", f"{bits:,.0f} bits", f"{most * MODEL_BITS} bits", f"{max(0.0, most * MODEL_BITS - bits):,.0f} bits"
+
+
+def _columns(account: Account, reader: AccountReads) -> dict[str, float]:
+    """Return the bits that were revealed about each party's columns."""
+    entries = account.entries(reader, "columns")
+    owners = dict.fromkeys(entry.about for entry in entries)
+    return {owner: account.spent(reader, "columns", owner) for owner in owners}
+
+
+def _membership(entry: Disclosure) -> list[str]:
+    """Return which limits of membership count an entry: those with each party, and that of draws over all parties."""
+    if entry.event == randomness.EVENT:
+        return ["draws of who is held out"]
+    kinds = {linkages.BY_IDS: "unsuccessful alignments", linkages.COMMON_ROWS: "numbers of rows in common"}
+    kind = "linkages" if entry.event.startswith(linkages.EVENT) else kinds.get(entry.event)
+    return [f"{kind} with {other}" for other in entry.learner.split(",")] if kind else []
 
 
 def summarise(settings: PartySettings, store: Store, dataset: str) -> str:

@@ -68,6 +68,8 @@ class HeldJob:
             yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         yield self._members()
         yield asked.job.promise
+        if asked.job.holds_against:
+            yield asked.job.holds_against
         yield self._describe_charge(store)
         if account := self._describe_account(store):
             yield line(escape(account))
@@ -86,6 +88,7 @@ class HeldJob:
             "unsafe": list(asked.job.unsafe),
             "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
             "promise": asked.job.promise,
+            "holds_against": asked.job.holds_against,
             "charged": self._describe_charge(store),
             "account": self._describe_account(store),
             "options": dict(not_default("", asked.job)),

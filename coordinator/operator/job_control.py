@@ -109,14 +109,14 @@ def _state_in_the_end(store: Store, session: str) -> str:
     return row.state if row else ""
 
 
-def cancel(job: Job[Any], base_dir: Path, session: str) -> Found:
+def cancel(job: Job[Any], session: str) -> Found:
     """End a session at every party of the job, with the certificate that proposed the job; no other may.
 
     Raises:
         ConfigError: no party has such a session that this certificate proposed.
         TransportError: a party could not be told; the others were.
     """
-    own = coordinator_identity(job, base_dir)
+    own = coordinator_identity(job)
     told = asyncio.run(_cancel_everywhere(addresses_of(job), own, session))
     if not any(told.values()):
         raise ConfigError(

@@ -57,6 +57,7 @@ def _render(
 ) -> Iterator[RenderableType]:
     if settings.populations:
         yield _budgets(settings, entries)
+        yield from _explain_composition(settings, entries)
     yield from _describe_protection(settings, entries)
     if entries:
         labels = {stored.position: stored for stored in store.reader().label_releases()}
@@ -121,6 +122,21 @@ def _budgets(settings: PartySettings, entries: list[LedgerEntry]) -> WholeTable:
             f"{population.delta:g}",
         )
     return table
+
+
+def _explain_composition(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:
+    """Explain why the releases to a population have spent less than the sum of their epsilons."""
+    for name, population in settings.populations.items():
+        own = _of(name, entries)
+        epsilons, spent = [_spent_by(entry, settings)[0] for entry in own], book.spent(own, population.delta)
+        if len(own) < 2 or spent >= 0.995 * sum(epsilons):
+            continue
+        is_same = max(epsilons) - min(epsilons) < 0.005 * max(epsilons)
+        each = f"of epsilon {epsilons[0]:.3g}" if is_same else "of different epsilons"
+        yield (
+            f"{name}: {quantity(len(own), 'release')} {each} compose to {spent:.3g} at delta {population.delta:g}, not "
+            f"to their sum of {sum(epsilons):.3g}: the noise of one release is independent of another's"
+        )
 
 
 def _describe_protection(settings: PartySettings, entries: list[LedgerEntry]) -> Iterator[str]:

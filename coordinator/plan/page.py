@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blindfit import __version__
 from blindfit.coordinator.report.page import render_template
+from blindfit.version import __version__
 
 if TYPE_CHECKING:
     from blindfit.coordinator.plan.asked import Plan

@@ -10,7 +10,13 @@ from blindfit.coordinator.preflight.parties import PartyHere
 
 
 def label_account(
-    active: PartyHere, bits: float, rows: int, helps: str, refusal: PolicyRefused | None
+    active: PartyHere,
+    bits: float,
+    rows: int,
+    helps: str,
+    refusal: PolicyRefused | None,
+    holds_against: str = "",
+    again: float = 0.0,
 ) -> Iterator[Finding]:
     """Say how much a training reveals of labels, what was revealed before, and what that means for a person.
 
@@ -19,9 +25,11 @@ def label_account(
         rows: people of a dataset that has not been published.
         helps: what the job can do where this does not fit.
         refusal: what the active party raises where this does not fit; None where the job may reveal more.
+        holds_against: against whom the bits hold, in sentences; empty: against any party.
+        again: bits of these that a training which was finished before reveals once more.
 
     Raises:
-        PolicyRefused: it does not fit.
+        PolicyRefused: it does not fit, and would not as a training that was finished before.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
@@ -29,10 +37,10 @@ def label_account(
     before, limit = active.label_bits(rows)
     told = (
         f"at most {bits:,.0f} bits about the labels of {active.dataset_name} are revealed: at a base rate of one half "
-        f"up to {bits:,.0f} labels that a party which lies about its columns reads in full, more where labels are "
-        "rare. "
-        "No single person is promised anything; privacy.epsilon would bound it for each person"
+        f"up to {bits:,.0f} labels that a party which chooses its columns for that reads in full, more where labels "
+        "are rare. No single person is promised anything; privacy.epsilon would bound it for each person"
     )
+    told += f". {holds_against.removesuffix('.')}" if holds_against else ""
     yield Finding("note", "account", told)
     left = limit - before - bits
     if left >= 0:
@@ -50,5 +58,14 @@ def label_account(
         f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
         f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
     )
-    if refusal is not None:
+    if refusal is None:
+        return
+    if not active.may_repeat_a_training() or before + again > limit:
         raise refusal
+    free = f"reveals only where it ends, {again:,.1f} bits" if again else "is free"
+    yield Finding(
+        "warning",
+        "account",
+        "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
+        f"options and draws: that one {free}",
+    )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from blindfit.algorithms.columns.record import Kind
-from blindfit.algorithms.errors import BlindfitError, BudgetExhausted
+from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, PolicyRefused
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
@@ -30,10 +33,12 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.snapshot import check_kinds
+from blindfit.parties.snapshots.scored import refuse_weak_content
+from blindfit.parties.snapshots.snapshot import check_kinds, content_of_columns
 from blindfit.parties.snapshots.snapshots import Snapshots, not_published
 from blindfit.parties.store.database import Store
-from blindfit.parties.training.rows import require_offered
+from blindfit.parties.training.rows import PartyRows, require_offered
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, check_gives_scores
 from blindfit.protos import control_pb2
 
 
@@ -47,8 +52,8 @@ class PartyHere:
     file: Path
 
     @classmethod
-    def of(cls, job: Job[Any], name: str, base_dir: Path) -> PartyHere:
-        path, settings = party_settings(job, name, base_dir)
+    def of(cls, job: Job[Any], name: str) -> PartyHere:
+        path, settings = party_settings(job, name)
         return cls(name, job.parties[name].dataset, settings, path)
 
     @property
@@ -108,6 +113,61 @@ class PartyHere:
             reader = store.reader()
             return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
+    def may_repeat_a_training(self) -> bool:
+        """Return whether a training on the newest snapshot has revealed labels before: the same one again is free."""
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
+            return False
+        with contextlib.closing(store):
+            account, reader = Account.of(self.settings, self.dataset_name), store.reader()
+            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
+            entries = account.entries(reader, "labels", account.label)
+            return current is not None and any(entry.snapshot == current.id for entry in entries)
+
+    def check_content(self, source: Source, features: NDArray[np.float64]) -> Iterator[Finding]:
+        """Find nothing, but check that rows which were not published hold enough for the scores that their party gives.
+
+        Raises:
+            ConfigError: `blindfit snapshot` and `blindfit run` would refuse them.
+        """
+        store = Store.existing(self.settings, self.base_dir)
+        if store is not None:
+            with contextlib.closing(store):
+                if Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) is not None:
+                    return
+        counts = {name: len(np.unique(column)) for name, column in zip(source.feature_names, features.T, strict=True)}
+        content = content_of_columns(source.feature_names, source.record, [counts])
+        refuse_weak_content(self.dataset_name, content, len(source.record.columns), self.settings)
+        yield from ()
+
+    def check_gives_scores(self) -> Iterator[Finding]:
+        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        check_gives_scores(self.settings, self.dataset_name)
+        yield from ()
+
+    def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
+        """Find out whether the account of scores has room for one more fit on these rows.
+
+        Args:
+            learners: the other data parties.
+            bits: of the score of one row; None: those of a score.
+        """
+        store = Store.existing(self.settings, self.base_dir)
+        if store is None:
+            return
+        with contextlib.closing(store):
+            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
+            if current is None:
+                return
+            people = current.people()[rows.in_snapshot[rows.in_snapshot >= 0]]
+            quota = ScoreQuota(self.settings, store, self.dataset_name, current.table_columns)
+            try:
+                quota.check_another_fit(people, learners, bits)
+            except PolicyRefused as refused:
+                entries = Account.of(self.settings, self.dataset_name).entries(store.reader(), "scores")
+                may_repeat = any((one.event, one.snapshot) == (OPENED_FIT, current.id) for one in entries)
+                yield again_or_refused(self.name, refused, may_repeat)
+
     def ledger(self, population: str) -> list[LedgerEntry]:
         """What the population was charged."""
         store = Store.existing(self.settings, self.base_dir)
@@ -115,6 +175,12 @@ class PartyHere:
             return []
         with contextlib.closing(store):
             return store.reader().ledger(population)
+
+
+def again_or_refused(about: str, refused: PolicyRefused, may_repeat: bool) -> Finding:
+    if not may_repeat:
+        return Finding("refuses", about, str(refused))
+    return Finding("warning", about, f"unless it is a training that was finished before and is free: {refused}")
 
 
 def _not_lost(party: PartyHere) -> Iterator[Finding]:
@@ -178,8 +244,8 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job[Any], base_dir: Path) -> list[Finding]:
-    own = coordinator_identity(job, base_dir)
+async def ask_parties(job: Job[Any]) -> list[Finding]:
+    own = coordinator_identity(job)
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
         try:

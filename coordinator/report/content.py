@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from blindfit import __version__
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import read_json
+from blindfit.version import __version__
 
 
 def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> dict[str, Any]:

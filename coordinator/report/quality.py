@@ -39,7 +39,8 @@ def cards(evaluation: Evaluation | None) -> Iterator[Card]:
         yield Card("AUC", f"{classes.auc:.4f}", f"{note}, on {quantity(classes.rows, 'test row')}")
         yield Card("Log loss", f"{classes.log_loss:.4f}", _before(classes) or "on the test rows")
         at = f"at probability {figure(classes.threshold)}"
-        yield Card("Accuracy", percent(classes.accuracy), f"{at}, {OUT_OF_FOLD}" if classes.is_calibrated else at)
+        how = f"{at}, {OUT_OF_FOLD}" if classes.is_calibrated else at
+        yield Card("Accuracy", percent(classes.accuracy), f"{how}; {by_the_larger_class(classes)}")
     if evaluation is not None and evaluation.values is not None:
         values = evaluation.values
         yield Card("R squared", f"{values.r2:.4f}", f"on {quantity(values.rows, 'test row')}")
@@ -63,12 +64,18 @@ def lines(evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         possible = 0 <= classes.accuracy <= 1  # a peer may have told any number
         right = round(classes.accuracy * classes.rows) if possible else -1
         yield f"Accuracy at {figure(classes.threshold)}{fold}", _share(right, classes.rows)
+        yield "Accuracy of always guessing the larger class", percent(classes.confusion.larger_class)
         yield from _rates(classes.confusion, fold)
     if evaluation is not None and evaluation.values is not None:
         yield "R squared", f"{evaluation.values.r2:.4f}"
         yield "Mean squared error", figure(evaluation.values.mse)
         if evaluation.values.mae is not None:
             yield "Mean absolute error", figure(evaluation.values.mae)
+
+
+def by_the_larger_class(classes: ClassFigures) -> str:
+    """Return the accuracy with which the model's is to be compared."""
+    return f"always guessing the larger class: {classes.confusion.larger_class:.4f}"
 
 
 def _before(classes: ClassFigures) -> str:
@@ -195,7 +202,8 @@ def in_short(evaluation: Evaluation | None) -> str:
     if evaluation is not None and evaluation.classes is not None:
         c = evaluation.classes
         fold = f" ({OUT_OF_FOLD})" if c.is_calibrated else ""
-        return f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}{fold}, accuracy {c.accuracy:.4f}{fold}"
+        figures = f"AUC {c.auc:.4f}, KS {c.ks:.4f}, log loss {c.log_loss:.4f}{fold}, accuracy {c.accuracy:.4f}{fold}"
+        return f"{figures}; {by_the_larger_class(c)}"
     if evaluation is not None and evaluation.values is not None:
         return f"R squared {evaluation.values.r2:.4f}, mean squared error {figure(evaluation.values.mse)}"
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, Literal
 
@@ -15,23 +16,38 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.progress import JobProgress
 from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.watcher import Stop, Watcher
 from blindfit.coordinator.terminal.stopped import Stopped
+from blindfit.protos import control_pb2 as pb
 
 Talk = Literal["quiet", "normal", "verbose"]
 
 
 def drive(
-    job: Job[Any], launched: Launched, console: Console, talk: Talk = "normal", session: JobSession | None = None
+    job: Job[Any],
+    launched: Launched,
+    console: Console,
+    talk: Talk = "normal",
+    session: JobSession | None = None,
+    watcher: Watcher | None = None,
 ) -> JobSession:
-    """Raises Stopped: by Ctrl-C or SIGTERM."""
-    epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet"
+    """Raises Stopped: by Ctrl-C, SIGTERM or the watcher."""
+    watcher = watcher or Watcher()
+    epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet" or watcher.shows
     session = session or JobSession(job, launched.addresses, launched.identity)
     judge = next(iter(job.with_role("key-node")), "")
-    with JobProgress(list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet) as progress:
-        session.on_event = progress.show
+    with JobProgress(
+        list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet or watcher.shows
+    ) as progress:
+
+        def show(party: str, event: pb.Event) -> None:
+            progress.show(party, event)
+            watcher.on_event(party, event)
+
+        session.on_event = show
         with terminable():
             try:
-                asyncio.run(_until_terminated(session.run()))
+                asyncio.run(_until_terminated(session.run(), watcher.stop))
             except (TransportError, ProtocolError) as error:
                 found = launched.find_lost_process(error)
                 way_on = _way_on(session, progress)
@@ -42,19 +58,34 @@ def drive(
     return session
 
 
-async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
-    """SIGTERM cancels `work`, as asyncio lets Ctrl-C do.
+async def _until_terminated(work: Coroutine[Any, Any, None], stop: Stop) -> None:
+    """SIGTERM cancels `work`, as asyncio lets Ctrl-C do, and so does another thread.
 
     What a handler raises comes up wherever the main thread is: in a callback of gRPC's it would be dropped, and with
     it the callback's wake-up of a task, which would then wait for ever.
     """
-    loop, task, before = asyncio.get_running_loop(), asyncio.create_task(work), signal.getsignal(signal.SIGTERM)
+    task = asyncio.create_task(work)
+    with _terminates(task), stop.cancels(task):
+        await task
+
+
+@contextlib.contextmanager
+def _terminates(task: asyncio.Task[None]) -> Iterator[None]:
+    """Let SIGTERM cancel a task; only the main thread hears of signals."""
+    if not _hears_signals():
+        yield
+        return
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
     try:
-        await task
+        yield
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
         signal.signal(signal.SIGTERM, before)
+
+
+def _hears_signals() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _way_on(session: JobSession, progress: JobProgress) -> str:
@@ -69,6 +100,9 @@ def _way_on(session: JobSession, progress: JobProgress) -> str:
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
     """SIGTERM ends what no event loop runs as Ctrl-C does: processes are stopped."""
+    if not _hears_signals():
+        yield
+        return
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt

@@ -20,7 +20,9 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.out_dir import Out, make_folder
 from blindfit.coordinator.running.snapshots import publish_first
+from blindfit.coordinator.running.watcher import Stop
 from blindfit.parties.data.origin import near_names
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import make_private, open_private
@@ -69,24 +71,27 @@ class Launched:
 @contextlib.contextmanager
 def launch(
     job: Job[Any],
-    base_dir: Path,
-    out: Path,
+    out: Out,
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
+    stop: Stop | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
     Args:
+        out: the folder of the reports, or what makes one; a job whose files are wrong leaves none.
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
+        stop: another thread's wish that the start ends.
 
     Raises:
+        KeyboardInterrupt: another thread asked to stop.
         ConfigError: a party has no config, or ended at once; its last line is in the message.
         ConfigError, DataError: a dataset cannot be published.
     """
-    _check_datasets(job, base_dir)
-    publish_first(job, {name: party_settings(job, name, base_dir) for name in job.parties}, say)
-    coordinator = _coordinator_name(job, base_dir)
+    _check_datasets(job)
+    coordinator, out = _coordinator_name(job), make_folder(out)
+    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     _sweep()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
@@ -97,8 +102,9 @@ def launch(
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
         try:
             for name in job.parties:
-                processes[name] = _start(job, name, base_dir, certificates, out, command or BLINDFIT)
-            addresses = {n: f"127.0.0.1:{_port(n, process, out)}" for n, process in processes.items()}
+                processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
+            ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
+            addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
@@ -142,7 +148,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
     return load_identity(files.certificate, files.key, files.authority)
 
 
-def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, PartySettings]:
+def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -150,7 +156,7 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
             hint=f"set parties.{name}.config to its party file; where the parties are up, use "
             "`blindfit submit JOB.TOML`",
         )
-    path = base_dir / config
+    path = job.folder / config
     unread = {"certificate": "made by the launcher", "key": "", "authority": "", **_own_passphrase(path)}
     settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
@@ -158,10 +164,10 @@ def party_settings(job: Job[Any], name: str, base_dir: Path) -> tuple[Path, Part
     return path, settings
 
 
-def _check_datasets(job: Job[Any], base_dir: Path) -> None:
+def _check_datasets(job: Job[Any]) -> None:
     """Raises ConfigError: a party's file has no dataset of the name that the job gives."""
     for name, party in job.parties.items():
-        path, settings = party_settings(job, name, base_dir)
+        path, settings = party_settings(job, name)
         if party.dataset and party.dataset not in settings.datasets:
             raise ConfigError(
                 f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
@@ -176,10 +182,10 @@ def _own_passphrase(path: Path) -> dict[str, str]:
     return {} if file is None else {"passphrase_file": str(file)}
 
 
-def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
+def _coordinator_name(job: Job[Any]) -> str:
     """The one coordinator that every party knows."""
     known = [
-        {peer for peer, p in party_settings(job, name, base_dir)[1].peers.items() if p.role == COORDINATOR}
+        {peer for peer, p in party_settings(job, name)[1].peers.items() if p.role == COORDINATOR}
         for name in job.parties
     ]
     common = sorted(set.intersection(*known))
@@ -191,10 +197,8 @@ def _coordinator_name(job: Job[Any], base_dir: Path) -> str:
     return common[0]
 
 
-def _start(
-    job: Job[Any], name: str, base_dir: Path, certificates: Path, out: Path, command: Sequence[str]
-) -> subprocess.Popen[bytes]:
-    path, settings = party_settings(job, name, base_dir)
+def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
     make_private(directory)
@@ -229,10 +233,11 @@ def _inline_table(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name} = {toml_of(value)}" for name, value in values.items()) + "}"
 
 
-def _port(name: str, process: subprocess.Popen[bytes], out: Path) -> int:
+def _port(name: str, process: subprocess.Popen[bytes], out: Path, stop: Stop) -> int:
     ready = out / name / "port"
     give_up = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < give_up:
+        stop.check()
         if ready.exists() and (text := ready.read_text().strip()):
             return int(text)
         if (code := process.poll()) is not None:

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
@@ -16,9 +15,9 @@ from blindfit.coordinator.running.launcher import party_settings
 LOOK_S = 0.5  # for all of them at once: a run waits for it
 
 
-def parties_up(job: Job[Any], base_dir: Path) -> dict[str, str]:
+def parties_up(job: Job[Any]) -> dict[str, str]:
     """Name and address of those that something listens for; who cannot be asked in time counts as away."""
-    known = addresses_in_files(job, base_dir)
+    known = addresses_in_files(job)
     found: dict[str, str] = {}
     # Daemons: to resolve a name may take longer than anybody wants to wait, and cannot be cut short.
     asked = [threading.Thread(target=_look, args=(found, *pair), daemon=True) for pair in known]
@@ -30,12 +29,12 @@ def parties_up(job: Job[Any], base_dir: Path) -> dict[str, str]:
     return dict(sorted(dict(found).items()))
 
 
-def addresses_in_files(job: Job[Any], base_dir: Path) -> set[tuple[str, str]]:
+def addresses_in_files(job: Job[Any]) -> set[tuple[str, str]]:
     """Names and addresses, as the job says, and each party of its peers."""
     of_peers = {
         (peer, said.address)
         for name in job.parties
-        for peer, said in party_settings(job, name, base_dir)[1].peers.items()
+        for peer, said in party_settings(job, name)[1].peers.items()
         if said.address is not None and peer in job.parties
     }
     return of_peers | {(name, party.address) for name, party in job.parties.items() if party.address is not None}

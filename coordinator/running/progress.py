@@ -39,6 +39,7 @@ class JobProgress:
         quiet: bool = False,
     ) -> None:
         self._console, self._verbose, self._quiet = console, verbose, quiet
+        self._has_bars = console.is_terminal or console.is_jupyter
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.fields[party]}"),
@@ -48,7 +49,7 @@ class JobProgress:
             TimeElapsedColumn(),
             console=console,
             transient=False,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not self._has_bars,
         )
         width = max(map(len, parties))
         self._tasks: dict[str, TaskID] = {
@@ -94,7 +95,7 @@ class JobProgress:
     def _print_step(self, party: str, step: str, waiting: str = "") -> None:
         """A line for the step; for whom it waits then, and not each time that this changes within it."""
         self._steps[party] = step
-        if self._console.is_terminal or self._quiet:
+        if self._has_bars or self._quiet:
             return
         if self._verbose:
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)

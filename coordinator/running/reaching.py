@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
@@ -22,11 +21,11 @@ def addresses_of(job: Job[Any]) -> dict[str, str]:
     return addresses
 
 
-def coordinator_identity(job: Job[Any], base_dir: Path) -> Identity:
+def coordinator_identity(job: Job[Any]) -> Identity:
     if job.coordinator is None:
         raise ConfigError(
             "[coordinator] is missing: parties that are up ask who proposes the job",
             hint="set coordinator.certificate, coordinator.key and coordinator.authority; `blindfit certs issue DIR "
             "coordinator` makes them",
         )
-    return open_identity(job.coordinator, base_dir)
+    return open_identity(job.coordinator, job.folder)

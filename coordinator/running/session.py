@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -27,6 +27,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
 from blindfit.coordinator.running.control import Control
 from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
+from blindfit.coordinator.running.watcher import OnEvent
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import codec, error_codes, waits
 from blindfit.protos import control_pb2 as pb
@@ -58,7 +59,6 @@ QUEUE_POLL_S = 1.0
 ENDS_S, LOOK_S = 3.0, 0.1  # how long the parties may take to say why they ended, after the first of them
 ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
-OnEvent = Callable[[str, pb.Event], None]
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from blindfit.algorithms.statistics.vertical.loss import label_bits
+from blindfit.algorithms.statistics.vertical.loss import LOSSES, label_bits
 from blindfit.coordinator.taylor.figures import Figures
 from blindfit.coordinator.terminal.wording import count, figure, quantity
 from blindfit.coordinator.vertical import report as joint
@@ -77,7 +77,7 @@ def _bits(facts: Figures) -> str:
     if not facts.knows_all:
         return ""
     columns = sum(facts.rows[name].features for name in facts.roles.passives)
-    bits = label_bits(columns, facts.job.taylor.jitter)
+    bits = label_bits(columns, facts.job.taylor.jitter, LOSSES[facts.job.taylor.model].cross)
     labels = max(1, int(facts.smallest_batch * match_rate(facts.job)))
     return (
         f" A batch gives away at most {bits:.0f} bits about its labels, {count(labels)} or more, to "

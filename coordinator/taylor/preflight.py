@@ -11,7 +11,7 @@ from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
@@ -19,7 +19,7 @@ from blindfit.coordinator.taylor.trial import Trial, trial_of
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, refusal
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
 from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -52,6 +52,8 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
     if job.parameters.privacy is not None:
         refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
     is_active, own = party.name == roles.active, Rows()
+    if not is_active and job.parameters.test_fraction:
+        yield from catch_error(party.name, party.check_gives_scores)
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
         check_label_dp(party.dataset, party.dataset_name, job.parameters)
@@ -70,11 +72,20 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
+    has_noise = job.parameters.taylor.gradient_noise >= gradient_leaks.LEAST_NOISE
+    yield from joint.room_for_fit(data, trial.prepared, None if has_noise else math.inf)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
+        end = end_bits(trial.parameters, trial.parameters.epochs)
         yield from label_account(
-            active, bits, trial.n_rows, "set privacy.epsilon", refusal(job.parameters, active.name)
+            active,
+            bits + end,
+            trial.n_rows,
+            "set privacy.epsilon",
+            refusal(job.parameters, active.name),
+            job.parameters.holds_against,
+            again=end,
         )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
@@ -113,11 +124,14 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
 def _bits(job: Job[TaylorJob], trial: Trial) -> str:
     passive, jitter = sum(trial.parameters.columns[1:]), job.parameters.taylor.jitter
     rows = rows_that_count(trial.plan, job.parameters)
-    guess = gradient_leaks.label_auc(passive, rows, jitter)
-    return (
-        f"a batch gives away at most {label_bits(passive, jitter):.0f} bits about its {rows} labels, to all {passive} "
-        f"passive columns together: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
+    bits = label_bits(passive, jitter, trial.parameters.grid.loss.cross)
+    text = (
+        f"a batch gives away at most {bits:.0f} bits about its {rows} labels, to all {passive} passive columns together"
     )
+    if job.parameters.taylor.model == "linear":
+        return text
+    guess = gradient_leaks.label_auc(passive, rows, jitter)
+    return f"{text}: they guess labels with an AUC of at most {guess:.2f} if nothing else reveals them"
 
 
 def _describe_defence(job: Job[TaylorJob], own: Prepared) -> str:

@@ -57,6 +57,7 @@ def _no_promise(facts: Figures) -> Iterator[Section]:
         (
             "No differential privacy: no epsilon bounds what a party's gradients tell of labels, over all epochs and "
             "whatever else that party knows.",
+            facts.job.holds_against,
             f"Rows, labels, weights and scores leave no party but under encryption; these defences were on: "
             f"{list_defences(facts)}.",
         ),
@@ -73,7 +74,9 @@ def _label_dp(facts: Figures) -> Iterator[Section]:
         promised = facts.job.required_privacy
         active, epsilon = facts.roles.active, figure(promised.epsilon)
         said = f"The labels of {active} are protected by epsilon = {epsilon} at delta = {figure(promised.delta)}."
-        yield Section("promise", "What is promised", (said, f"{active}'s own report says more."))
+        yield Section(
+            "promise", "What is promised", (said, facts.job.holds_against, f"{active}'s own report says more.")
+        )
         return
     privacy = facts.privacy
     yield Section(
@@ -82,6 +85,7 @@ def _label_dp(facts: Figures) -> Iterator[Section]:
         (
             f"The protected unit is {privacy.unit}: from everybody but {facts.roles.active}, who has the labels.",
             label_privacy.ROWS_OF_A_PERSON,
+            facts.job.holds_against,
         ),
     )
     yield label_privacy.neighbours(privacy)

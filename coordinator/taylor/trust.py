@@ -67,7 +67,7 @@ def _no_scores(roles: Roles, job: TaylorJob) -> str:
 def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
     sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
     if job.hold_out_fraction:
-        sees.append("The loss of the hold-out rows after each epoch.")
+        sees.append("The loss of the hold-out rows after each epoch, as it is; no limit counts it.")
     if job.align.method == "linkage":
         sees.append("Keyed filters of the records that were linked, how alike they are, and which shuffled ones match.")
     else:
@@ -108,11 +108,17 @@ def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
     who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} alone"
     learn = "learn" if several else "learns"
     if job.privacy is not None:
-        yield f"{who}, also with the coordinator, {learn} no more of the labels than epsilon and delta allow."
+        yield (
+            f"{who}, also with the coordinator, {learn} no more of the labels than epsilon and delta allow, if all of "
+            "them follow the protocol."
+        )
     elif {"label-bits", "class-weights"} & set(job.taylor.unsafe) or job.taylor.jitter == 0:
         yield f"{who} may learn labels: the bound on what a batch gives away was switched off."
     else:
-        yield f"{who} {learn} of a batch's labels at most the bits that the bound counts: it counts all their columns."
+        yield (
+            f"{who} {learn} of a batch's labels at most the bits that the bound counts, if all of them follow the "
+            "protocol: it counts all their columns."
+        )
 
 
 def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:
@@ -127,6 +133,7 @@ def _against_one(roles: Roles, job: TaylorJob) -> Iterator[str]:
 def out_of_model(roles: Roles, job: TaylorJob) -> tuple[str, ...]:
     """Against whom nothing is promised."""
     said = [
+        job.holds_against,
         "Parties are taken to follow the protocol. A passive party that submits another ciphertext as its gradient "
         f"(a single row's residual) has it decrypted, with the noise of a gradient alone to hide it; {roles.key_node} "
         "cannot tell.",

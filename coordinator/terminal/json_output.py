@@ -27,7 +27,7 @@ CONTEXT = "context"  # the parameter of a command that needs its Call
 F = TypeVar("F", bound="Callable[..., Found | None]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
     """What a command found.
 
@@ -48,6 +48,16 @@ class Found:
                 console.print(each, highlight=False, markup=False, soft_wrap=True)
             else:
                 console.print(each, highlight=False, crop=False)
+
+    def __repr__(self) -> str:
+        from blindfit.coordinator.terminal.html import render_text
+
+        return render_text(self.shown)
+
+    def _repr_html_(self) -> str:
+        from blindfit.coordinator.terminal.html import render_html
+
+        return render_html(self.shown)
 
     def to_json(self) -> str:
         return json.dumps(self.document, indent=2, default=_plain, allow_nan=False) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -27,7 +28,14 @@ class Terminal(Console):
 def terminal(*, stderr: bool = False, quiet: bool = False) -> Terminal:
     # FORCE_COLOR, which a notebook sets, makes rich take any pipe for a terminal, and draw progress into it.
     is_one = (sys.stderr if stderr else sys.stdout).isatty() and not quiet
-    return Terminal(stderr=stderr, quiet=quiet, force_terminal=is_one, emoji=False)  # a path may hold :smile:
+    draws_nothing = importlib.util.find_spec("ipywidgets") is None  # in a notebook rich needs them
+    return Terminal(
+        stderr=stderr,
+        quiet=quiet,
+        force_terminal=is_one,
+        force_jupyter=False if draws_nothing else None,
+        emoji=False,  # a path may hold :smile:
+    )
 
 
 def line(markup: str) -> Text:

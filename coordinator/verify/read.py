@@ -19,6 +19,7 @@ from blindfit.algorithms.protocols.walr import (
     statement,
     two_servers,
 )
+from blindfit.algorithms.protocols.walr.blocks import blocks_of
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.algorithms.statistics.linear import fields
@@ -141,7 +142,7 @@ class Read:
     @property
     def holders(self) -> tuple[str, ...]:
         """Of columns: the active party, and the passive ones by name."""
-        blocks = several_parties.blocks_of(self.request, culprit=self.servers[0].about.consumer)
+        blocks = blocks_of(self.request, culprit=self.servers[0].about.consumer)
         return (self.parts.party.name, *(block.holder for block in blocks))
 
     @cached_property

@@ -81,6 +81,7 @@ def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]
     source = party.source()
     found = read_rows(source, labels=active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
+    yield from catch_error(party.name, partial(party.check_content, source, found.features))
     rows[party.name] = found
 
 
@@ -159,6 +160,19 @@ def prepare_rows(
         )
         for name in roles.chain
     }
+
+
+def room_for_fit(
+    data: Mapping[str, PartyHere], prepared: Mapping[str, Prepared], bits: float | None = None
+) -> Iterator[Finding]:
+    """Say of each data party whose rows have had as many models as it allows that it refuses one more training.
+
+    Args:
+        bits: of the score of one row; None: those of a score.
+    """
+    for name, own in prepared.items():
+        learners = [other for other in prepared if other != name]
+        yield from data[name].check_another_fit(own.rows, learners, bits)
 
 
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
@@ -26,9 +25,7 @@ L2_FACTORS = (1 / 3, 3.0)  # of the default
 FEW_STEPS = (3, 10, 30)  # of gradient descent, stopped early
 
 
-def plan(
-    job: Job[WalrJob], base_dir: Path, active: PartyHere, asked: Asked, on_draw: Callable[[int, int], None]
-) -> Plan:
+def plan(job: Job[WalrJob], active: PartyHere, asked: Asked, on_draw: Callable[[int, int], None]) -> Plan:
     """
     Args:
         on_draw: told how many draws are done, and of how many.
@@ -43,7 +40,7 @@ def plan(
             hint="plan the job without them for what the active party's own columns would give",
         )
     source = active.source()
-    read = Read.of(job, active, source, RowsOfUnit.of(job, list(_servers_here(job, base_dir))))
+    read = Read.of(job, active, source, RowsOfUnit.of(job, list(_servers_here(job))))
     assumed, about_labels = assume(read, source, active, asked)
     cases = [read.case(epsilon) for epsilon in asked.all_epsilons(read.epsilon) if _is_offered(job, epsilon)]
     own = read.case(read.epsilon)
@@ -70,12 +67,12 @@ def plan(
     )
 
 
-def _servers_here(job: Job[WalrJob], base_dir: Path) -> Iterator[PartyHere]:
+def _servers_here(job: Job[WalrJob]) -> Iterator[PartyHere]:
     """A plan needs nothing of them, so their files may be elsewhere."""
     for name in job.with_role("measurement"):
         config = job.parties[name].config
-        if config is not None and (base_dir / config).is_file():
-            yield PartyHere.of(job, name, base_dir)
+        if config is not None and (job.folder / config).is_file():
+            yield PartyHere.of(job, name)
 
 
 def _is_offered(job: Job[WalrJob], epsilon: float) -> bool:

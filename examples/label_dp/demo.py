@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 
@@ -17,7 +18,7 @@ from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid, Mecha
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.label_dp.fit import fit_regression
 from blindfit.parties.systems import load_model
-from examples.demo import begin, console, run_job
+from examples.demo import GAIN_KEPT, begin, console, run_job
 
 HERE = Path(__file__).parent
 LABEL_RANGE = (0.0, 8.0)  # as in clinic.toml
@@ -74,7 +75,7 @@ def comparison(out: Path) -> Panel:
     add("the run above", f"{noise_of(out):.2f}", [error_of_run(out, features, held_out, truth)])
     add("true ones, not private", "0", [best])
     return Panel(
-        table,
+        Group(table, "", GAIN_KEPT),
         title=f"known only because this is a demo: epsilon {EPSILON:g}",
         subtitle=f"{regressor['regressor']}, {DRAWS} draws, {held_out.sum():,} held-out rows with true labels",
         expand=False,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +44,10 @@ def shuffled(table: pa.Table, seed: int) -> dict[str, pa.ChunkedArray]:
     return dict(zip(mixed.column_names, mixed.columns, strict=True))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Makes the files of the label-DP example from the RAND data.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
-    out: Path = parser.parse_args().out
+    out: Path = parser.parse_args(arguments).out
     table = rand_table()
     write_table(out / "features.csv", shuffled(table.drop_columns(["visits"]), SEED + 1))
     write_table(out / "visits.csv", shuffled(table.select(["id", "visits"]), SEED + 2))

@@ -15,6 +15,7 @@ and of 40 more tumours, of which nobody knows what they are, the same columns in
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,10 @@ NEW_ROWS = 40
 NEW_STRANGERS = {"hospital": 2, "laboratory": 5, "archive": 3}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The breast cancer data, split between three organisations.")
     parser.add_argument("--out", type=Path, default=HERE / "data", help="where the files go (default: %(default)s)")
-    out = parser.parse_args().out
+    out = parser.parse_args(arguments).out
     out.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(2026)
     features, malignant, names = tumours()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blindfit.algorithms.statistics.quality import metrics
-from examples.demo import begin, console, run_job
+from examples.demo import GAIN_KEPT, begin, console, run_job
 
 HERE = Path(__file__).parent
 
@@ -50,7 +51,7 @@ def comparison(out: Path) -> Panel:
         kept = metrics.gain_kept(losses[name], best, constant)
         table.add_row(name, f"{losses[name]:.4f}", f"{metrics.auc(y[held_out], p):.4f}", f"{kept:.1%}")
     return Panel(
-        table,
+        Group(table, "", GAIN_KEPT),
         title="known only because this is a demo",
         subtitle=f"{held_out.sum():,} held-out rows, both files here",
         expand=False,

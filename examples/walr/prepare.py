@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +68,11 @@ def write_holders(table: pa.Table, out: Path) -> None:
         print(f"{os.path.relpath(out / f'{name}.parquet')}: {len(held):,} rows, {len(columns)} features")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Makes the files of the WALR example from the RAND data.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
     parser.add_argument("--holders", action="store_true", help="also the features at two parties")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     out: Path = given.out
     table = rand_table()
     features = shuffled(table.drop_columns(["saw_doctor"]), SEED + 1)

@@ -20,13 +20,12 @@ from blindfit.algorithms.errors import BlindfitError
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.settings import PartySettings, PolicySettings
 from blindfit.parties.snapshots.people import unpack
-from blindfit.parties.store.account import AccountReads, Disclosure
+from blindfit.parties.store.account import RESET, AccountReads, Disclosure
 from blindfit.parties.store.database import Writes, stamp
 
 log = structlog.get_logger(__name__)
 
 BITS_OF_A_LABEL = 1 / 4  # that a limit allows for each person, of a label that is 1 for half of the people
-RESET = "reset"
 MOST_MEMBERSHIP = 16  # linkages with another party, or draws of who is held out, of a population
 
 
@@ -49,14 +48,17 @@ class Account:
 
         An entry of an older version may not say what it is about: it counts for everything of its subject.
         """
-        found = reader.disclosures(self.population)
-        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]
         since = self._since()
         return [
             entry
-            for entry in found[resets[-1] + 1 if resets else 0 :]
+            for entry in reader.disclosures_since_reset(self.population)
             if entry.subject == subject and entry.made >= since and (about is None or entry.about in (about, ""))
         ]
+
+    def start(self, reader: AccountReads) -> str:
+        """Return the time since which what was revealed counts; "" if everything counts."""
+        resets = reader.disclosures(self.population, RESET)
+        return max(self._since(), resets[-1].made if resets else "")
 
     def _since(self) -> str:
         days = self._policy.account_period_days

@@ -176,8 +176,9 @@ class PartyDatasetSettings(DatasetSettings):
     """Table of [populations] whose budget pays for releases of this dataset. Datasets about the same people name the
     same population."""
     public: bool = False
-    """Declaration of the dataset's owner that its rows are public, labels included. Only declared rows are fitted
-    without noise, as the start of a private fit. Leave it out if one row comes from a dataset with a population."""
+    """Declaration of the dataset's owner that its rows are public, labels included. Public rows can be fitted without
+    noise, as the start of a private fit, and the disclosure account does not count them. Leave it out if one row comes
+    from a dataset with a population."""
     snapshot_every_h: float | None = Field(None, gt=0, le=24 * 366)
     """Hours between two snapshots of this dataset. By default the operator decides."""
     row_is: str | None = Field(None, max_length=60)
@@ -201,9 +202,11 @@ class PartyDatasetSettings(DatasetSettings):
     """Fraction of rows with label 1, as far as it is public. It lowers the limit of what trainings may reveal about
     labels to a quarter of the information in them. Without it the limit protects only labels that are about as often 0
     as 1."""
-    scores_may_be_solved_for: bool = False
-    """Permission to give out scores without a limit and without rounding. An active party that receives enough scores
-    can compute the features of this dataset."""
+    models_per_row: Annotated[int, Field(strict=True, ge=0, le=10_000)] | Literal["unlimited"] | None = None
+    """Number of models that may ever reveal something of one person's score: by scores, or by weights or gradients that
+    another party gets. At most half of what the columns allow. 0 gives no scores, and allows one training. "unlimited"
+    gives scores without a limit and without rounding: a party that receives enough of them can compute the features. By
+    default one for each four columns of the table."""
 
     @property
     def may_take_unknown_rows_as_zero(self) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.fixed_point import Fixed, clip_integer_rows
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import falcon
@@ -34,7 +33,7 @@ from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
-from blindfit.parties.falcon.weight_bits import count_end, count_weights, weights_bits
+from blindfit.parties.falcon.weight_bits import count_end, count_weights, score_bits_of_a_weight, weights_bits
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.store import charging
@@ -44,7 +43,7 @@ from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_weights
 from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import FIGURES, ScoreQuota
+from blindfit.parties.vertical.scored_rows import FIGURES, Fit
 from blindfit.parties.vertical.training import (
     Agreed,
     Computed,
@@ -91,9 +90,7 @@ FalconComputed: TypeAlias = Computed[Begun, FalconParameters]
 class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     @staticmethod
     def check(party: Party, job: FalconJob, me: Member, source: Source) -> None:
-        """Refuse too few epochs, and rows that differential privacy does not fit."""
-        if reason := job.too_few_epochs(party.settings.policy):
-            raise PolicyRefused(party=me.name, field="falcon.epochs", reason=reason)
+        """Refuse rows that differential privacy does not fit."""
         if job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_dataset(job, source, dataset)
@@ -109,7 +106,9 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     def guards(self) -> Sequence[Guard[Any]]:
         return (
             Guard(Agreed, "each row, by epsilon: all budgets pay before anything is put in", self.charge),
+            Guard(Agreed, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(Agreed, "labels, from where all trainings on the same people end", self.count_end),
+            Guard(Computed, "features of every data party, from the weights of many models", self.count_fit),
             Guard(Computed, "labels, from the weights of all trainings on the same people", self.count_weights),
             Guard(Computed, "a passive party's scores, from the figures of the test rows", self.count_figures),
             Guard(Computed, "each row, by epsilon: a charge pays for one opening of its noise", self.use_up_charge),
@@ -118,6 +117,25 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def charge(self, agreed: FalconAgreed) -> None:
         if self._job.privacy is not None:
             await self._draws(agreed).charge(self._seats)
+
+    async def check_fit(self, agreed: FalconAgreed) -> None:
+        if (fit := self._fit(agreed)) is not None:
+            self.make_quota().check_fit(self._session, fit)
+
+    async def count_fit(self, computed: FalconComputed) -> None:
+        if (fit := self._fit(computed.agreed)) is not None:
+            self.make_quota().count_fit(self._session, fit)
+
+    def _fit(self, agreed: FalconAgreed) -> Fit | None:
+        """Return what opened weights reveal; None where none is opened, or epsilon pays for them.
+
+        A resumed training opens the same weights again if no epoch follows. Otherwise every party puts its columns in
+        again, and a party that deviates puts others in.
+        """
+        if agreed.parameters.weights_stay_shared or self._job.privacy is not None:
+            return None
+        fit = self.make_fit(agreed.prepared, f"weights {self.training}", score_bits_of_a_weight(agreed.parameters))
+        return replace(fit, is_computed_again=not is_done(agreed))
 
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
@@ -132,10 +150,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def count_figures(self, computed: FalconComputed) -> None:
         bits = computed.agreed.parameters.figure_bits
         if bits and not self._work.is_active:
-            content = self._session.published.content(self._work.source.feature_names)
-            quota = ScoreQuota(self._party, self._session.me.dataset, content)
             of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
-            quota.count_fit(self._session, of_a_row, FIGURES)
+            self.make_quota().count_bits(self._session, of_a_row, FIGURES)
 
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
@@ -157,7 +173,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             base = checkpoints.base(session.question)
             return Begun(Dealt.of_base(base), None), Alignment(np.array(base["positions"], dtype=np.int64))
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
-        alignment = await align_by_id(session, seats, read.rows)
+        alignment = await align_by_id(session, seats, read.rows, self._party)
         checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
         return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
@@ -227,8 +243,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             part = self.make_part(agreed.prepared, trained.weights, bound)
         if self._work.is_active:
             return part
-        content = self._session.published.content(self._work.source.feature_names)
-        return with_score_bits(part, ScoreQuota(self._party, self._session.me.dataset, content))
+        return with_score_bits(part, self.make_quota())
 
     def make_report(self, agreed: FalconAgreed, trained: FalconTrained) -> FalconReport:
         parameters, noise = agreed.parameters, agreed.parameters.noise

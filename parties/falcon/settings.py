@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -10,14 +9,13 @@ from pydantic import Field, model_validator
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
-from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
+from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
 # What it opens is in docs/falcon.md.
 UnsafeFlag = Literal["weight-bits"]
 LEAST_RATE = 1e-6  # of the last epoch, in that of the first
-LEAST_SHARE_OF_RATE = 1 / 16  # of an epoch that counts as one more; at the default decay the first 151
 
 
 class FalconSettings(Settings):
@@ -161,14 +159,6 @@ class FalconSettings(Settings):
         return self
 
 
-class FalconPolicy(SystemPolicy):
-    """What a party refuses of falcon jobs."""
-
-    min_epochs: int = Field(2, ge=1, le=10_000)
-    """Smallest number of epochs after which a falcon training may end. Raise it for more protection: weights after few
-    epochs are nearly a gradient of the rows."""
-
-
 class FalconJob(AlignedParameters, TrainingParameters):
     protocol: Literal["falcon"] = "falcon"
     """System that computes the job."""
@@ -188,30 +178,6 @@ class FalconJob(AlignedParameters, TrainingParameters):
     @property
     def resumes(self) -> str:
         return self.falcon.resume
-
-    @property
-    def fewest_epochs(self) -> int:
-        """After which training may end; those whose steps are short against the first ones do not count."""
-        falcon = self.falcon
-        fewest = min(falcon.epochs, falcon.patience + 1) if falcon.validation_fraction else falcon.epochs
-        rate, first = falcon.optimiser_settings().rate, falcon.learning_rate
-        return sum(rate(epoch) >= LEAST_SHARE_OF_RATE * first for epoch in range(fewest))
-
-    def too_few_epochs(self, policy: PolicySettings) -> str:
-        """Return why a party with this policy refuses the job, and what to change; "" if it does not."""
-        least = policy.of(FalconPolicy).min_epochs
-        if self.fewest_epochs >= least:
-            return ""
-        epochs = {"epochs": max(self.falcon.epochs, least)}
-        patience = {"patience": least - 1} if self.falcon.validation_fraction else {}
-        ways = [way for way in (epochs, patience, epochs | patience) if way]
-        enough = [way for way in ways if self._with(way).fewest_epochs >= least]
-        change = " and ".join(f"falcon.{name} = {value}" for name, value in enough[0].items()) if enough else ""
-        reason = f"training may end after {self.fewest_epochs}: fewer than its policy.falcon.min_epochs = {least}"
-        return f"{reason}: {f'set {change}' if change else 'lower falcon.decay'}"
-
-    def _with(self, changes: Mapping[str, int]) -> FalconJob:
-        return self.model_copy(update={"falcon": self.falcon.model_copy(update=dict(changes))})
 
     @model_validator(mode="after")
     def _does_not_promise_what_it_cannot(self) -> FalconJob:

@@ -43,7 +43,7 @@ def make_shared_part(
 
 
 def with_score_bits(part: AnyPart, quota: ScoreQuota) -> AnyPart:
-    """A passive party's part, as coarse as its rows need."""
+    """Return a passive party's part, as coarse as its scores must be."""
     if isinstance(part, SharedModelPart):
         return replace(part, score_bits=quota.score_bits())
     return replace(part, score_rounding=quota.rounding(part))

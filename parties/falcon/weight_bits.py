@@ -32,6 +32,15 @@ def weights_bits(parameters: FalconParameters) -> float:
     return float(min(parameters.train_rows, max(parameters.columns[1:]) * bits_of_opened_weight(parameters.kept_bits)))
 
 
+def score_bits_of_a_weight(parameters: FalconParameters) -> float:
+    """Return how many bits of one row's score opened weights have at most; no bound where they are not rounded.
+
+    A party that puts in a column which is 0 everywhere else has one weight that depends on this row alone. Its leverage
+    is at most 1, so further columns of this kind reveal the same score again.
+    """
+    return math.inf if parameters.kept_bits is None else float(bits_of_opened_weight(parameters.kept_bits))
+
+
 def end_bits(parameters: FalconParameters, epochs: int) -> float:
     """Return how many bits the end of a training has: it comes after one of the epochs that may follow, by the range or
     by the loss or by both, or after all.

@@ -100,6 +100,11 @@ class JobParameters(Settings):
         return "no differential privacy"
 
     @property
+    def holds_against(self) -> str:
+        """Return against whom the job's promises hold, and what to do about others; "" where its pages say all."""
+        return ""
+
+    @property
     def resumes(self) -> str:
         """The session that it goes on from; empty where it begins."""
         return ""

@@ -16,8 +16,8 @@ from blindfit.algorithms.protocols.walr import (
     ReleaseSettings,
     statement,
 )
+from blindfit.algorithms.protocols.walr.blocks import Block
 from blindfit.algorithms.protocols.walr.grid import Grid
-from blindfit.algorithms.protocols.walr.several_parties import Block
 from blindfit.algorithms.protocols.walr.statement import Between
 from blindfit.parties.identity import key_proof
 from blindfit.parties.identity.key_proof import KeyProof

@@ -2,7 +2,7 @@
 
 Who uploads ids and gets no answer pays no budget for what he sees on the way: how long it took, and whether the server
 would answer at all, which depends on who is in its table. So such uploads are few: of each consumer in 24 hours, and of
-all consumers together for as long as the party's database is kept. An upload under way counts until it has ended, so
+all consumers together in the disclosure account of the people. An upload under way counts until it has ended, so
 that neither many at once nor a server that is killed in the middle go past the limits.
 """
 
@@ -23,6 +23,7 @@ from blindfit.algorithms.errors import (
     TooFewRows,
     UnknownId,
 )
+from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.store.database import Reads, stamp
@@ -30,6 +31,7 @@ from blindfit.parties.store.database import Reads, stamp
 log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(hours=24)
+MOST_UPLOADS = 1000  # without an answer, of all active parties, until the account starts again
 
 
 def log_unanswered(error: BlindfitError, consumer: str) -> None:
@@ -55,7 +57,7 @@ class Upload:
         """Raises:
         PolicyRefused: too many ended without an answer, or are under way.
         """
-        policy = self._charging.policy
+        policy, account = self._charging.policy, Account(self._charging.policy, self._dataset.settings)
         since = stamp(-WINDOW)
         if reader.count_uploads(consumer=self._consumer, since=since) >= policy.max_failed_uploads:
             raise PolicyRefused(
@@ -63,11 +65,15 @@ class Upload:
                 field="max_failed_uploads",
                 reason=f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may",
             )
-        if reader.count_uploads() >= policy.max_failed_uploads_in_all:
+        start, share = account.start(reader), policy.account_shares.get(self._consumer, 0.0)
+        is_over = reader.count_uploads(since=start) >= MOST_UPLOADS
+        if policy.account_shares and not is_over:
+            is_over = reader.count_uploads(consumer=self._consumer, since=start) >= max(1, share * MOST_UPLOADS)
+        if is_over:
             raise PolicyRefused(
                 party=self._charging.name,
-                field="max_failed_uploads_in_all",
-                reason=f"{policy.max_failed_uploads_in_all} uploads had no answer: no more may",
+                field="uploads",
+                reason="the disclosure account has no room for one more upload without an answer",
             )
 
     def begin(self) -> None:

@@ -72,7 +72,7 @@ async def scores_in_shares(
 
     def count() -> None:
         if quota is not None:
-            quota.count_model(session, model_digest(part), bits_of_a_part(part), positions)
+            quota.count_model(session, model_digest(part), bits_of_a_part(part), positions, part.trained_in)
 
     async def scored(channel: Channel) -> Scores | None:
         return await shared_scores.run_data_party(

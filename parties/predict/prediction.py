@@ -31,6 +31,7 @@ from blindfit.parties.predict.settings import PredictJob
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.sessions import Prediction
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import PartyRows, read_rows, require_offered, tell_of_unseen
@@ -65,7 +66,7 @@ class JointPrediction:
         scale = part.standardiser
         require_offered(scale.record, self._party.settings.datasets[me.dataset], me.dataset)
         self._party.snapshots.check_scored(me.dataset, scale.record, scale.columns)
-        self._quota(job, me, part)
+        self._quota(self._party.snapshots.published(me.dataset), part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
@@ -78,16 +79,15 @@ class JointPrediction:
             self._refuse("parties", f"in that training it was {part.party}, {part.role}")
         return part
 
-    def _quota(self, job: PredictJob, me: Member, part: Part) -> ScoreQuota | None:
-        """Of a passive party, by what its columns held in training: a few new rows do not show it.
+    def _quota(self, snapshot: Snapshot, part: Part) -> ScoreQuota | None:
+        """Return the quota of a passive party's scores.
 
         Raises:
-            ConfigError, DataError: any score would tell its rows; or its database does not know the training.
+            PolicyRefused: it gives none.
         """
         if part.role != "passive":
             return None
-        content = self._party.snapshots.content_of_session(job.predict.session, part.standardiser.kept_columns)
-        quota = ScoreQuota(self._party, me.dataset, content)
+        quota = ScoreQuota.of(self._party, snapshot)
         quota.check()
         return quota
 
@@ -101,14 +101,14 @@ class JointPrediction:
 
     async def run(self, session: Session[PredictJob]) -> dict[str, ParameterValue]:
         seats, part, clock = Seats.of(session), self._part(session.job, session.me), Clock()
-        quota = self._quota(session.job, session.me, part)
+        quota = self._quota(session.published, part)
         if seats.chain != part.data_parties:
             self._refuse("parties", "they are not those of the training, in the same roles")
         source = self._rows(session, part)
         await asyncio.to_thread(tell_of_unseen, source)
         rows = await asyncio.to_thread(read_rows, source, labels=False, report=session.report)
         clock.lap("read_s")
-        positions = (await align_by_id(session, seats, rows)).positions
+        positions = (await align_by_id(session, seats, rows, self._party)).positions
         clock.lap("align_s")
         session.report("score", 0, len(positions), "rows")
         scores = await self._scores(session, seats, part, quota, rows, positions)

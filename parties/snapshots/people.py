@@ -67,8 +67,24 @@ class PeopleKey:
         return self._encrypt(high, low)[:, 0]
 
     def digests_of(self, parts: Iterable[Any]) -> Digests:
-        """Return the digests of ids that come part by part."""
-        return np.concatenate([np.zeros(0, np.uint64), *(self.digests(ids) for ids in parts)])
+        """Return the digests of one table's ids, which come part by part.
+
+        Two ids of one table are two people, even where they look alike. One of them keeps the digest that they share,
+        and each other one has the digest of its spelling; the order of the rows does not matter.
+        """
+        found = [np.zeros((2, 0), np.uint64)]
+        for ids in parts:
+            found.append(np.stack([self.digests(ids), self._spelled(ids)]))
+        folded, spelled = np.concatenate(found, axis=1)
+        order = np.lexsort((spelled, folded))
+        again = order[1:][folded[order[1:]] == folded[order[:-1]]]
+        folded[again] = spelled[again]
+        return np.asarray(folded)
+
+    def _spelled(self, ids: Any) -> Digests:
+        """Return a digest of each id as it is written, uint64 (n,); no folded id has it but by chance."""
+        high, low = hash_texts(_shorten(ids), self.hashing)
+        return self._encrypt(low, high)[:, 1]
 
     def uniforms(self, digests: Digests, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a number between 0 and 1 for each person and value, float64 (n,).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from blindfit.parties.store.database import Reads, Store
 from blindfit.parties.store.snapshots import SnapshotRow
 
 
-def schedule_waits(dataset: str) -> str:
+def schedule_waits(settings: PartySettings, dataset: str) -> str:
     """Tell the operator how the schedule of a dataset that waits begins to run."""
+    if settings.datasets[dataset].public:
+        return f"the schedule of {dataset} does not run: only `blindfit snapshot` and `blindfit run` publish it"
     return (
         f"the schedule of {dataset} does not run, as the party has another population: publish it once with "
         "--other-people if its people are not those of the other one"
@@ -47,6 +50,27 @@ def why_it_waits(settings: PartySettings, dataset: str, known: Sequence[Snapshot
         f"{dataset} waits for `blindfit snapshot`: the party also has the population {others[0]}, and people in both "
         "would have two budgets"
     )
+
+
+def why_public_waits(settings: PartySettings, dataset: str, known: Sequence[SnapshotRow]) -> str:
+    """Return why neither a party's start nor its schedule publishes a dataset that is declared public.
+
+    It is refused if people of a population with a budget are in it. Others would see the refusal, so only the operator
+    asks. The answer follows from the party's file and from which populations were published before, never from rows.
+    """
+    if not settings.datasets[dataset].public:
+        return ""
+    others = [name for name in (*(row.population for row in known), *_populations(settings)) if name]
+    if not others:
+        return ""
+    return (
+        f"{dataset} waits for `blindfit snapshot`: it is declared public, and its rows are compared with the people of "
+        f"{others[0]}, who have a budget"
+    )
+
+
+def _populations(settings: PartySettings) -> list[str | None]:
+    return [dataset.population for dataset in settings.datasets.values()]
 
 
 def _is_of_other_people(dataset: str, population: str, known: Sequence[SnapshotRow]) -> bool:
@@ -146,18 +170,36 @@ def warn_of_two_accounts(reader: Reads, row: SnapshotRow, digests: Digests) -> I
 
     It is no refusal: the party publishes such a dataset by itself, and others would learn from a refusal who is in it.
     """
-    if row.population and reader.disclosures(""):
+    of_it = [one.population for one in reader.snapshots() if one.dataset == row.dataset]
+    if row.population and "" not in of_it and reader.disclosures(""):  # else its account was carried over
         shared = len(np.intersect1d(digests, join(reader.people(""))))
         if shared:
             yield (
-                f"{shared} of its ids were published without a population before. What was revealed about them then "
-                f"stays in the account of datasets without a population, and the account of {row.population} does not "
-                "count it"
+                f"{shared} of its ids were published in a dataset without a population before. What was revealed about "
+                f"them then stays in the account of datasets without a population, and the account of {row.population} "
+                "does not count it"
             )
+    yield from _warn_of_two_labels(reader, row)
     for other, shared in _find_shared_people(reader, "", digests) if not row.population else ():
         yield (
             f"{shared} of its ids also occur in the population {other}, and have an account of their own here: set "
             f'datasets.{row.dataset}.population = "{other}" if its role allows it'
+        )
+
+
+def _warn_of_two_labels(reader: Reads, row: SnapshotRow) -> Iterator[str]:
+    """Warn the operator of a label column whose people have published labels under another name."""
+    label = json.loads(row.meaning).get("label")
+    known = reader.labels_of(row.population)
+    if not row.population:  # people of all datasets without one: another label may be that of others
+        known = [json.loads(one.meaning).get("label") for one in reader.snapshots(row.dataset)]
+    others = {name for name in known if name and name != label} if label else set()
+    if others:
+        before = ", ".join(sorted(others))
+        yield (
+            f"the labels of {row.population or row.dataset} were published as {before} before, and {label} has a "
+            "limit and a jitter of its own. If these are the same labels, give the column its old name: otherwise "
+            "twice as much of them may be revealed"
         )
 
 

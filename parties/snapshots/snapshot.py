@@ -81,9 +81,10 @@ class Snapshot:
         """
         return read_digests(self.directory, self.row.rows)
 
-    def content(self, columns: Sequence[str]) -> RowContent:
-        """What its rows hold in these features."""
-        return content_of(self.row, columns)
+    @property
+    def table_columns(self) -> int:
+        """Return how many of the table's columns its features come from."""
+        return len(record_of(self.row).columns)
 
     def source(self) -> Source:
         """Return its rows with all columns that it was published with; of a party that keeps rows.
@@ -178,20 +179,30 @@ def _unusable(row: SnapshotRow, column: str, problem: str) -> DataError:
     return DataError(problem, hint=hint)
 
 
-def content_of(row: SnapshotRow, columns: Sequence[str]) -> RowContent:
-    """Raises DataError: it has not all of these features."""
-    distinct = json.loads(row.meaning)["distinct"]
-    if missing := [name for name in columns if name not in distinct]:
-        raise DataError(f"snapshot {row.number} of {row.dataset} has no feature {', '.join(missing)}")
-    record = record_of(row)
-    counts: dict[str, int] = {}
+def content_of(row: SnapshotRow, known: Sequence[SnapshotRow] = ()) -> RowContent:
+    """Return what its rows hold. A few rows to score do not show what their columns can hold.
+
+    Args:
+        known: other snapshots of the party; a column holds as much as the snapshot in which it has most values.
+    """
+    counts = [json.loads(one.meaning)["distinct"] for one in (row, *known)]
+    return content_of_columns(json.loads(row.meaning)["columns"], record_of(row), counts)
+
+
+def content_of_columns(columns: Sequence[str], record: TableRecord, counts: Sequence[Mapping[str, int]]) -> RowContent:
+    """Return what rows with these columns hold.
+
+    Args:
+        counts: how many values each column has, in each of some tables.
+    """
+    held: dict[str, int] = {}
     for name in columns:  # the columns of a category are one: a row has one level, or none of them
-        column = record.behind[name]
+        column, distinct = record.behind[name], max(of_one.get(name, 0) for of_one in counts)
         if record.level_of(name) is None:
-            counts[column.name] = distinct[name]
-        elif column.kind == "category" and distinct[name] > 1:
-            counts[column.name] = counts.get(column.name, 1) + 1
-    return RowContent.of(list(counts.values()))
+            held[column.name] = distinct
+        elif column.kind == "category" and distinct > 1:
+            held[column.name] = held.get(column.name, 1) + 1
+    return RowContent.of(list(held.values()))
 
 
 def record_of(row: SnapshotRow) -> TableRecord:

@@ -21,13 +21,13 @@ import structlog
 
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError, PolicyRefused
-from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
 from blindfit.parties.data.opening import fingerprint_of, open_source
 from blindfit.parties.data.origin import Origin, Tolerates, nothing
 from blindfit.parties.data.settings import BATCH_ROWS, PartyDatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.carried import carry_account
 from blindfit.parties.snapshots.directories import Unfinished, find_unknown, only_publisher, remove_unfinished
 from blindfit.parties.snapshots.people import FILE as PEOPLE
 from blindfit.parties.snapshots.people import Digests, PeopleKey, add_people, write_digests
@@ -39,10 +39,12 @@ from blindfit.parties.snapshots.populations import (
     schedule_waits,
     warn_of_two_accounts,
     why_it_waits,
+    why_public_waits,
 )
 from blindfit.parties.snapshots.rows_file import FILE as ROWS
 from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
-from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, content_of, meaning_of
+from blindfit.parties.snapshots.scored import are_too_weak, declared_models, refuse_weak_rows
+from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
 from blindfit.parties.work.ending import describe_error
@@ -129,22 +131,16 @@ class Snapshots:
         yield from made.remarks
         dataset = made.row.dataset
         if self._dataset(dataset).snapshot_every_h is not None and self.waits_for_operator(dataset):
-            yield schedule_waits(dataset)
+            yield schedule_waits(self._settings, dataset)
         for name, problem in json.loads(made.row.meaning).get("unusable", {}).items():
             yield f"a job that needs the column {name or '(without a name)'} is refused: {problem}"
-        if self._settings.role == "passive" and not self._dataset(made.row.dataset).scores_may_be_solved_for:
-            yield from self._scores(made)
+        problem = are_too_weak(made.row, self._store.reader().snapshots(), self._settings)
+        if problem is not None:  # the schedule has published it
+            yield f"{problem.message}; {problem.hint}"
         if copy := public_copy(made.row, self._store.reader().snapshots(), self._settings):
             yield f"datasets.{copy} is declared public and has the same ids and labels: remove public = true there"
         if not self._dataset(dataset).public:
             yield from warn_of_two_accounts(self._store.reader(), made.row, made.people())
-
-    def _scores(self, made: Snapshot) -> Iterator[str]:
-        content, chosen = made.content(json.loads(made.row.meaning)["columns"]), self._settings.policy.models_per_row
-        if weakness := content.weakness():
-            yield f"its rows are scored only with scores_may_be_solved_for = true: {weakness}"
-        elif chosen is not None and chosen > content.max_models:
-            yield f"its columns allow {content.max_models} models of a row, not models_per_row = {chosen}"
 
     def of_session(self, session: str) -> Snapshot:
         """What a session read.
@@ -160,17 +156,6 @@ class Snapshots:
     def _row_of(self, session: str) -> SnapshotRow | None:
         wanted = self._store.reader().session_snapshot(session)
         return next((row for row in self._store.reader().snapshots() if row.id == wanted), None)
-
-    def content_of_session(self, session: str, columns: Sequence[str]) -> RowContent:
-        """What the rows that a session read held in these features; their files may be gone.
-
-        Raises:
-            DataError: it read nothing here.
-        """
-        found = self._row_of(session)
-        if found is None:
-            raise DataError(f"the party's database does not know what {session} read", hint="train anew")
-        return content_of(found, columns)
 
     def source(self, dataset: str) -> Source:
         """Return the rows of the current snapshot.
@@ -206,13 +191,14 @@ class Snapshots:
             if current is not None and self.changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
             if current is not None and settings.snapshot_every_h is not None and self.waits_for_operator(dataset):
-                log.warning(schedule_waits(dataset), dataset=dataset)
+                log.warning(schedule_waits(self._settings, dataset), dataset=dataset)
 
     # --- which the party makes by itself
 
     def waits_for_operator(self, dataset: str) -> str:
         """Return why the party makes no snapshot of the dataset by itself; empty where it does."""
-        return why_it_waits(self._settings, dataset, self._store.reader().snapshots())
+        known = self._store.reader().snapshots()
+        return why_it_waits(self._settings, dataset, known) or why_public_waits(self._settings, dataset, known)
 
     def make_first(self) -> None:
         """Make the first snapshot of each dataset that has none, at the party's start. The log says which, and why not.
@@ -230,7 +216,7 @@ class Snapshots:
     def make_overdue(self, dataset: str) -> None:
         """Make the next snapshot where the owner's schedule asks for it, whether or not anything changed."""
         if self.overdue(dataset):
-            self.make_next(dataset)
+            self.make_next(dataset, by_schedule=True)
 
     def overdue(self, dataset: str) -> bool:
         """Return whether the owner's schedule asks for the next snapshot."""
@@ -239,11 +225,11 @@ class Snapshots:
             return False
         return datetime.now(UTC) - datetime.fromisoformat(current.row.made) >= timedelta(hours=every)
 
-    def make_next(self, dataset: str, *, skip_unreadable: bool = False) -> None:
+    def make_next(self, dataset: str, *, skip_unreadable: bool = False, by_schedule: bool = False) -> None:
         """Make the next snapshot by the party itself, unless the dataset waits for its operator; the log says so.
 
         Args:
-            skip_unreadable: as `publish`.
+            skip_unreadable, by_schedule: as `publish`.
 
         Raises:
             DataError, ConfigError: what is wrong with the dataset, for the party's own operator.
@@ -251,7 +237,7 @@ class Snapshots:
         if reason := self.waits_for_operator(dataset):
             log.warning(reason, dataset=dataset)
             return
-        made = self.publish(dataset, skip_unreadable=skip_unreadable)
+        made = self.publish(dataset, skip_unreadable=skip_unreadable, by_schedule=by_schedule)
         log.info("dataset is published", dataset=dataset, snapshot=made.row.number, rows=made.row.rows)
         for caution in self.cautions(made):
             log.warning(caution, dataset=dataset)
@@ -281,6 +267,7 @@ class Snapshots:
         *,
         skip_unreadable: bool = False,
         other_people: bool = False,
+        by_schedule: bool = False,
         on_waiting: Callable[[str], None] | None = None,
     ) -> Snapshot:
         """Make the next snapshot; nothing of it is there unless all of it is.
@@ -289,11 +276,14 @@ class Snapshots:
             skip_unreadable: leave out columns that cannot be read, except the ids. A job that needs such a column is
                 refused. By default only the columns that the snapshot before left out may be unreadable.
             other_people: the operator's word that its people are none of another population.
+            by_schedule: nobody asked for it now, and others would see that it is refused: rows that hold too little
+                for the scores that their party gives are published, with a caution.
             on_waiting: is told what is waited for, where another one is being made; by default the log is.
 
         Raises:
             DataError: what is wrong with the rows, or the disk; or another one is being made, for too long.
-            ConfigError: the rows are known under another population.
+            ConfigError: the rows are known under another population, or hold too little for the scores that their party
+                gives.
         """
         settings = self._dataset(dataset)
         source = open_source(settings, self._base_dir, dataset, self._tolerance(dataset, skip_unreadable))
@@ -308,7 +298,9 @@ class Snapshots:
                     digests = self._people_key.digests_of(written.ids())
                     write_digests(new.within, digests)
                     new.give_name()
-                    return self._enter(dataset, settings, source, fingerprint, new.id, written, digests, other_people)
+                    return self._enter(
+                        dataset, settings, source, fingerprint, new.id, written, digests, other_people, by_schedule
+                    )
                 finally:
                     with suppress(OSError, BlindfitError):  # else the next one, or the next start, does it
                         self._remove_unfinished()
@@ -353,6 +345,7 @@ class Snapshots:
         written: Written,
         digests: Digests,
         other_people: bool,
+        by_schedule: bool,
     ) -> Snapshot:
         with self._store.transaction() as transaction:
             known = transaction.snapshots()
@@ -366,6 +359,8 @@ class Snapshots:
                         **meaning_of(settings),
                         **_found(source, written),
                         "distinct": dict(written.distinct),
+                        "models_per_row": declared_models(self._settings, dataset),
+                        "public": settings.public,
                     }
                 ),
                 source=fingerprint,
@@ -377,10 +372,14 @@ class Snapshots:
             refuse_another_population(row, known)
             refuse_private_rows(transaction, row, digests, self._settings)
             refuse_people_of_another(transaction, row, digests)
+            if not by_schedule:
+                refuse_weak_rows(row, known, self._settings)
             transaction.add_snapshot(row)
             if not settings.public:  # nobody is protected, and nothing is counted
                 add_people(transaction, row.population, settings.label, digests)
-        return replace(self._at(row), remarks=written.remarks)
+            carried = carry_account(transaction, row, known)
+        remarks = (*written.remarks, *([f"{carried} entries of its account are carried over"] if carried else ()))
+        return replace(self._at(row), remarks=remarks)
 
     @cached_property
     def _people_key(self) -> PeopleKey:
@@ -396,7 +395,13 @@ class Snapshots:
     def _is_of(self, row: SnapshotRow, settings: PartyDatasetSettings) -> bool:
         """Return whether the snapshot is of the dataset as these settings describe it."""
         meaning, described = json.loads(row.meaning), meaning_of(settings)
-        return all(meaning.get(name) == described.get(name) for name in {*described, *DIGEST.added})
+        if any(meaning.get(name) != described.get(name) for name in {*described, *DIGEST.added}):
+            return False
+        if meaning.get("public") and not settings.public:
+            return False  # nobody was counted among its people
+        if meaning.get("models_per_row") == declared_models(self._settings, row.dataset):
+            return True
+        return are_too_weak(row, self._store.reader().snapshots(), self._settings) is None  # the declaration is new
 
 
 def _found(source: Source, written: Written) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from blindfit.parties.store.rows import RowReads, RowWrites
 
+RESET = "reset"  # the subject of the entry with which an operator starts an account again
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Disclosure:
@@ -47,6 +49,12 @@ class AccountReads(RowReads):
         rest = "WHERE (?1 IS NULL OR population = ?1) AND (?2 IS NULL OR subject = ?2) ORDER BY position"
         return self._rows(Disclosure, "disclosures", rest, population, subject)
 
+    def disclosures_since_reset(self, population: str) -> list[Disclosure]:
+        """Return the entries of a population since its account was started, the oldest first."""
+        found = self.disclosures(population)
+        resets = [place for place, entry in enumerate(found) if entry.subject == RESET]  # two may have one time
+        return found[resets[-1] + 1 if resets else 0 :]
+
     def people(self, population: str) -> list[bytes]:
         """Return the digests of a population's people, in the order in which they were first published."""
         rows = self._all("SELECT digests FROM people WHERE population = ? ORDER BY position", population)
@@ -60,6 +68,15 @@ class AccountReads(RowReads):
         query = "SELECT people FROM labelled_people WHERE population = ? AND label = ?"
         rows = self._all(query, population, label)
         return bytes(rows[0][0]) if rows else b""
+
+    def label_unit(self, population: str, label: str) -> float | None:
+        """Return the unit of the jitter of a label; None where no training has fixed it."""
+        rows = self._all("SELECT unit FROM label_units WHERE population = ? AND label = ?", population, label)
+        return float(rows[0][0]) if rows else None
+
+    def labels_of(self, population: str) -> list[str]:
+        """Return the label columns under which labels of a population have been published."""
+        return [row[0] for row in self._all("SELECT label FROM labelled_people WHERE population = ?", population)]
 
 
 class AccountWrites(AccountReads, RowWrites):
@@ -83,3 +100,6 @@ class AccountWrites(AccountReads, RowWrites):
 
     def put_labelled_people(self, population: str, label: str, people: bytes) -> None:
         self._insert("labelled_people", how="INSERT OR REPLACE", population=population, label=label, people=people)
+
+    def put_label_unit(self, population: str, label: str, unit: float) -> None:
+        self._insert("label_units", population=population, label=label, unit=unit)

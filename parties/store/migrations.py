@@ -11,8 +11,10 @@ with databases of each version, and README.md there says how such a database is 
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
@@ -141,8 +143,37 @@ def to_version_4(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE answers ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0")
 
 
+def to_version_5(database: sqlite3.Connection) -> None:
+    """Keep the unit of the jitter of labels that are numbers; enter draws of who is held out that versions before the
+    account had begun, and give entries that version 3 has made today's date.
+
+    Whose draw it was is not known: it counts in every population of the party. When a count of before version 3 was
+    made is not known either. Version 3 gave it the date of its snapshot, so it ended early in an account with a period.
+    """
+    database.execute(
+        "CREATE TABLE label_units (population TEXT, label TEXT, unit REAL NOT NULL, PRIMARY KEY (population, label))"
+    )
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    database.execute(_TODAY, (now,))
+    populations = database.execute("SELECT DISTINCT population FROM snapshots ORDER BY population").fetchall()
+    draws = database.execute(
+        "SELECT context, begun FROM draws WHERE context NOT LIKE '% %' ORDER BY context"
+    ).fetchall()
+    for (population,), (context, begun) in itertools.product(populations, draws):
+        for number in range(min(begun, MOST_DRAWS)):
+            database.execute(_DRAW, (population, f"{context} {number + 1}", now))
+
+
+MOST_DRAWS = 16  # more are refused
+_TODAY = """UPDATE disclosures SET made = ?
+    WHERE made = '' OR made = (SELECT s.made FROM snapshots s WHERE s.id = disclosures.snapshot)"""
+_DRAW = """INSERT INTO disclosures (
+    population, subject, about, learner, event, question, bits, people, snapshot, session, made)
+    VALUES (?, 'membership', '', '', 'draw of who is held out', ?, 1, x'', '', '', ?)"""
+
+
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4)
+MIGRATIONS: tuple[Migration, ...] = (to_version_1, to_version_2, to_version_3, to_version_4, to_version_5)
 """The first brings version 0 to version 1, the next version 1 to version 2, and so on."""
 
 

@@ -6,6 +6,7 @@ It keeps its own part of the model and its own report. Of the others' rows it le
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,17 +23,19 @@ from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import system_uniform
+from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_NOISE
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
 from blindfit.parties.account.account import Account
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.snapshots.people import Digests, PeopleKey
+from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
-from blindfit.parties.taylor.label_layouts import count_label_bits
+from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
+from blindfit.parties.taylor.label_layouts import count_label_bits, name_fit
 from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
@@ -45,12 +48,13 @@ from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import Charged, population_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
+from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_mask, encode_mask
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_factors
 from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import ScoreQuota
+from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Method, Read, Trained, Work
 from blindfit.parties.vertical.writing import write_part, write_test_scores
 
@@ -71,7 +75,7 @@ class TaylorTrained(Trained):
 class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     def __init__(self, work: Work[TaylorJob]) -> None:
         super().__init__(work)
-        self._quota = quota_of(self._party, self._session.me, self._session.published, work.source.feature_names)
+        self._quota = quota_of(self._party, self._session.me, self._session.published)
         self._charged: Charged | None = None
 
     @staticmethod
@@ -80,7 +84,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     @staticmethod
     def check(party: Party, job: TaylorJob, me: Member, source: Source) -> None:
-        """Refuse an engine that is missing here, rows that label DP does not fit, and scores that would reveal rows."""
+        """Refuse an engine that is missing here, rows that label DP does not fit, and scores that it does not give."""
         check_engine(job, me.name)
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
@@ -88,7 +92,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             dataset = party.settings.datasets[me.dataset]
             check_label_dp(dataset, me.dataset, job)
             charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
-        quota = quota_of(party, me, party.snapshots.published(me.dataset), source.feature_names)
+        quota = quota_of(party, me, party.snapshots.published(me.dataset))
         if quota is not None and job.test_fraction:
             quota.check()
 
@@ -97,13 +101,15 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     @property
     def guards(self) -> Sequence[Guard[Any]]:
         return (
-            Guard(Work, "a passive party's rows, of which any score would reveal too much", self.check_quota),
+            Guard(Work, "a passive party's rows, of which it gives no scores", self.check_quota),
             Guard(Aligned, "a passive party's test rows, from the scores of many models", self.check_models_per_row),
+            Guard(Aligned, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(
                 Agreed,
                 "features and labels, from gradients over too few rows or with too little noise",
                 self.check_leaks,
             ),
+            Guard(Agreed, "features of every data party, from the gradients of many models", self.count_fit),
             Guard(Agreed, "labels, from all trainings on the same people together", self.count_label_bits),
             Guard(Agreed, "each label, by epsilon: the budget pays before a gradient is sent", self.charge),
         )
@@ -113,18 +119,39 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             self._quota.check()
 
     async def check_models_per_row(self, aligned: Aligned[PublicKey]) -> None:
-        if self._quota is not None and not self._job.resumes:  # a resumed training may have given its scores already
+        if self._quota is None or self._job.resumes:  # a resumed training may have given its scores already
+            return
+        if not self._quota.has_answered(self._session, self._fit(aligned)):  # the same training makes the same model
             test_positions = aligned.prepared.rows.in_snapshot[aligned.prepared.plan.test]
             self._quota.check_new_model(self._session, test_positions)
 
     async def check_leaks(self, agreed: TaylorAgreed) -> None:
         refuse_leaks(leaks_of(agreed.parameters, agreed.prepared.plan, self._job), self._job, self._seats.me)
 
+    async def count_fit(self, agreed: TaylorAgreed) -> None:
+        """Count this training's gradients as one score. The same job on the same snapshots is the same question.
+
+        The key node's noise leaves less of a row's score than a rounded score has, also after 1,000 epochs. Without
+        this noise nothing bounds what they reveal. This holds against parties that follow the protocol.
+        """
+        self.make_quota().count_fit(self._session, self._fit(agreed))
+
+    async def check_fit(self, aligned: Aligned[PublicKey]) -> None:
+        """Check the same before any party counts it: a training that one party refuses costs the others nothing."""
+        self.make_quota().check_fit(self._session, self._fit(aligned))
+
+    def _fit(self, aligned: Aligned[PublicKey]) -> Fit:
+        prepared = aligned.prepared
+        question = name_fit(self._session, prepared.plan, self._people(prepared.rows))
+        bits = None if self._job.taylor.gradient_noise >= LEAST_NOISE else math.inf
+        return self.make_fit(prepared, question, bits)
+
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:
-            people, plan = self._people(agreed.prepared), agreed.prepared.plan
+            people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
             party = self._party
-            count_label_bits(self._session, party.settings, party.store, agreed.parameters, plan, people)
+            parameters, epochs = agreed.parameters, agreed.parameters.epochs - agreed.first_epoch
+            count_label_bits(self._session, party.settings, party.store, parameters, plan, people, epochs)
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:
@@ -245,34 +272,27 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             workers=workers,
         )
         if y is not None:
-            seat.y, seat.label_terms = y, grid.label_terms(y, self._jitter(prepared, y))
+            hidden = y if prepared.labels.hidden is None else prepared.labels.hidden
+            seat.y, seat.label_terms = y, grid.label_terms(y, grid.loss.cross * (y - hidden))
             seat.factors = class_factors(prepared) if parameters.encrypted_factors else None
         return seat
 
-    def _people(self, prepared: Prepared) -> Digests:
+    def _people(self, rows: PartyRows) -> Digests:
         """Return the digest of each aligned row's id; 0 for a slot without a row."""
-        positions, people = prepared.rows.in_snapshot, self._session.published.people()
+        positions, people = rows.in_snapshot, self._session.published.people()
         return np.where(positions >= 0, people[np.maximum(positions, 0)], np.uint64(0))
 
-    def _jitter(self, prepared: Prepared, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the jitter of each aligned row, which is drawn once for the person, the label and this size.
-
-        Two draws for one label, or one draw in two sizes, would reveal the label. So a person with the same label keeps
-        the draw in every snapshot, and another size, label column or model has one of its own.
-
-        Args:
-            labels: as they enter the training: one that is scaled otherwise has another draw, as one draw would cancel.
-        """
-        job = self._session.job
+    def draw_jitter(self, rows: PartyRows, common: PartyRows) -> NDArray[np.float64] | None:
+        """Return the jitter of each aligned row. A person with the same label keeps it in every training."""
+        job, party, dataset = self._session.job, self._party, self._session.me.dataset
         size = 0.0 if job.privacy else job.taylor.jitter
-        if not size:
-            return np.zeros(len(labels))
-        account, model = Account.of(self._party.settings, self._session.me.dataset), job.taylor.model
-        key = PeopleKey.of(self._party.secret, "jitter", account.population, account.label, model, size.hex())
-        uniform = key.uniforms(self._people(prepared), labels)
-        from scipy.special import ndtri  # here: a party that trains under label DP has no jitter
-
-        return np.where(prepared.rows.there, size * ndtri(uniform), 0.0)
+        if not size or rows.labels is None or common.labels is None:
+            return None
+        account, model = Account.of(party.settings, dataset), job.taylor.model
+        if model == "linear":
+            size *= unit_of(party.store, account, rows.labels, party.settings.datasets[dataset].label_range)
+        jitter = draw_jitter(party.secret, account, model, size, self._people(common), common.labels)
+        return np.where(common.there, jitter, 0.0)
 
 
 def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]:
@@ -281,9 +301,9 @@ def open_data_party(party: Party) -> DataParty[TaylorJob, PublicKey, TaylorParam
     return DataParty(party, Taylor, TaylorJob.resume_option)
 
 
-def quota_of(party: Party, me: Member, snapshot: Snapshot, columns: Sequence[str]) -> ScoreQuota | None:
+def quota_of(party: Party, me: Member, snapshot: Snapshot) -> ScoreQuota | None:
     """Return the quota of a passive party's scores; None at the active party, whose rows give no scores to others."""
-    return ScoreQuota(party, me.dataset, snapshot.content(columns)) if me.role == "passive" else None
+    return ScoreQuota.of(party, snapshot) if me.role == "passive" else None
 
 
 def has_settled(optimiser: Optimiser) -> bool:

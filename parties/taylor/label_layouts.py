@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +29,23 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 
+LAYOUT, END = "batch layout", "end of training"
+
 
 def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
     """Return how many bits of the labels one layout of batches has at most; one for each row without jitter."""
     rows = float(sum(map(len, plan.batches)))
-    return min(rows, len(plan.batches) * label_bits(sum(parameters.columns[1:]), jitter)) if jitter > 0 else rows
+    of_batch = label_bits(sum(parameters.columns[1:]), jitter, parameters.grid.loss.cross)
+    return min(rows, len(plan.batches) * of_batch)
+
+
+def end_bits(parameters: TaylorParameters, epochs: int) -> float:
+    """Return how many bits the end of a training has: it comes after one of the epochs that may follow.
+
+    It tells of the hold-out rows' labels, which decide it. A training that runs every epoch has none.
+    """
+    decides = parameters.hold_out_loss and parameters.patience > 0
+    return math.log2(max(1, epochs)) if decides else 0.0
 
 
 def count_label_bits(
@@ -40,24 +55,35 @@ def count_label_bits(
     parameters: TaylorParameters,
     plan: RowPlan,
     people: Digests,
+    epochs: int,
 ) -> None:
-    """Count a layout before the training sends anything that depends on labels; one that was counted before is free.
+    """Count a layout and the end before the training sends anything that depends on labels.
+
+    A layout that was counted before is free. Each session has an end of its own: a job whose tolerance differs a little
+    asks the hold-out labels something else.
 
     Args:
         people: the digest of each aligned row; 0 for a slot without a row.
+        epochs: that may follow.
 
     Raises:
         PolicyRefused: with what was revealed before, it would reveal too much of the labels.
         LedgerUnavailable: it could not be written.
     """
     job, me = session.job, session.me.name
-    bits = bits_of(parameters, plan, job.taylor.jitter)
+    bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs)
 
     question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
-    account, read = Account.of(settings, session.me.dataset), (session.published.id, session.id)
+    account = Account.of(settings, session.me.dataset)
+    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     with store.transaction() as transaction:
-        entry = account.entry("labels", account.label, learners, "batch layout", question, bits, read)
-        account.enter_below(transaction, entry, account.label_limit(transaction), lambda: refusal(job, me))
+        for event, asked, counted, together in (
+            (LAYOUT, question, bits, bits + end),
+            (END, f"{END} {session.id}", end, end),
+        ):
+            entry = account.entry("labels", account.label, learners, event, asked, counted, read)
+            limit = account.label_limit(transaction)
+            account.enter_below(transaction, entry, limit, lambda: refusal(job, me), asked=together)
 
 
 def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:
@@ -85,6 +111,19 @@ def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: Row
         "jitter": options["taylor.jitter"],
         "linkage": align if job.align.method == "linkage" else None,  # which of the other's rows is in a slot
     }
+    return _digest_batches(meaning, plan, people)
+
+
+def name_fit(session: Session[TaylorJob], plan: RowPlan, people: Digests) -> str:
+    """Return a digest of all that the gradients depend on: the job, the parties, their snapshots and the batches.
+
+    The key node draws the same noise for the same question, and other noise for another one, so jobs whose options
+    differ a little would average it out.
+    """
+    return _digest_batches({"question": session.question.hex()}, plan, people)
+
+
+def _digest_batches(meaning: Mapping[str, Any], plan: RowPlan, people: Digests) -> str:
     digest = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
     for batch in plan.batches:  # by the rows in it: alignment puts them in another order each time
         digest.update(hashlib.sha256(np.sort(people[batch]).astype("<u8").tobytes()).digest())

@@ -10,6 +10,7 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.gradient_leaks import BatchRules, Leak
+from blindfit.algorithms.statistics.vertical.loss import LOSSES
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.taylor.parameters import match_rate
 from blindfit.parties.taylor.settings import TaylorJob
@@ -43,6 +44,7 @@ def batch_rules(job: TaylorJob) -> BatchRules:
         job.taylor.jitter,
         features="leverage" not in job.taylor.unsafe,
         labels="label-bits" not in job.taylor.unsafe and job.privacy is None,
+        cross=LOSSES[job.taylor.model].cross,
     )
 
 

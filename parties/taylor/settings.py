@@ -83,8 +83,9 @@ class TaylorSettings(Settings):
     key_bits: Literal[2048, 3072] = 2048
     """Bits of the key node's key. 3072 is for secrets that must last decades, at half the speed."""
     jitter: float = Field(0.25, ge=0, le=MOST_JITTER)
-    """Standard deviation of the noise that is added once to each label's term. More noise hides labels better and costs
-    accuracy."""
+    """Standard deviation of the noise that is added once to each label. The unit is 1 for yes/no labels; for numbers it
+    is half of `label_range`, or without a range their standard deviation when it was first needed. More noise hides
+    labels better and costs accuracy."""
     gradient_noise: float = Field(1.0, ge=0)
     """Standard deviation of the key node's fresh noise, in units of features. More noise hides gradients better and
     costs accuracy."""
@@ -170,6 +171,27 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         if self.align.method != "linkage":
             return super().min_common_of(policy)
         return "policy.taylor.min_linked", policy.of(TaylorPolicy).min_linked
+
+    @property
+    def holds_against(self) -> str:
+        counted, reads = "The bits that are counted for labels hold", "reads nearly every label of the training rows"
+        instead = "counts what any passive party can learn"
+        if self.taylor.model == "logistic":
+            instead += '; with falcon.weights = "shared" it opens no weight'
+        if self.privacy is not None:
+            counted, reads = "Epsilon holds", f"cancels the kept noise and {reads}"
+            instead = "and privacy.epsilon needs only that rows keep to their bound"
+        said = (
+            f"{counted} against passive parties that follow the protocol. A passive party that sends other columns in "
+            f"each epoch or session {reads}, and no party notices. If you do not trust a passive party: "
+            f'protocol = "falcon" with MACs {instead}.'
+        )
+        if self.align.method != "linkage":
+            return said
+        return (
+            f"{said} The count of linkages holds against a data party that follows the protocol too: one that links "
+            "other records under the same snapshot learns one more bit each time, and no entry counts it."
+        )
 
     @property
     def max_epochs(self) -> int:

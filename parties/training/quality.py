@@ -24,6 +24,12 @@ class Confusion(Table):
     def negatives(self) -> int:
         return self.true_negatives + self.false_positives
 
+    @property
+    def larger_class(self) -> float:
+        """Return the accuracy of whoever always guesses the larger class; 0 where there is no row."""
+        rows = self.positives + self.negatives
+        return max(self.positives, self.negatives) / rows if rows > 0 else 0.0
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ClassFigures(Table):

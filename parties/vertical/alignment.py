@@ -28,7 +28,13 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.checkpoints import make_damage_error
-from blindfit.parties.vertical.linkages import begin_linkage, check_linkage, digest_linkage
+from blindfit.parties.vertical.linkages import (
+    begin_alignment,
+    begin_linkage,
+    check_linkage,
+    digest_linkage,
+    end_alignment,
+)
 from blindfit.parties.vertical.seats import Seats
 
 log = structlog.get_logger(__name__)
@@ -61,11 +67,16 @@ async def align_rows(
     if session.job.align.method == "linkage":
         key = party.secret.derive("uploads of a linkage", digest_linkage(session))
         return await _link(session, seats, source, public_key, keyed_uniform(key, "uploads"), party)
-    return await align_by_id(session, seats, rows)
+    return await align_by_id(session, seats, rows, party)
 
 
-async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows) -> Alignment:
-    """Raises DataError: too few rows in common."""
+async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: PartyRows, party: Party) -> Alignment:
+    """
+    Raises:
+        DataError: too few rows in common.
+        PolicyRefused: too many alignments have found too few.
+    """
+    await asyncio.to_thread(begin_alignment, session, party.settings, party.store)
     alignment = await align.run_data_party(
         rows.ids.to_pylist(),
         seats.me,
@@ -77,6 +88,7 @@ async def align_by_id(session: Session[AlignedParameters], seats: Seats, rows: P
         report=lambda step, done, total: session.report(step, done, total, "ids"),
         in_thread=asyncio.to_thread,
     )
+    await asyncio.to_thread(end_alignment, session, party.settings, party.store)
     return Alignment(alignment.positions)
 
 

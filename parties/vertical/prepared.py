@@ -46,12 +46,15 @@ class Prepared:
 class PreparedLabels:
     """Attributes:
     y: (n,) as the loss takes it, 0 in slots without a row; None at a passive party.
-    mean, scale: what turns a linear model's predictions back. From the public range, or from the training rows.
+    hidden: y with its jitter, which is all that gradients depend on; y itself where labels have none.
+    mean, scale: what turns a linear model's predictions back. From the public range, or from the training rows' labels
+        with their jitter, because the gradients show both.
     range: the public one, where the dataset declares one.
     clipped: how many labels lay outside the range, or too far from the mean for the protocol's numbers.
     """
 
     y: Floats | None = None
+    hidden: Floats | None = None
     mean: float = 0.0
     scale: float = 1.0
     range: tuple[float, float] | None = None
@@ -112,6 +115,7 @@ def prepare(
     active: bool,
     label_range: tuple[float, float] | None = None,
     table: TableRecord | None = None,
+    jitter: Floats | None = None,
 ) -> Prepared:
     """Splits in the agreed order, scales on the training rows alone or by public bounds, appends the intercept at the
     active party.
@@ -122,6 +126,7 @@ def prepare(
 
     Args:
         table: what the columns were made of, for the model.
+        jitter: (n,) what is added to each label before it is scaled, in the label's own units; None: nothing.
     """
     plan = chosen.plan(order)
     standardiser = replace(_scale(rows, names, chosen, plan), table=table)
@@ -138,7 +143,9 @@ def prepare(
         columns, shrunk = gradient_leaks.shorten_rows(columns, plan.batches, match_rate=chosen.match_rate)
     labels = PreparedLabels()
     if rows.labels is not None:
-        labels = _classes(rows) if chosen.model == "logistic" else _numbers(rows, plan, chosen, label_range)
+        noise = np.zeros(len(rows.labels)) if jitter is None else jitter
+        is_class = chosen.model == "logistic"
+        labels = _classes(rows, noise) if is_class else _numbers(rows, plan, chosen, label_range, noise)
     return Prepared(rows, plan, standardiser, columns, shrunk, labels)
 
 
@@ -161,34 +168,37 @@ def clip_rows(columns: Floats, bound: float) -> Floats:
     return np.asarray(columns * np.minimum(1.0, bound / np.maximum(norms, bound)))
 
 
-def _classes(rows: PartyRows) -> PreparedLabels:
+def _classes(rows: PartyRows, jitter: Floats) -> PreparedLabels:
     """One class alone is trained on like two: that a job is refused for it would tell of labels."""
     labels = np.zeros(0) if rows.labels is None else rows.labels
-    return PreparedLabels(np.where(rows.there, 2 * labels - 1, 0.0))
+    y = np.where(rows.there, 2 * labels - 1, 0.0)
+    return PreparedLabels(y, np.where(rows.there, y + 2 * jitter, 0.0))
 
 
 def _numbers(
-    rows: PartyRows, plan: RowPlan, chosen: Preparation, label_range: tuple[float, float] | None
+    rows: PartyRows, plan: RowPlan, chosen: Preparation, label_range: tuple[float, float] | None, jitter: Floats
 ) -> PreparedLabels:
     """Clipped to their public range, where they have one. Under label DP scaled by it, to -1 .. 1, and nothing that is
     computed from labels enters; else by their own mean and deviation, and clipped where the protocol's numbers end.
+
+    Jitter is added first: whatever range, mean and deviation a job has, it shows functions of the same numbers.
 
     Raises:
         ConfigError: label DP needs a range.
     """
     read = np.zeros(0) if rows.labels is None else rows.labels
-    labels = read if label_range is None else np.clip(read, *label_range)
+    labels, jittered = (x if label_range is None else np.clip(x, *label_range) for x in (read, read + jitter))
     if chosen.norm_bound is not None:
         if label_range is None:
             raise ConfigError("label DP of numbers needs their public range: label_range is missing")
         lo, hi = label_range
         mean, scale, reach = (lo + hi) / 2, (hi - lo) / 2, 1.0
     else:
-        train = labels[with_rows(rows, plan.train)]
+        train = jittered[with_rows(rows, plan.train)]
         mean, scale, reach = float(train.mean()), float(train.std()) or 1.0, LABEL_BOUND
-    y = np.where(rows.there, np.clip((labels - mean) / scale, -reach, reach), 0.0)
+    y, hidden = (np.where(rows.there, np.clip((x - mean) / scale, -reach, reach), 0.0) for x in (labels, jittered))
     clipped = rows.there & ((labels != read) | (np.abs(labels - mean) > LABEL_BOUND * scale))
-    return PreparedLabels(y, mean, scale, label_range, int(clipped.sum()))
+    return PreparedLabels(y, hidden, mean, scale, label_range, int(clipped.sum()))
 
 
 def with_rows(rows: PartyRows, positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,8 +1,13 @@
-"""How often a passive party's people have been scored, and when that is enough.
+"""How many models have revealed something of a row's score, and when that is enough.
 
-The entries belong to the people of a population, over all snapshots and peers: whose scores of which model were given
-to whom. An entry is written before a score leaves, whether it is for a training's test rows or for rows to predict. A
-model of another active party counts for everybody: otherwise a refusal would reveal whom that party asks about.
+The entries belong to the people of a population, over all snapshots and peers: what was revealed of whose score, of
+which model, and to whom. An entry is written before a score leaves, whether it is for a training's test rows or for
+rows to predict, and before weights or gradients are opened to another party. That party may have put in columns which
+are large in one row and 0 elsewhere: then its weight is a function of this row's score. So each fit is one model on
+every row that trains, and the scores of the fitted model are the same model. A model of another active party counts for
+everybody: otherwise a refusal would reveal whom that party asks about.
+
+Source: MATH 10, limit 2.
 """
 
 from __future__ import annotations
@@ -10,74 +15,79 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.digest_format import DigestFormat
-from blindfit.algorithms.errors import ConfigError, PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols import predict
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.score_leaks import (
-    LEAST_SCORE_BITS,
-    RowContent,
-    bits_of_a_score,
+    MODEL_BITS,
+    SCORE_BITS,
+    default_models,
     rounding_for,
     score_bits,
 )
 from blindfit.parties.account.account import Account
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.snapshots.people import join, pack, places, unpack
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.people import Digests, join, pack, places, unpack
+from blindfit.parties.snapshots.scored import models_in_words
+from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
-from blindfit.parties.store.database import Reads
+from blindfit.parties.store.database import Reads, Store, Writes
 from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
-INSTEAD = {SCORES: "predict with an earlier model, ", FIGURES: "have the job set split.test_fraction = 0, "}
+OPENED_FIT = "weights or gradients of a model"
+INSTEAD = {
+    SCORES: "predict with an earlier model, or ",
+    FIGURES: "have the job set split.test_fraction = 0, or ",
+    OPENED_FIT: 'have the job set falcon.weights = "shared", or ',
+}
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
 
 class ScoreQuota:
-    """What a passive party lets scores tell of a dataset.
+    """What a data party lets scores, weights and gradients reveal of a dataset's rows.
+
+    All of it follows from what the party's file declares and from public sizes: whether the rows hold enough for it was
+    decided when they were published, and no job shows it.
 
     Args:
-        content: what its rows hold in the columns that are scored.
+        columns: of the table.
     """
 
-    def __init__(self, party: Party, dataset: str, content: RowContent) -> None:
-        self._party, self._dataset, self._content = party, dataset, content
-        self._account = Account.of(party.settings, dataset)
-        self._lifted = party.settings.datasets[dataset].scores_may_be_solved_for
-        self._models = content.models_of_a_row(party.settings.policy.models_per_row)
+    def __init__(self, party: PartySettings, store: Store, dataset: str, columns: int) -> None:
+        self._settings, self._store, self._dataset = party, store, dataset
+        self._account, settings = Account.of(party, dataset), party.datasets[dataset]
+        self._is_public, self._is_unlimited = settings.public, settings.models_per_row == "unlimited"
+        self._models = models_of(settings, columns)
+
+    @classmethod
+    def of(cls, party: Party, snapshot: Snapshot) -> ScoreQuota:
+        return cls(party.settings, party.store, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
-        """Raises ConfigError: the rows hold so little that any score would tell them, which their operator lets pass or
-        not; to others no word of it.
-        """
-        weakness = self._content.weakness()
-        if weakness and not self._lifted:
-            self._refuse_own(f"whoever gets scores could work out its features: {weakness}", "")
-        bits = bits_of_a_score(self._content, self._models)
-        if bits < LEAST_SCORE_BITS and not self._lifted:
-            self._refuse_own(
-                f"policy.models_per_row = {self._models} would leave {bits} bits of a score, and fewer than "
-                f"{LEAST_SCORE_BITS} are none",
-                "lower policy.models_per_row, or ",
-            )
+        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        check_gives_scores(self._settings, self._dataset)
 
     def rounding(self, part: VerticalModelPart) -> int:
-        """Of a new model's scores; none where they may be given only by their operator's word."""
-        bits = self.score_bits()
-        return rounding_for(part, bits) if bits else 0
+        """Return how a new model's scores are rounded: not at all where they are unlimited."""
+        return 0 if self._is_unlimited else rounding_for(part)
 
     def score_bits(self) -> int:
-        """That a new model's scores may have; 0 where they may be given only by their operator's word, as they are."""
-        bits = bits_of_a_score(self._content, self._models)
-        return 0 if self._lifted or self._content.weakness() or bits < LEAST_SCORE_BITS else bits
+        """Return how many bits a new model's scores have; 0 where they are unlimited, as they are."""
+        return 0 if self._is_unlimited else SCORE_BITS
 
     def check_new_model(self, session: Session[JobParameters], rows: Positions) -> None:
         """Before a training that would end with scores of these rows by a model that there is not yet.
@@ -85,110 +95,182 @@ class ScoreQuota:
         Raises:
             PolicyRefused: some have been scored by as many as the policy allows.
         """
-        with self._party.store.view() as reader:
-            self._check(reader, session, None, 0.0, rows)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(SCORES, (_asker(session),), "", 0.0), _people(session, rows))
 
     def count(self, session: Session[JobParameters], part: VerticalModelPart, rows: Positions) -> None:
         """Durably, before the scores of these rows leave; those that this model has scored before are free.
 
         Raises:
-            PolicyRefused: some have been scored by as many other models as the policy allows.
-            ConfigError: with the scores that they have had, they would tell more than half of a row.
+            PolicyRefused: some have been scored by as many other models as the party allows, or would reveal more than
+                it allows with what was revealed of them before.
             LedgerUnavailable: it could not be written.
         """
-        self.count_model(session, _digest(part), score_bits(part.largest_steps, part.score_rounding), rows)
+        exact = score_bits(part.largest_steps, part.score_rounding)
+        bits = max(SCORE_BITS, exact)  # a small part shows by no refusal
+        self.count_model(session, _digest(part), bits, rows, part.trained_in)
 
-    def count_fit(self, session: Session[JobParameters], bits: float, event: str = FIT) -> None:
-        """Count what weights or figures reveal of each row's score, before they are opened.
-
-        Each session counts: what is computed again may differ, because another party may put other columns in.
+    def count_bits(self, session: Session[JobParameters], bits: float, event: str = FIT, *, question: str = "") -> None:
+        """Count what weights or figures that depend on many rows reveal of each row's score, before they are opened.
 
         Args:
             bits: of one row, by its leverage.
+            question: names all that they depend on, if this party knows it; then the same question is free. By default
+                each session counts: what is computed again may differ, because another party may put other columns in.
 
         Raises:
-            ConfigError: with the scores that some rows have had, it would reveal more than half of a row.
+            PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        everybody, question = np.arange(session.published.row.rows), f"{event} {session.id}"
-        self._count(session, event, question, bits, everybody, may_refuse=not self._content.weakness())
+        everybody, learners = np.arange(session.published.row.rows), _others(session)
+        asked = _Asked(event, learners, f"{event} {question or session.id}", bits, session.id)
+        with self._store.transaction() as transaction:
+            if not any(
+                entry.question == asked.question and set(learners) <= _learners(entry)
+                for entry in self._entries(transaction)
+            ):
+                self._check(transaction, asked, _people(session, everybody))
+                self._write(transaction, session, asked, everybody)
 
-    def count_model(self, session: Session[JobParameters], model: str, bits: float, rows: Positions) -> None:
-        """Count the scores of a model that a digest names, which have so many bits each."""
-        self._count(session, SCORES, model, bits, rows)
-
-    def _count(
-        self,
-        session: Session[JobParameters],
-        event: str,
-        question: str,
-        bits: float,
-        rows: Positions,
-        *,
-        may_refuse: bool = True,
+    def count_model(
+        self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
     ) -> None:
-        asker = _asker(session)
-        with self._party.store.transaction() as transaction:
-            known = join(transaction.people(self._account.population))
-            if may_refuse:
-                self._check(transaction, session, question, bits, rows, event)
-            here = np.zeros(len(known), np.bool_)
-            for entry in self._entries(transaction):
-                if (entry.learner, entry.question) == (asker, question):
-                    here = unpack(entry.people, len(known))
-            here[places(known, session.published.people()[rows])] = True
-            read = session.published.id, session.id
-            entry = self._account.entry("scores", "", [asker], event, question, bits, read, pack(here))
-            transaction.add_disclosure(entry)
+        """Count the scores of a model that a digest names, which have so many bits each.
+
+        Args:
+            training: the session in which it was fitted.
+        """
+        asked = _Asked(SCORES, (_asker(session),), model, bits, training)
+        with self._store.transaction() as transaction:
+            self._check(transaction, asked, _people(session, rows))
+            self._write(transaction, session, asked, rows)
+
+    def check_fit(self, session: Session[JobParameters], fit: Fit) -> None:
+        """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
+        with self._store.view() as reader:
+            if (asked := self._asked(reader, session, fit)) is not None:
+                self._check(reader, asked, _people(session, fit.rows))
+
+    def check_another_fit(self, people: Digests, learners: Sequence[str], bits: float | None = None) -> None:
+        """Check that a fit on these people may be opened that is no question before. For the party's operator.
+
+        Args:
+            learners: the other data parties.
+            bits: as those of `Fit`.
+
+        Raises:
+            PolicyRefused: as `count_fit`.
+        """
+        if self._is_public:
+            return
+        bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
+        with self._store.view() as reader:
+            self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people)
+
+    def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
+        """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
+
+        One training and the scores of its model always fit.
+
+        Raises:
+            PolicyRefused: as many other models as the party allows have revealed something of some rows, or it would
+                reveal more than the party allows with what was revealed of them before.
+            LedgerUnavailable: it could not be written.
+        """
+        with self._store.transaction() as transaction:
+            if (asked := self._asked(transaction, session, fit)) is not None:
+                self._check(transaction, asked, _people(session, fit.rows))
+                self._write(transaction, session, asked, fit.rows)
+
+    def has_answered(self, session: Session[JobParameters], fit: Fit) -> bool:
+        """Return whether these parties have had the same gradients before."""
+        with self._store.view() as reader:
+            return self._is_known(reader, session, fit)
+
+    def _is_known(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> bool:
+        return any(
+            entry.question == fit.question and set(_others(session)) <= _learners(entry)
+            for entry in self._entries(reader)
+            if entry.event == OPENED_FIT
+        )
+
+    def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
+        """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
+        is_known = self._is_known(reader, session, fit)
+        if self._is_public or (is_known and not fit.is_computed_again):
+            return None
+        bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)
+        return _Asked(OPENED_FIT, _others(session), fit.question, bits, session.id if is_known else fit.training)
+
+    @property
+    def most_models(self) -> int:
+        """Return the limit of models, which one training never passes."""
+        return max(1, self._models)
+
+    @property
+    def _most_bits(self) -> int:
+        """Return the limit of bits of one row."""
+        return MODEL_BITS * self.most_models
+
+    def _write(self, transaction: Writes, session: Session[JobParameters], asked: _Asked, rows: Positions) -> None:
+        known = join(transaction.people(self._account.population))
+        here = np.zeros(len(known), np.bool_)
+        for entry in self._entries(transaction):
+            if (_learners(entry), entry.question) == (set(asked.learners), asked.question):
+                here |= unpack(entry.people, len(known))
+        here[places(known, _people(session, rows))] = True
+        read = session.published.id, session.id
+        entry = self._account.entry(
+            "scores", asked.training, asked.learners, asked.event, asked.question, asked.bits, read, pack(here)
+        )
+        transaction.add_disclosure(entry)
 
     def _entries(self, reader: Reads) -> list[Disclosure]:
         return self._account.entries(reader, "scores")
 
-    def _check(
-        self,
-        reader: Reads,
-        session: Session[JobParameters],
-        model: str | None,
-        bits: float,
-        rows: Positions,
-        event: str = SCORES,
-    ) -> None:
-        if self._lifted:
+    def _check(self, reader: Reads, asked: _Asked, people: Digests) -> None:
+        if self._is_unlimited:
             return
-        asker, known = _asker(session), join(reader.people(self._account.population))
-        asked = places(known, session.published.people()[rows])
-        models, spent = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-        free = np.zeros(len(rows), np.bool_)
-        for entry in self._entries(reader):
-            here = unpack(entry.people, len(known))[asked]
-            if (entry.learner, entry.question.partition(" ")[0]) == (asker, model):
-                free |= here
-            else:
-                counts = _counts(entry, asker, here)
-                models += counts if entry.event == SCORES else 0
-                spent += entry.bits * counts
-        models, spent = models[~free], spent[~free]  # these scores are those that were given before
-        if event == SCORES and models.max(initial=0) >= self._models:
-            raise PolicyRefused(
-                party=self._party.settings.name,
-                field="models_per_row",
-                reason=f"some of these rows have had scores of {self._models} models, the most that it allows of a row "
-                "(a model of another active party counts for every row, and a new snapshot changes nothing): predict "
-                'with an earlier model, train with falcon.weights = "shared" or split.test_fraction = 0, or have its '
-                "operator start the account again (`blindfit ledger --reset-account`)",
+        known, models = join(reader.people(self._account.population)), self.most_models
+        before = _reveal(self._entries(reader), asked, places(known, people), len(known))
+        is_model = asked.event in (SCORES, OPENED_FIT)
+        if is_model and len(before.models) and before.models.max() >= models:
+            self._refuse(
+                f"some of these rows have had scores of {models_in_words(models)}, the most that it allows of a row "
+                "(the weights or gradients of a training are one model, a model of another active party counts for "
+                "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
+                'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
+                "(`blindfit ledger --reset-account`)"
             )
-        if spent.max(initial=0.0) + bits > self._content.score_bits:
-            self._refuse_own(
-                f"{event} would reveal {bits:.2g} bits of a row's score: with what was revealed of some of these rows "
-                "before, that is more than half of what a row holds",
-                f"{INSTEAD.get(event, '')}start the account again, or ",
+        most = before.bits.max(initial=0.0)
+        if len(before.bits) and most + asked.bits > self._most_bits:
+            self._refuse(
+                f"{asked.event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with "
+                f"what was revealed of some of these rows before: {INSTEAD.get(asked.event, '')}have its operator "
+                "start the account again (`blindfit ledger --reset-account`)"
             )
 
-    def _refuse_own(self, reason: str, hint: str) -> None:
-        name = f"datasets.{self._dataset}"
-        raise ConfigError(
-            f"{name}: {reason}", hint=f"{hint}set {name}.scores_may_be_solved_for = true, if it is no secret"
-        )
+    def _refuse(self, reason: str) -> None:
+        raise PolicyRefused(party=self._settings.name, field="models_per_row", reason=reason)
+
+
+def check_gives_scores(party: PartySettings, dataset: str) -> None:
+    """Raises PolicyRefused: the party gives no scores of a dataset."""
+    if party.datasets[dataset].models_per_row == 0:
+        reason = f"no scores of {dataset} are given: have the job set split.test_fraction = 0 to train without them"
+        raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)
+
+
+def models_of(settings: PartyDatasetSettings, columns: int) -> int:
+    """Return how many models may score a row of a dataset, if its party declares that their number is limited."""
+    return settings.models_per_row if isinstance(settings.models_per_row, int) else default_models(columns)
+
+
+def find_most(entries: Sequence[Disclosure], n_people: int) -> tuple[int, float]:
+    """Return how many models have revealed something of one row's score, and how many bits: each of the row that has
+    most."""
+    before = _reveal(entries, _Asked("", (), "", 0.0), np.arange(n_people), n_people)
+    return int(before.models.max(initial=0)), float(before.bits.max(initial=0.0))
 
 
 async def give_scores(
@@ -209,18 +291,117 @@ async def give_scores(
     await predict.run_passive(own, seats.me, seats.passives, seats.chain[0], session.channel)
 
 
-def _counts(entry: Disclosure, asker: str, here: NDArray[np.bool_]) -> NDArray[np.bool_]:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fit:
+    """A fit whose weights or gradients will be opened.
+
+    Attributes:
+        training: the session that began it.
+        question: names what it depends on.
+        rows: those that train, by position in the snapshot.
+        bits: of the score of one row; None: as many as a score of one model may have.
+        is_computed_again: whether a party can put in other columns than for the question before; then the fit is
+            another model, if that question was counted.
+    """
+
+    training: str
+    question: str
+    rows: Positions
+    bits: float | None = None
+    is_computed_again: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Asked:
+    """What would be revealed of a row's score.
+
+    Attributes:
+        training: its fit, its figures and the scores of its model do not count against each other.
+    """
+
+    event: str
+    learners: tuple[str, ...]
+    question: str
+    bits: float
+    training: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Revealed:
+    """Of each asked row that is not free: how many other models have revealed something of its score, and how much."""
+
+    models: NDArray[np.int64]
+    bits: NDArray[np.float64]
+
+
+def _reveal(entries: Sequence[Disclosure], asked: _Asked, people: Positions, n_people: int) -> _Revealed:
+    """Return what was revealed before of people's scores, except by what is asked.
+
+    A fit and the scores of its model are one model: both are functions of the same score. It has the bits of the larger
+    one. Scores that were given before are given again.
+
+    Args:
+        people: whose scores, by place in the population.
+    """
+    model_of_fit = {entry.about: _model(entry) for entry in reversed(entries) if entry.event == SCORES and entry.about}
+    if asked.event == SCORES and asked.training:
+        model_of_fit.setdefault(asked.training, asked.question)
+    own = model_of_fit.get(asked.training, asked.training) if asked.event == OPENED_FIT else asked.question
+    free, others = np.zeros(len(people), np.bool_), np.zeros(len(people))
+    models: dict[str, NDArray[np.float64]] = {}
+    for entry in entries:
+        here = unpack(entry.people, n_people)[people]
+        to_same = set(asked.learners) <= _learners(entry)
+        counts = _counts(entry, here, to_same=to_same)
+        if entry.event not in (SCORES, OPENED_FIT):
+            others += entry.bits * counts * (not asked.training or entry.about != asked.training)
+            continue
+        model = _model(entry) if entry.event == SCORES else model_of_fit.get(entry.about, entry.about)
+        if to_same and model == own:
+            free |= _counts(entry, here, to_same=True) & (entry.event == SCORES)
+        else:
+            bits = np.where(counts, max(entry.bits, np.finfo(float).tiny), 0.0)
+            models[model] = np.maximum(models.get(model, 0.0), bits)
+    number = np.zeros(len(people), np.int64)
+    for bits in models.values():
+        number += bits > 0
+        others += bits
+    return _Revealed(number[~free], others[~free])
+
+
+def _counts(entry: Disclosure, here: NDArray[np.bool_], *, to_same: bool) -> NDArray[np.bool_]:
     """Return for which of the asked rows an entry counts; one of an older version does not say whose scores it has.
 
     Args:
         here: which of the asked rows the entry is about.
+        to_same: whether all who ask have learnt it.
     """
-    return here if entry.learner == asker and entry.people else np.ones_like(here)
+    return here if to_same and entry.people else np.ones_like(here)
+
+
+def _model(entry: Disclosure) -> str:
+    """Return the digest of the model whose scores were given; an older version adds the snapshot."""
+    return entry.question.partition(" ")[0]
+
+
+def _learners(entry: Disclosure) -> set[str]:
+    return set(entry.learner.split(","))
 
 
 def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
-    return hashlib.sha256(json.dumps(PART_DIGEST.fields(part.to_dict()), sort_keys=True).encode()).hexdigest()
+    numbers = {name: value for name, value in part.to_dict().items() if name != "trained_in"}
+    return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
+
+
+def _people(session: Session[JobParameters], rows: Positions) -> Digests:
+    return session.published.people()[rows]
+
+
+def _others(session: Session[JobParameters]) -> tuple[str, ...]:
+    """Return the other parties with columns of the same people, who learn weights or gradients."""
+    roles = "active", "passive"
+    return tuple(m.name for m in session.members.values() if m.role in roles and m.name != session.me.name)
 
 
 def _asker(session: Session[JobParameters]) -> str:

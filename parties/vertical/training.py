@@ -38,6 +38,7 @@ from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import VerticalReport
+from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
 
@@ -167,12 +168,26 @@ class Method(ABC, Generic[J, B, P, T]):
         """Return what the job specifies about its parties' rows."""
 
     @property
+    def training(self) -> str:
+        """Return the session that began the training, which may have been resumed since."""
+        return self._job.resumes or self._session.id
+
+    @property
     @abstractmethod
     def guards(self) -> Sequence[Guard[Any]]: ...
 
     @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
         """Align the rows and keep their order, or take up the order of the training that is resumed."""
+
+    def draw_jitter(self, rows: PartyRows, common: PartyRows) -> Floats | None:  # noqa: ARG002 - of one system
+        """Return what hides the label of each aligned row, in the label's units; None where nothing does.
+
+        Args:
+            rows: all of the snapshot.
+            common: those that are aligned.
+        """
+        return None
 
     def name_checkpoints(self, begun: B, epochs: str) -> str:  # noqa: ARG002 - of the systems that keep answers
         """Return what this party tells the others of its checkpoints.
@@ -203,6 +218,20 @@ class Method(ABC, Generic[J, B, P, T]):
     def write(self, agreed: Agreed[B, P], trained: T, report: dict[str, Any]) -> None:
         """Write this party's part of the model and its report."""
 
+    def make_quota(self) -> ScoreQuota:
+        """Return what this party lets scores, weights and figures reveal of its rows."""
+        return ScoreQuota.of(self._party, self._session.published)
+
+    def make_fit(self, prepared: Prepared, question: str, bits: float | None = None) -> Fit:
+        """Return what this training's weights or gradients reveal to the other data parties.
+
+        Args:
+            question: names what they depend on.
+            bits: of the score of one row.
+        """
+        in_snapshot = prepared.rows.in_snapshot[prepared.plan.train]
+        return Fit(self.training, question, in_snapshot[in_snapshot >= 0], bits)
+
     def make_part(self, prepared: Prepared, weights: Floats, row_bound: int | None) -> VerticalModelPart:
         """Return this party's part of a model whose weights it has.
 
@@ -223,6 +252,7 @@ class Method(ABC, Generic[J, B, P, T]):
             row_bound=row_bound,
             label_mean=prepared.labels.mean,
             label_scale=prepared.labels.scale,
+            trained_in=self.training,
         )
 
 
@@ -266,6 +296,7 @@ async def align(method: Method[J, B, P, T], work: Work[J], read: Read) -> Aligne
         active=work.is_active,
         label_range=work.party.settings.datasets[dataset].label_range,
         table=work.source.record if chosen.feature_bounds is None else work.source.record.public(),
+        jitter=method.draw_jitter(read.rows, common) if work.is_active else None,
     )
     tell_of_clipping(dataset, prepared)
     return Aligned(begun, alignment, prepared, name_randomness(read.randomness))

@@ -16,9 +16,9 @@ from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import BlindfitError, MalformedMessage, PolicyRefused
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import lone_rows, several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.protocols.walr.messages import BlockColumns, BlockContent, BlockFit, BlockGrid, BlockWanted
-from blindfit.algorithms.protocols.walr.several_parties import Block
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.scaling import Standardiser

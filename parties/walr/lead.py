@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.messages import ParameterValue, parameters_digest
+from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.algorithms.workers import Workers
@@ -15,6 +16,8 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.split import HELD_OUT_ROWS
+from blindfit.parties.vertical.linkages import count_common_rows
+from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.walr.holders import agree_on_grid, chain_of, find_left_out, part_of, passives_of, receive_fit
 from blindfit.parties.walr.reading import read_where
@@ -33,6 +36,11 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     read = await asyncio.to_thread(read_where, source, job, randomness, session.report, workers, intercept=intercept)
     grid, blocks = await agree_on_grid(session, read)
     prepared = await asyncio.to_thread(read.rounded, grid)
+    sent = tuple(block.content_sha256.hex() for block in blocks)
+    await asyncio.to_thread(count_common_rows, session, party.settings, party.store, sent)
+    quota, bits = ScoreQuota.of(party, session.published), several_parties.score_bits_of_a_fit(len(prepared.train.ids))
+    question = parameters_digest({"question": session.question.hex(), "sent": sent}).hex()
+    await asyncio.to_thread(quota.count_bits, session, bits, question=question)
     clock.lap("prepare_s")
     released = await release_sum(party, session, prepared.train, grid, blocks)
     clock.lap("aggregate_s")

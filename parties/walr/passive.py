@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
 
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.walr import several_parties
@@ -15,6 +14,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together
 from blindfit.parties.training.report import TimingFigures, members_of
 from blindfit.parties.training.rows import check_features
+from blindfit.parties.vertical.linkages import count_common_rows
 from blindfit.parties.vertical.scored_rows import ScoreQuota
 from blindfit.parties.vertical.writing import write_part
 from blindfit.parties.walr.holders import chain_of, find_left_out, part_of, receive_fit, round_as_told, send_if_wanted
@@ -42,13 +42,19 @@ class ColumnHolder:
         )
         prepared, content = await round_as_told(party, session, read, salt, randomness)
         clock.lap("prepare_s")
-        quota = ScoreQuota(party, session.me.dataset, session.published.content(source.feature_names))
+        quota = ScoreQuota.of(party, session.published)
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
-        await send_if_wanted(session, prepared, content, salt, count=partial(quota.count_fit, session, bits))
+
+        def count() -> None:
+            count_common_rows(session, party.settings, party.store, [session.id])  # nobody names the others' rows
+            quota.count_bits(session, bits)
+
+        await send_if_wanted(session, prepared, content, salt, count=count)
         clock.lap("send_s")
         fit = await receive_fit(session, read.columns.width)
         clock.lap("wait_s")
-        part = self._round_scores(session, part_of(session, prepared, fit, intercept=False))
+        part = replace(part_of(session, prepared, fit, intercept=False), trained_in=session.id)
+        part = self._round_scores(session, part)
         report = HolderReport(
             members=members_of(session),
             rows=HolderRows(
@@ -70,6 +76,4 @@ class ColumnHolder:
         return self._party.secret.derive("salt of sent rows", bytes.fromhex(session.published.id))
 
     def _round_scores(self, session: Session[WalrJob], part: VerticalModelPart) -> VerticalModelPart:
-        """Its scores, to as few bits as the party's rows need; where any score would tell them, predictions say so."""
-        content = session.published.content(part.standardiser.kept_columns)
-        return replace(part, score_rounding=ScoreQuota(self._party, session.me.dataset, content).rounding(part))
+        return replace(part, score_rounding=ScoreQuota.of(self._party, session.published).rounding(part))

@@ -26,8 +26,9 @@ from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import ComputeFailed, ConfigError, forget_frames
 from blindfit.algorithms.workers import THIS_PROCESS, OpenWorkers, Task, Workers, in_this_process
+from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.files.private_files import read_certificate, read_private_key
-from blindfit.parties.settings import ComputeSettings, PartySettings
+from blindfit.parties.settings import PartySettings
 
 __all__ = ["ComputeSettings", "JoblibWorkers", "cluster_of", "cores", "open_workers", "workers_of"]
 

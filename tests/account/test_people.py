@@ -35,6 +35,19 @@ def test_different_people_and_different_parties_have_different_digests() -> None
     assert digests("x" * 300) != digests("x" * 299)
 
 
+def test_ids_of_one_table_that_look_alike_are_two_people() -> None:
+    """They would have one jitter, which gives away whether their labels are equal, and one account."""
+    table = ["a1", "A1", " a 1", "b2"]
+    found = KEY.digests_of([pa.array(table[:1], pa.string()), pa.array(table[1:], pa.string())])
+    assert len(set(found.tolist())) == len(table)
+    assert digests("a1")[0] in found[:3]  # one of them is the person that was known before
+    assert found[3] == digests("b2")[0]
+    again = KEY.digests_of([pa.array(table[::-1], pa.string())])
+    assert again.tolist() == found[::-1].tolist()
+    alone = KEY.digests_of([pa.array(["A1"], pa.string())])
+    assert alone.tolist() == digests("a1")
+
+
 def test_a_number_of_a_person_depends_on_person_value_and_purpose_alone() -> None:
     ids, labels = (
         pa.array([f"p{number}" for number in range(2000)], pa.string()),

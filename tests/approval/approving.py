@@ -23,7 +23,7 @@ ROLES = {"shop": "active", "helper": "passive", "keys": "key-node"}
 def settings_of(authority: Path, directory: Path, name: str, policy: dict[str, Any]) -> PartySettings:
     files = make_identity(authority, name).files
     (directory / "rows.csv").write_text("id,label,x\n" + "".join(f"{i},{i % 2},{i % 5}\n" for i in range(20)))
-    label = {"label": "label", "population": "people"} if name == "shop" else {"scores_may_be_solved_for": True}
+    label = {"label": "label", "population": "people"} if name == "shop" else {"models_per_row": "unlimited"}
     values: dict[str, Any] = {
         "name": name,
         "role": ROLES[name],

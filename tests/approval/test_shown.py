@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -116,6 +117,14 @@ def test_every_flag_of_every_system_has_words() -> None:
 # --- who and what it costs -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("privacy", [{}, {"privacy": {"epsilon": 0.5}}], ids=["counted", "epsilon"])
+def test_an_operator_reads_whom_the_bits_of_a_training_hold_against(privacy: dict[str, Any], tmp_path: Path) -> None:
+    shown = " ".join(held(tmp_path, "bank", VERTICAL, TaylorJob(**privacy)).split())
+    assert "hold" in shown
+    assert "against passive parties that follow the protocol" in shown
+    assert 'protocol = "falcon" with MACs' in shown
+
+
 def test_a_dataset_that_is_gone_since_the_job_was_proposed(tmp_path: Path) -> None:
     shown = held(tmp_path, "bank", {"bank": ("active", "gone")}, DPLRJob(privacy={"epsilon": 0.5}))
     assert "there is no dataset named gone any more: the job will fail" in shown
@@ -198,7 +207,9 @@ def test_every_parameter_that_is_not_its_default(tmp_path: Path) -> None:
         taylor={"epochs": 3, "gradient_noise": 0.5, "intercept": False},
         timeouts={"approval_s": 60},
     )
-    lines = [line.strip() for line in held(tmp_path, "post", VERTICAL, job).splitlines() if " = " in line]
+    lines = [
+        line.strip() for line in held(tmp_path, "post", VERTICAL, job).splitlines() if re.match(r"  [a-z_.]+ = ", line)
+    ]
     assert set(lines) == {
         "timeouts.approval_s = 60.0",
         "seed = 7",

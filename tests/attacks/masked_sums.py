@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from fpylll import BKZ, LLL, IntegerMatrix
 
-from blindfit.algorithms.protocols.walr.shared_rows import SharedRows, labels_item
+from blindfit.algorithms.protocols.walr.dealt_masks import labels_item
+from blindfit.algorithms.protocols.walr.shared_rows import SharedRows
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.dealing import Dealer, Expander

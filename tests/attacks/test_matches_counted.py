@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError, PolicyRefused
 from blindfit.algorithms.protocols import link
 from blindfit.coordinator.cli.main import app
+from blindfit.parties.data.source import Source
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.training import randomness
 from blindfit.parties.vertical import alignment, linkages
@@ -138,7 +139,8 @@ def test_a_draw_of_who_is_held_out_is_no_linkage(project: World, monkeypatch: py
     project.job("taylor", file="by-id.toml", parties=("bank", "shop-a", "notary"), align={"min_common": 50})
     assert enough(project, 50, job="by-id.toml")
     with project.store("bank") as store:
-        assert [entry.event for entry in store.reader().disclosures(subject="membership")] == [randomness.EVENT]
+        events = [entry.event for entry in store.reader().disclosures(subject="membership")]
+        assert events == [randomness.EVENT, linkages.FOUND]
     assert enough(project, MATCHES)
 
 
@@ -154,6 +156,29 @@ def test_it_is_written_before_a_filter_leaves(project: World, monkeypatch: pytes
     assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
     with pytest.raises(PolicyRefused, match=r"were first linked with .* at min_common = 75"):
         enough(project, 76)
+
+
+def test_other_records_under_the_same_snapshot_are_an_answer_more_and_no_entry(
+    project: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the count holds against parties that follow the protocol, and every page says so."""
+    read = Source.records
+
+    def without(person: int) -> Any:
+        def records(source: Source, fields: Any) -> Any:
+            found = read(source, fields)
+            if any(name.startswith("nobody else") for name in found["name"]):
+                return found  # the other party's
+            return {"name": ["invented" if name == f"p{person}" else name for name in found["name"]]}
+
+        return records
+
+    answers = []
+    for person in (3, 130, 40, 149):
+        monkeypatch.setattr(Source, "records", without(person))
+        answers.append(enough(project, MATCHES))
+    assert answers == [person >= MATCHES for person in (3, 130, 40, 149)]
+    assert [len(linked(project, name)) for name in DATA_PARTIES] == [1, 1]
 
 
 # --- who matches -------------------------------------------------------------------------------------------

@@ -27,9 +27,8 @@ SMALL = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> World:
-    """Whose parties let a training of so few rows end after one epoch."""
+    """Whose parties let a training of so few rows pass."""
     project = bank_and_shops_in_shares(tmp_path, rows=ROWS)
-    project.set("policy.falcon.min_epochs", 1, *DATA_PARTIES)
     project.set("policy.min_common", 10, *DATA_PARTIES)
     return project
 
@@ -84,10 +83,25 @@ def test_under_differential_privacy_the_nearest_labels_are_not_the_right_ones(pr
     assert not all(np.array_equal(labels, y) for labels in nearest)
 
 
-def test_the_same_job_with_an_epoch_more_is_counted_with_the_first(tmp_path: Path) -> None:
-    """Two openings, after T and T + 1 epochs, differ by one gradient: together they must stay below the limit."""
-    project = bank_and_shops_in_shares(tmp_path, rows=160)
-    nodes = World(project.root)
-    nodes.run("split.test_fraction=0", "falcon.epochs=3")
+ONE_STEP = ("falcon.epochs=3", 'falcon.schedule="exponential"', "falcon.decay=5")  # the steps after the first are tiny
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("falcon.epochs=3",), ("falcon.epochs=4", "falcon.l2=0.02")),
+        (("falcon.epochs=1",), ("falcon.epochs=1", "falcon.l2=0.02")),
+        (("falcon.epochs=1",), ("falcon.epochs=2",)),
+        (ONE_STEP, (*ONE_STEP, "falcon.l2=0.02")),
+    ],
+)
+def test_trainings_that_differ_by_a_gradient_are_counted_together(
+    tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    """Weights after one epoch are a gradient, and openings after T and T + 1 epochs differ by one gradient. However few
+    epochs there are, together they must stay below the limit."""
+    nodes = World(bank_and_shops_in_shares(tmp_path, rows=160).root)
+    fixed = ("split.test_fraction=0", "falcon.validation_fraction=0")
+    nodes.run(*fixed, *first)
     with pytest.raises(PolicyRefused, match="with trainings before"):
-        nodes.run("split.test_fraction=0", "falcon.epochs=4", "falcon.l2=0.02")
+        nodes.run(*fixed, *second)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
-from blindfit.parties.wire import error_codes
 from tests.attacks.score_equations import read_binary, read_columns
+from tests.hints.following import refused
 from tests.predict.pair import Pair
-from tests.statuses import fields_of, reason_of
 
-LIFTED = {"scores_may_be_solved_for": True}
+LIFTED = {"models_per_row": "unlimited"}
 ROWS, KNOWN = 2000, 32
 
 
@@ -52,15 +51,25 @@ def test_one_models_exact_scores_tell_eight_binary_columns_of_every_row(pairs: A
     assert read_in_full(binary, pair.scores("one")) == 1.0
 
 
-def test_columns_that_one_score_would_tell_are_not_scored_and_only_their_operator_learns_why(
+def test_columns_that_one_score_would_tell_are_not_published_without_a_declaration(
     pairs: Any, binary: np.ndarray
 ) -> None:
     pair = pairs(binary)
-    pair.train("one", WEIGHTS)
-    with pytest.raises(ConfigError, match="none of its 8 columns has more than 16 values") as caught:
-        pair.scores("one")
-    told = error_codes.status_of(caught.value)
-    assert (reason_of(told), fields_of(told)) == ("CANNOT_TAKE_PART", {})
+    with pytest.raises(ConfigError, match="none of its 8 columns has more than 16 values"):
+        pair.train("one", WEIGHTS)
+
+
+def test_a_party_that_gives_no_scores_says_so_of_whatever_rows(pairs: Any, binary: np.ndarray) -> None:
+    rich = np.random.default_rng(5).normal(size=binary.shape)
+    said = []
+    for features in (binary, rich):
+        pair = pairs(features, dataset={"models_per_row": 0})
+        pair.train("one", WEIGHTS)
+        with pytest.raises(PolicyRefused) as caught:
+            pair.scores("one")
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert "no scores of rows are given" in said[0]
 
 
 def test_scores_of_half_of_a_rows_bits_tell_few_rows(pairs: Any, binary: np.ndarray) -> None:
@@ -88,21 +97,30 @@ def test_three_models_tell_three_columns_of_everybody(pairs: Any) -> None:
     assert columns_read(features, [pair.scores(name) for name in "abc"]) < 1e-3
 
 
-def test_three_columns_are_not_scored_without_their_operators_word(pairs: Any) -> None:
+def test_three_columns_are_not_published_without_a_declaration(pairs: Any) -> None:
     pair = pairs(np.random.default_rng(2).normal(size=(200, 3)))
-    pair.train("a", np.ones(3))
     with pytest.raises(ConfigError, match="it has 3 columns that vary, fewer than 4"):
-        pair.scores("a")
+        pair.train("a", np.ones(3))
 
 
-@pytest.mark.parametrize(("policy", "models"), [({}, 2), ({"models_per_row": 1}, 1), ({"models_per_row": 9}, 3)])
-def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, policy: dict[str, int], models: int) -> None:
-    """Seven columns: at most three models, whatever a policy says. By default two: three would leave less than 12 bits
-    of each score. Nothing is read that a guess would not be.
-    """
+def test_rows_of_few_values_allow_few_models(pairs: Any) -> None:
+    """Eight columns of 128 values have 56 bits, half of which are enough for two models. With 81 values it is one."""
+    features = np.random.default_rng(4).integers(0, 128, size=(2000, 8)).astype(float)
+    pair = pairs(np.minimum(features, 80))
+    with refused("set {}.models_per_row = {}") as told:
+        pair.train("one", WEIGHTS)
+    assert "its rows hold enough for scores of 1 model, not of 2" in told.text
+    assert told.text.endswith("set datasets.rows.models_per_row = 1")
+    pairs(np.minimum(features, 80), dataset={"models_per_row": 1}).train("one", WEIGHTS)
+    pairs(features).train("two", WEIGHTS)
+
+
+@pytest.mark.parametrize(("dataset", "models"), [({}, 1), ({"models_per_row": 1}, 1), ({"models_per_row": 2}, 2)])
+def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, dataset: dict[str, int], models: int) -> None:
+    """Seven columns: one model by default, and at most three. Nothing is read that a guess would not be."""
     draw = np.random.default_rng(3)
     features = draw.normal(size=(200, 7))
-    pair = pairs(features, policy=policy)
+    pair = pairs(features, dataset=dataset)
     scores = []
     for number in range(models):
         pair.train(f"t{number}", draw.normal(size=7))
@@ -112,3 +130,22 @@ def test_fewer_models_than_half_of_the_columns_and_no_more(pairs: Any, policy: d
         pair.scores("more")
     np.testing.assert_array_equal(pair.scores("t0"), scores[0])  # the same question has the same answer
     assert columns_read(features, scores) > 0.7
+
+
+def test_the_number_of_models_is_that_of_the_columns(pairs: Any) -> None:
+    """Fifteen columns allow three models by default. What they hold only decides whether they are published."""
+    draw = np.random.default_rng(3)
+    pair = pairs(draw.normal(size=(5000, 15)))
+    for number in range(3):
+        pair.train(f"t{number}", draw.normal(size=15))
+        pair.scores(f"t{number}")
+    pair.train("more", draw.normal(size=15))
+    with pytest.raises(PolicyRefused, match="have had scores of 3 models"):
+        pair.scores("more")
+
+
+def test_more_models_than_the_rows_allow_are_not_published(pairs: Any) -> None:
+    draw = np.random.default_rng(3)
+    pair = pairs(draw.normal(size=(5000, 7)), dataset={"models_per_row": 4})
+    with pytest.raises(ConfigError, match="its rows hold enough for scores of 3 models, not of 4"):
+        pair.train("t0", draw.normal(size=7))

@@ -22,7 +22,7 @@ from tests.world import World
 from tests.world.files import write_csv
 
 ROLES = {"bank-a": "active", "bank-b": "active", "bureau": "passive", "keys": "key-node"}
-PEOPLE, COLUMNS = 120, 6
+PEOPLE, COLUMNS = 120, 8
 CUSTOMERS_OF_A = [*range(0, 60, 2), 101, 103]
 NOT_WITH_A = list(range(1, 60, 2))  # as B knows, of its own staff
 CANDIDATES = (100, 101, 102, 103)
@@ -38,7 +38,7 @@ class Banks:
             self.world.active(name, policy=policy)
         columns = {f"c{j}": column for j, column in enumerate(self.features.T)}
         rows = {"id": [f"r{i}" for i in range(PEOPLE)], **columns}
-        self.world.passive("bureau", rows, policy={**policy, "models_per_row": models_per_row})
+        self.world.passive("bureau", rows, policy=policy, about={"models_per_row": models_per_row})
         self.world.key_node("keys", policy=policy)
         self.holds("bank-a", CUSTOMERS_OF_A)
         self.holds("bank-b", NOT_WITH_A)
@@ -62,7 +62,7 @@ class Banks:
             with party.store.transaction() as transaction:
                 transaction.put_session_snapshot(f"of-{bank}", snapshot.id)
             if name == "bureau":
-                rounding = ScoreQuota(party, "rows", snapshot.content(columns)).rounding(part)
+                rounding = ScoreQuota.of(party, snapshot).rounding(part)
                 part = replace(part, score_rounding=rounding)
             ModelStore(party.data_dir, party.vault).keep(part, f"of-{bank}")
 
@@ -100,7 +100,7 @@ def found(root: Path, models_per_row: int, *, a_asks: bool = True) -> list[bool]
 def test_where_another_banks_model_counts_for_its_own_rows_its_customers_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scored_rows, "_counts", lambda _entry, _asker, here: here)
+    monkeypatch.setattr(scored_rows, "_counts", lambda _entry, here, **_: here)
     assert found(tmp_path, 1) == [person in CUSTOMERS_OF_A for person in CANDIDATES]
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from blindfit.algorithms.privacy.gaussian import GaussianMechanism
 from blindfit.algorithms.protocols.falcon.messages import DealtSeed
-from blindfit.algorithms.protocols.walr import AggregateOpen, mechanism_of, shared_rows
+from blindfit.algorithms.protocols.walr import AggregateOpen, dealt_masks, mechanism_of, shared_rows
 from blindfit.algorithms.protocols.walr.messages import Dimensions, MasksUsed
 from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows
 from blindfit.algorithms.sharing import field as f
@@ -129,10 +129,10 @@ class Noted:
 
 def noted_dealing(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
     deal, hide, add_up, receive = (
-        shared_rows.run_key_node,
+        dealt_masks.run_key_node,
         way.AtActiveParty.hide,
         Server._sum,
-        shared_rows._receive_pieces,
+        dealt_masks.receive_pieces,
     )
 
     async def dealt(plan: Any, active: str, servers: Any, channel: Any) -> None:
@@ -153,10 +153,10 @@ def noted_dealing(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
             views.heard[SERVERS[1 - SERVERS.index(sender)]] = pieces
         return pieces
 
-    monkeypatch.setattr(shared_rows, "run_key_node", dealt)
+    monkeypatch.setattr(dealt_masks, "run_key_node", dealt)
     monkeypatch.setattr(way.AtActiveParty, "hide", hidden)
     monkeypatch.setattr(Server, "_sum", added_up)
-    monkeypatch.setattr(shared_rows, "_receive_pieces", received)
+    monkeypatch.setattr(shared_rows, "receive_pieces", received)
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_one_server_with_the_key_node_knows_labels_and_rows(views_of: Callable[[
     opened = f.add(f.subtract(own, masks), views.heard[name])
     plan, prover = server.dealt.plan, next(Seed(m.seed) for to, m in views.dealt if to == "shop")
     dealer = Dealer(views.seeds, macs=False)
-    dealt = [dealer.deal(shared_rows.labels_item(plan, b, prover))[0]["mask"] for b in range(len(blocks))]
+    dealt = [dealer.deal(dealt_masks.labels_item(plan, b, prover))[0]["mask"] for b in range(len(blocks))]
     assert centred(f.add(opened, np.concatenate(dealt))) == views.labels
     row_masks = np.concatenate([short_rows.row_masks(plan, b, prover) for b in range(len(blocks))])
     found = f.integers(f.add(np.concatenate([masked for masked, _ in blocks]), row_masks))[:, : FEATURES + 1]

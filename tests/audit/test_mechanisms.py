@@ -8,6 +8,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.privacy import label_mechanisms
+from blindfit.algorithms.privacy.label_audit import dataset_pairs
 from blindfit.algorithms.privacy.label_mechanisms import NAMES, LabelGrid
 from blindfit.coordinator.attack import mechanism as audit
 from tests.audit import mutants
@@ -75,6 +76,13 @@ def test_a_wrong_staircase_is_found(mutant, epsilon, monkeypatch):
 def test_a_sensitivity_too_small_by_175_thousandths_is_found(monkeypatch):
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(mutants.WeakLaplace(LabelGrid(0.0, 1.0), 1.0)))
     assert not run("laplace", samples=80_000).holds  # by .067: 100,000 and 60,000 show as much
+
+
+@pytest.mark.parametrize("others", [None, [0.2, 0.9, 0.4]])
+def test_two_data_sets_differ_in_their_last_label(others):
+    for pair in dataset_pairs(0.0, 1.0, others):
+        assert len(pair.first) == len(pair.second)
+        assert (pair.first != pair.second).nonzero()[0].tolist() == [len(pair.first) - 1]
 
 
 def test_the_verdict_says_what_samples_cannot():

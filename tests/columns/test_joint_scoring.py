@@ -20,6 +20,7 @@ from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.parties.snapshots.rows_file import FILE
 from blindfit.parties.training.rows import read_rows, tell_of_unseen
 from tests.columns.new_rows import NewRows
 from tests.each_case import each_case
@@ -128,6 +129,20 @@ def test_a_missing_value_is_what_it_was_in_training(tmp_path: Path, missing: str
     with closing(rows):
         assert rows.part.standardiser.columns == ("age", "age=", "region=north")
         assert rows.numbers() == [[30, 0, 1], [40, 1, 0], [40, 1, 0.25]]
+
+
+def test_a_snapshot_without_the_texts_of_a_category_is_published_again(new: Make) -> None:
+    rows = new(REGION, "id,region\na,north\nb,west\n", dataset={"categories": ["region"]})
+    rows.source()
+    file = rows.snapshots.published("new").directory / FILE
+    with pa.ipc.open_file(file) as kept:
+        table = kept.read_all()
+    file.chmod(0o600)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.drop_columns("region").schema) as without:
+        without.write_table(table.drop_columns("region"))
+    with pytest.raises(DataError, match=r"column region: .*keeps no texts") as refused:
+        rows.source()
+    assert refused.value.hint == "publish the dataset again"
 
 
 # --- columns that the model does not need -----------------------------------------------------------

@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from blindfit import UnseenLevelWarning
 from blindfit.algorithms.columns.levels import find_unseen_levels, loosely, merge_unseen
 from blindfit.algorithms.columns.record import TableColumn
+from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.files import written
 from tests.columns.scorers import SCORER, model_of, write_csv
 from tests.each_case import each_case
@@ -55,6 +59,26 @@ def test_a_local_scorer_warns_of_its_column_with_a_class_of_its_own(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert scores.tolist() == part.score_parts({column.name: known}).tolist()
+
+
+def walr_model() -> WALRModel:
+    scale = model_of(REGION).standardiser
+    return WALRModel(scale, np.ones(len(scale.columns) + 1), True, 2.0)
+
+
+@each_case(
+    "score",
+    [
+        lambda rows: model_of(REGION).score_parts(rows),
+        lambda rows: model_of(REGION).standardiser.transform(rows),
+        lambda rows: walr_model().probabilities(rows),
+        lambda rows: walr_model().predict(rows),
+    ],
+)
+def test_a_warning_names_the_line_of_whoever_scores(score: Callable[[Any], Any]) -> None:
+    with pytest.warns(UnseenLevelWarning) as warned:
+        score({"region": ["east"]})
+    assert [(each.filename, each.lineno) for each in warned] == [(__file__, score.__code__.co_firstlineno)]
 
 
 @each_case("levels", [["north", "south", "west"], [" north", "south\u200b", "west"]])

@@ -58,6 +58,7 @@ def seen(root: Path, edit: Edit, *overrides: str) -> Seen:
     _write_models(root)
     end, told = "", {}
     try:
+        World(root).publish("clinic", "archive")
         job = World(root).run("dp_lr={iterations=2}", *overrides)
         summary = job.summaries["clinic"]
         told = {name: value for name, value in summary.items() if not name.startswith(OF_THE_MACHINE)}

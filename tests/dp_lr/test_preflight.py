@@ -16,7 +16,7 @@ from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, held_out_of, job
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
     """By level."""
     levels: dict[str, list[str]] = {"ok": [], "note": [], "warning": [], "refuses": []}
-    for finding in preflight.check(read_job(job(**changes)), clinic.root):
+    for finding in preflight.check(read_job(job(**changes), folder=clinic.root)):
         levels[finding.level].append(f"{finding.about}: {finding.text}")
     return levels
 

@@ -72,6 +72,7 @@ def test_refusals_are_one_line(project: World, overrides: tuple[str, ...], code:
 
 def start_victim(project: World, order: Order) -> None:
     order.give(project.path("orders"))
+    project.publish("clinic", "archive")
     project.start("clinic", module=("tests.vertical.victim", "orders"))
 
 
@@ -102,6 +103,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
     lines = path.read_text().splitlines()
     lines[7] = "canary-person,7654.3211,0.5,0.25,1"
     path.write_text("\n".join(lines) + "\n")
+    project.publish("clinic", "archive")
     project.start("clinic")
     done = project.blindfit("submit", "job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
@@ -122,6 +124,7 @@ def test_no_row_reaches_log_output_or_coordinator(project: World) -> None:
 
 def test_the_operator_may_be_asked(project: World) -> None:
     project.edit("clinic.toml", "[policy]", '[policy]\napprove = "ask"')
+    project.publish("clinic", "archive")
     project.start("clinic")
     with project.submitting() as submitted:
         give_up = time.monotonic() + 60

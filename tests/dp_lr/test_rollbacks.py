@@ -121,6 +121,7 @@ def test_a_job_after_a_restored_backup(clinic: Clinic) -> None:
     database = clinic.kept.path
     clinic.kept.close()
     run = ("dp_lr.iterations=2", "privacy.epsilon=0.5")
+    nodes.publish("clinic", "archive")
     nodes.run(*run)
     copy = back_up(database, clinic.root / "backup.sqlite")
     nodes.run(*run, "privacy.epsilon=0.6")
@@ -141,6 +142,7 @@ def test_a_job_that_fails_after_its_charge_leaves_its_receipt(clinic: Clinic, mo
 
     monkeypatch.setattr("blindfit.parties.dp_lr.trainer.Trainer._write", full)
     clinic.kept.close()
+    World(clinic.root).publish("clinic", "archive")
     with pytest.raises(CannotTakePart):
         World(clinic.root).run("dp_lr.iterations=2", "privacy.epsilon=0.5")
     clinic.kept = Store(clinic.kept.path)

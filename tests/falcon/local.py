@@ -91,8 +91,12 @@ class Case:
             return Held(own)
         return Held(own, self.labels[: len(own)], self.class_weights if self.parameters.weighted else None)
 
-    def plain(self, epochs: int) -> Floats:
-        """The same steps on plain numbers."""
+    def plain(self, epochs: int, noises: Floats | None = None) -> Floats:
+        """Return the weights after the same steps on plain numbers.
+
+        Args:
+            noises: what noise adds to each step's move, (steps, columns).
+        """
         p, x = self.parameters, self.whole
         w = velocity = np.zeros(x.shape[1])
         pull = p.penalised.astype(np.float64)
@@ -104,6 +108,8 @@ class Case:
                 weights = self.row_weights[rows] / 256 if p.weighted else 1.0
                 gradient = x[rows].T @ (weights * (predicted - self.y[rows])) / len(z)
                 move = p.optimiser.rate(epoch) * (gradient + p.optimiser.l2 * pull * w)
+                if noises is not None:
+                    move = move + noises[epoch * len(p.batch_rows) + number]
                 velocity = p.optimiser.momentum_of * velocity - move
                 before, threshold = w, p.optimiser.rate(epoch) * p.optimiser.l1 * pull
                 w = w + velocity

@@ -122,17 +122,29 @@ def test_the_noise_in_opened_weights_has_its_law() -> None:
     assert faults_of_normal(samples, std / math.sqrt(2))
 
 
-def test_every_step_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn, real = [], Noise.draw
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_every_step_of_every_epoch_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
+    """Each number is drawn once, and moves the weights in the step that it was drawn for."""
+    batches, drawn, real = 3, list[Floats](), Noise.draw
 
     def kept(*given: Any) -> Any:
-        drawn.append(real(*given))
-        return drawn[-1]
+        made = real(*given)
+        drawn.append(noise.f.integers(made).astype(np.float64))
+        return made
 
     monkeypatch.setattr(Noise, "draw", kept)
-    Private(5.0, batches=2, epochs=2).weights()
-    assert [one.shape for one in drawn] == [(2, 7)] * 4  # two parties, two epochs
-    assert len(np.unique(np.concatenate([one.ravel() for one in drawn]))) == 4 * 2 * 7
+    case = Private(1.0, batches=batches, epochs=epochs, rows=24)
+    found = case.weights()
+    assert [one.shape for one in drawn] == [(batches, 7)] * (2 * epochs)  # of two parties
+    assert len(np.unique(np.concatenate(drawn))) == 2 * epochs * batches * 7
+    grid = 2.0 ** -(FEATURE_BITS + case.parameters.scales.residual_bits)
+    of_steps = np.concatenate([drawn[2 * epoch] + drawn[2 * epoch + 1] for epoch in range(epochs)]) * grid
+    expected = case.plain(epochs, of_steps)
+    assert np.abs(found - expected).max() < 1e-3
+    shared = of_steps.reshape(epochs, batches, 7)
+    for number in range(batches):  # what the weights would be if the batches of an epoch shared one noise
+        of_one = np.repeat(shared[:, number : number + 1], batches, axis=1).reshape(-1, 7)
+        assert np.abs(found - case.plain(epochs, of_one)).max() > 0.02
 
 
 def test_nothing_is_opened_but_masked_numbers_and_the_weights() -> None:

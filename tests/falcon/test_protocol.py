@@ -16,6 +16,7 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOf
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import Model, Progress, bits_of_opened_weight
 from blindfit.algorithms.protocols.falcon.messages import OpenedShares
+from blindfit.algorithms.protocols.falcon.seats import BlindSeat
 from blindfit.algorithms.sharing import field
 from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Item
 from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
@@ -222,3 +223,17 @@ def test_batches_that_do_not_fit_are_refused_before_anything_is_sent() -> None:
     case.parameters = replace(case.parameters, batch_rows=(2**24,))
     with pytest.raises(RangeError, match="do not fit into the field"):
         train(case)
+
+
+async def test_a_seat_without_data_has_zeros_of_every_share() -> None:
+    class Blind(BlindSeat):
+        async def deal(self, item: Any) -> None:
+            """Nothing."""
+
+        async def agree(self, go_on: bool, /) -> bool:
+            return go_on
+
+    blind = Blind("run")
+    share = await blind.put_in("x", 0, (2,), None)
+    assert blind.holder.plus(share, np.array([1, 2], np.uint64)).value.tolist() == [0, 0]
+    assert [opened.tolist() for opened in await blind.open_(share)] == [[0, 0]]

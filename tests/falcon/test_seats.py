@@ -245,21 +245,6 @@ def test_columns_that_have_too_many_bits_for_the_rows_are_refused(tmp_path: Path
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_few_epochs_are_refused_by_the_policy(project: World) -> None:
-    with pytest.raises(PolicyRefused, match=r"training may end after 1: fewer than its policy\.falcon\.min_epochs = 2"):
-        project.run("falcon.epochs=1")
-    project.edit("shop-a.toml", "[policy]\n", "[policy]\nfalcon.min_epochs = 4\n")
-    with pytest.raises(PolicyRefused, match=r"after 3: fewer than its policy\.falcon\.min_epochs = 4") as refused:
-        project.run()
-    assert refused.value.party == "shop-a"
-    with pytest.raises(PolicyRefused, match="training may end after 1: fewer than") as refused:
-        project.run("falcon.validation_fraction=0", *ONE_STEP)
-    assert refused.value.party == "bank"
-
-
-ONE_STEP = ('falcon.schedule="exponential"', "falcon.decay=5", "falcon.epochs=3")  # of the others nothing would show
-
-
 @pytest.mark.parametrize(
     ("override", "said"),
     [
@@ -427,7 +412,10 @@ def test_a_resumed_job_names_the_dataset_that_it_reads(lost: Begun, tmp_path: Pa
     """What an operator is shown, and what a quota counts, is the dataset of the job."""
     project, session = lost.copied(tmp_path), lost.session
     path = project.root / "shop-a.toml"
-    path.write_text(path.read_text() + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\n')
+    path.write_text(
+        path.read_text()
+        + '[datasets.others]\nurl = "csv:shop-a.csv"\nid = "id"\nfeatures = ["x0"]\nmodels_per_row = 0\n'
+    )
     with pytest.raises(PolicyRefused, match=f"others is not the dataset that {session} began with") as refused:
         project.run(f'falcon.resume="{session}"', 'parties.shop-a.dataset="others"')
     assert refused.value.party == "shop-a"

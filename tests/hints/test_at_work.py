@@ -13,9 +13,9 @@ from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
+from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.evaluate.consumer import Scored, make_scored_rows
 from blindfit.parties.evaluate.settings import EvaluateJob
-from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work.compute import open_workers
 from blindfit.parties.work.long_work import while_wanted
 from tests.hints.following import Told, refused, says
@@ -65,7 +65,7 @@ def test_a_plan_of_a_party_that_is_elsewhere(tmp_path: Path) -> None:
 
     def planned(*overrides: str) -> None:
         job = load_job(tmp_path / "job.toml", overrides)
-        plan(job, tmp_path, asked, tmp_path / "out", Console(quiet=True))
+        plan(job, asked, tmp_path / "out", Console(quiet=True))
 
     project.set("parties.shop.config", None, "job")
     for name in project.roles:

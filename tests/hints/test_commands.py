@@ -17,7 +17,7 @@ import pytest
 from blindfit.algorithms.estimators.initial_model import keep_scale
 from blindfit.coordinator.job import folders
 from blindfit.coordinator.job.job import load_job, with_session
-from blindfit.coordinator.job.trained import load_evaluation, load_prediction
+from blindfit.coordinator.job.trained import evaluation_of, prediction_of
 from blindfit.coordinator.operator import health
 from blindfit.coordinator.plan.asked import Asked
 from blindfit.coordinator.verify import export
@@ -113,9 +113,9 @@ def test_a_folder_that_is_not_of_a_training(tmp_path: Path) -> None:
     (tmp_path / "out/report.json").write_text("{}")
     job = bank_and_shops(tmp_path).root / "predict.toml"
     with refused("give the --out directory of the training"):
-        load_prediction(job, [], None, tmp_path / "out")
+        prediction_of(job, None, tmp_path / "out")
     (tmp_path / "out/report.json").write_text('{"session": "s1"}')
-    assert load_prediction(job, [], None, tmp_path / "out").parameters.predict.session == "s1"
+    assert prediction_of(job, None, tmp_path / "out").parameters.predict.session == "s1"
 
 
 def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_scores_that_are_not_of_a_prediction(tmp_path: Path) -> None:
     )
     (tmp_path / "job.toml").write_text(lines)
     with refused("give the --out directory of the prediction"):
-        load_evaluation(tmp_path / "job.toml", [], None, None, tmp_path / "out")
+        evaluation_of(tmp_path / "job.toml", scores=tmp_path / "out")
     (tmp_path / "out/report.json").write_text(json.dumps({"session": "p1", "job": {"predict": {"session": "s1"}}}))
-    assert load_evaluation(tmp_path / "job.toml", [], None, None, tmp_path / "out").parameters.evaluate.scores == "p1"
+    assert evaluation_of(tmp_path / "job.toml", scores=tmp_path / "out").parameters.evaluate.scores == "p1"
 
 
 # --- parties of a job --------------------------------------------------------------------------------------------

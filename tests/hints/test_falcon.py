@@ -14,7 +14,7 @@ from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
 from tests.each_case import each_case
 from tests.falcon.local import Case, train
-from tests.hints.following import Told, found, not_found, refused, says
+from tests.hints.following import found, not_found, refused, says
 from tests.world import World
 from tests.world.loans import DATA_PARTIES, loans, with_columns
 
@@ -205,32 +205,6 @@ def test_many_weights_of_a_linear_model(falcon: World) -> None:
     assert "shared" not in told.text
     falcon.set("policy.unsafe", ["weight-bits"])
     not_found(told, falcon.check("falcon.model=linear", told.set("falcon.unsafe")))
-
-
-@each_case(
-    "sets",
-    [
-        ["falcon.epochs=3", "falcon.validation_fraction=0"],
-        ["falcon.patience=2"],
-        ["falcon.epochs=3", "falcon.patience=1"],
-    ],
-)
-def test_epochs_that_are_too_few_for_a_policy(tmp_path: Path, sets: list[str]) -> None:
-    project = loans(tmp_path, "falcon")
-    project.set("policy.falcon", {"min_epochs": 6}, "post")
-    told = found("falcon.epochs: {}", project.check(*sets), "refuses")
-    assert Told(says("training may end after {}: fewer than its policy.falcon.min_epochs = {}")).is_in(told.text)
-    assert Told(says("falcon.{} = {}")).is_in(told.text)
-    changes = [way for way in told.sets if not way.startswith("policy.")]
-    assert changes
-    not_found(told, project.check(*sets, *changes))
-
-
-def test_epochs_that_hardly_count(falcon: World) -> None:
-    falcon.set("policy.falcon", {"min_epochs": 6}, "post")
-    sets = ("falcon.decay=50", "falcon.schedule=inverse", "falcon.validation_fraction=0")
-    told = found("lower falcon.decay", falcon.check(*sets))
-    not_found(told, falcon.check(*sets, "falcon.decay=0.1"))
 
 
 def test_noise_that_leaves_little(falcon: World) -> None:

@@ -48,8 +48,8 @@ from blindfit.algorithms.statistics.linear.solver_settings import SolverSettings
 from blindfit.algorithms.statistics.linear.solvers import fit
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_classes, evaluate_values
 from blindfit.algorithms.statistics.walr.defaults import clip_mu, project_mu
+from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.job.tables import PrivacySettings
-from blindfit.parties.settings import ComputeSettings
 from blindfit.parties.work import compute
 from tests.each_case import each_case
 from tests.hints.following import Told, led_past, refused, refused_value, says

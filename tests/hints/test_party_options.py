@@ -65,6 +65,10 @@ CASES = [
     ),
     Wrong("server", {f"{DATASET}.features": "rest"}, says="datasets.{}.{}: does nothing here, remove it"),
     Wrong("passive", {f"{DATASET}.rows_are_public": True}, says="datasets.{}.{}: does nothing here, remove it"),
+    *(
+        Wrong(role, {f"{DATASET}.label_rate": 0.1}, says="datasets.{}.{}: does nothing here, remove it")
+        for role in ("passive", "server")
+    ),
     Wrong("server", {f"{DATASET}.max_rows_per_person": 2}, says="datasets.{}.{}: does nothing here, remove it"),
     Wrong(
         "server",
@@ -193,12 +197,6 @@ CASES = [
         says="policy.account_shares: {} is not one of [peers] ({}): name one of these",
         mend={"policy.account_shares": {"coordinator": 0.5}},
     ),
-    Wrong(
-        "active",
-        {"policy.models_per_row": 2},
-        says="{} is an option of {}, remove it",
-        mend={"policy.models_per_row": None},
-    ),
     *(
         Wrong(
             "passive",
@@ -207,12 +205,6 @@ CASES = [
             mend={option: None},
         )
         for option in ("policy.unsafe",)
-    ),
-    Wrong(
-        "passive",
-        {"policy.falcon.min_epochs": 3},
-        says="without the protocol {}, {} does nothing, remove it",
-        mend={"policy.falcon": None},
     ),
     Wrong(
         "passive",

@@ -12,6 +12,7 @@ from blindfit.parties.identity.connections import open_channel, server_credentia
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire.limits import Limits, channel_options, server_options
 from tests.certificates import demo_authority, make_identity
+from tests.each_case import each_case
 
 SMALL = Limits(
     max_message_bytes=2000,
@@ -123,3 +124,33 @@ def test_limits_that_make_no_sense(settings: dict[str, float], text: str) -> Non
     with pytest.raises(ConfigError) as caught:
         Limits(**settings)
     assert str(caught.value).startswith(text)
+
+
+SOUND = {
+    "chunk_bytes": 10,
+    "window_bytes": 20,
+    "max_message_bytes": 20,
+    "max_typed_message_bytes": 30,
+    "peer_bytes": 40,
+    "min_ping_interval_s": 1.0,
+    "keepalive_time_s": 2.0,
+    "reconnect_first_s": 1.0,
+    "reconnect_max_s": 2.0,
+}
+
+
+@each_case(
+    ("smaller", "larger"),
+    [
+        ("chunk_bytes", "max_message_bytes"),
+        ("chunk_bytes", "window_bytes"),
+        ("max_message_bytes", "max_typed_message_bytes"),
+        ("max_typed_message_bytes", "peer_bytes"),
+        ("min_ping_interval_s", "keepalive_time_s"),
+        ("reconnect_first_s", "reconnect_max_s"),
+    ],
+)
+def test_a_limit_is_less_than_the_one_that_it_must_fit_into(smaller: str, larger: str) -> None:
+    Limits(**SOUND)
+    with pytest.raises(ConfigError, match=rf"limits\.{smaller} is .*: it must be less than limits\.{larger}, "):
+        Limits(**{**SOUND, larger: SOUND[smaller]})

@@ -162,7 +162,7 @@ def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
     made = init(tables, "--vertical", "My Bank.csv", "thin.csv", "--label", "churned")
     assert "thin: scores could tell its 1 column" in made.stdout
-    assert "# scores_may_be_solved_for = true" in (tables / "joint/thin.toml").read_text()
+    assert '# models_per_row = "unlimited"' in (tables / "joint/thin.toml").read_text()
 
 
 def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:

@@ -373,6 +373,21 @@ def a_text(party: str, column: str, value: Any) -> Build:
     return build
 
 
+def values_of_columns(party: str, distinct: int, columns: int, models_per_row: int | str) -> Build:
+    """One person has a value that nobody else has: the columns of the other table hold so many values."""
+
+    def build(case: Case, _: Probe) -> tuple[Side, Side]:
+        case = case.with_dataset(party, models_per_row=models_per_row)
+        few = {
+            row: {**values, **{f"x{j}": float((place + j) % distinct) for j in range(columns)}}
+            for place, (row, values) in enumerate(case.data[party].items())
+        }
+        data = {**case.data, party: few}
+        return pair(case, changed(data, party, {LAST: {"x0": 77.0}}), data)
+
+    return build
+
+
 def day_of(row: str) -> dt.date:
     """A day for each row's number, each of them another."""
     return dt.date(1940, 1, 1) + dt.timedelta(days=31 * int(row[1:]))
@@ -681,6 +696,18 @@ PAIRS = (
     Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
     Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
     Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
+    # scores: 16 or 17 values of a column decide whether any score would reveal the rows; no job shows it
+    *(
+        Pair(
+            system,
+            f"{distinct}-values-{models}",
+            "shop-a",
+            values_of_columns("shop-a", distinct, columns, models),
+            refused=models == 0,
+        )
+        for system in ("taylor", "predict")
+        for distinct, columns, models in ((16, 4, 0), (16, 4, "unlimited"), (60, 5, 1))
+    ),
 )
 
 FIRST_USES = (

@@ -8,7 +8,7 @@ from tests.interference.neighbours import PAIRS, Probe
 from tests.interference.settings import CHOICES, choices_of, drawn, found_under
 from tests.interference.systems import SYSTEMS
 
-QUICK = (1, 2, 3, 4, 10, 11, 12, 28, 29, 32, 38, 48)
+QUICK = (1, 2, 3, 4, 6, 10, 11, 28, 29, 32, 48, 80)
 """Which together are of every protocol; of Falcon, which costs most, one malicious and one semi-honest."""
 ALL, AT_A_TIME = 1000, 50
 

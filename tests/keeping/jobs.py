@@ -286,6 +286,7 @@ def run_dp_lr(ran: Ran) -> None:
     dp_lr.write_project(ran.root)
     person = ran.plant("patients.csv", 3, age=str(FEATURE))
     ran.rename("patients.csv", person)
+    ran.nodes.publish("clinic", "archive")  # public, next to people with a budget: its operator publishes it
     ran.report("job.toml")
     ran.refused("job.toml", "privacy.epsilon=4.5")
     ran.plant("patients.csv", 2, ill=WRONG)

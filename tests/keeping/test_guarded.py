@@ -86,7 +86,9 @@ def test_another_passphrase_ends_the_start_in_one_line(tmp_path: Path) -> None:
     dp_lr.write_project(tmp_path)
     for words in ("the right passphrase", "a wrong passphrase"):
         (tmp_path / words.split()[1]).write_text(words)
-    World(tmp_path, ["secrets.passphrase_file=right"]).run()
+    locked = World(tmp_path, ["secrets.passphrase_file=right"])
+    locked.publish("clinic", "archive")
+    locked.run()
     for given, said in ((["secrets.passphrase_file=wrong"], "does not open with this"), ([], "is locked and no")):
         with pytest.raises(ConfigError, match=rf"^{tmp_path}/state/clinic/vault\.json {said} passphrase"):
             World(tmp_path, given).run()

@@ -13,6 +13,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import Charges
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.privacy.gaussian import analytic_noise_multiplier
 from blindfit.algorithms.privacy.ledger import Charge, Kind, Receipt
 from blindfit.coordinator.operator import ledger as ledger_view
 from blindfit.coordinator.operator import snapshots
@@ -123,3 +124,30 @@ def test_no_date_or_name_is_cut_at_80_columns(bank: Bank) -> None:
     ledger_view.describe(bank.settings("bank"), bank.root).show(console)
     assert "…" not in console.file.getvalue()
     assert "2026-03-01" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, False), (7, True)])
+def test_releases_that_compose_to_less_than_their_sum_are_explained(
+    bank: Bank, console: Console, number: int, said: bool
+) -> None:
+    multiplier = analytic_noise_multiplier(1.0, 1e-5)
+    last = None
+    with bank.kept.transaction() as transaction:
+        for _ in range(number):
+            charged = Charge("people", ReleaseEvent("gaussian", multiplier, UNITS["row"][1]), epsilon=1.0, delta=1e-5)
+            last = book.append(last, charged, time="2026-03-01T10:00:00+00:00", kind="release")
+            transaction.add_entry(last)
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
+    (explained,) = [line for line in shown(console) if "compose to" in line] or [""]
+    assert bool(explained) == said
+    if said:
+        assert explained.startswith(f"people: {number} releases of epsilon 1 compose to ")
+        composed = float(explained.split("compose to ")[1].split()[0])
+        assert 2 < composed < 3.2
+        assert explained.endswith(f"not to their sum of {number}: the noise of one release is independent of another's")
+
+
+def test_releases_of_pure_epsilon_that_add_up_need_no_word(bank: Bank, console: Console) -> None:
+    charge(bank, "release", "release")
+    ledger_view.describe(bank.settings("bank"), bank.root).show(console)
+    assert not [line for line in shown(console) if "compose to" in line]

@@ -15,7 +15,7 @@ GRID = LabelGrid(0.0, 10.0)
 
 
 def found(project, *overrides: str) -> list[Finding]:
-    return check(load_job(project.path("job.toml"), overrides), project.root)
+    return check(load_job(project.path("job.toml"), overrides))
 
 
 def text(findings: list[Finding], level: str = "") -> str:

@@ -30,7 +30,7 @@ ONE = 2**16  # the number 1 with 16 fraction bits, and the norm bound
 SETTINGS = ReleaseSettings("visits", "", epsilon=1.0, delta=1e-6)
 BUDGET = Budget(1.0, 1e-6)
 MANY = 10**6
-POLICY = PolicySettings(min_rows=1, max_epsilon=50.0, max_failed_uploads=MANY, max_failed_uploads_in_all=MANY)
+POLICY = PolicySettings(min_rows=1, max_epsilon=50.0, max_failed_uploads=MANY)
 NAMES = tuple(f"row-{i}" for i in range(12))
 
 

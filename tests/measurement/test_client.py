@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -39,6 +40,7 @@ from blindfit.algorithms.protocols.walr import request as walr_request
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.measurement import codec as measurement_codec
 from blindfit.parties.measurement import server as measurement
+from blindfit.parties.measurement.asking import reporter
 from blindfit.parties.measurement.client import MeasurementClient, check_description
 from blindfit.parties.measurement.codec import ServerSide
 from blindfit.parties.measurement.desk import AggregateDesk
@@ -488,3 +490,13 @@ async def test_hanging_up_leaves_the_server_well(
                 await asyncio.wait_for(world.client().aggregate(rows, house.request(rows)), wait_s)
         await world.ask()
     assert len(house.entries) == 1
+
+
+def test_rows_are_counted_from_the_begin_of_a_request() -> None:
+    told: list[tuple[object, ...]] = []
+    session: Any = SimpleNamespace(report=lambda *what, **_peer: told.append(what))
+    on_rows = reporter(session, "send", 9, "meter")
+    for count in (4, -1, 2, 3):
+        on_rows(count)
+    begins = ("ask for the release",)
+    assert told == [("send", 4, 9, "rows"), begins, ("send", 2, 9, "rows"), ("send", 5, 9, "rows")]

@@ -263,6 +263,23 @@ def test_duplicate_ids_in_the_table_name_both_rows(tmp_path, monkeypatch):
             build(tmp_path, ids, [0] * 40)
 
 
+def test_persons_are_counted_only_under_a_bound(tmp_path):
+    """Without one the counts would take four bytes for each person, and nobody would read them."""
+    with build(tmp_path, list("abc"), [0, 1, 0], list("xxy")) as index:
+        for cap in (None, 1):
+            with index.new_request(cap, "refuse") as request:
+                assert (request._counts is None) == (cap is None)
+
+
+def test_an_index_of_another_format_is_refused(tmp_path):
+    built(source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]}), tmp_path / "index").close()
+    header = tmp_path / "index" / "header.json"
+    other = header.read_text().replace(f'"format": {label_index.FORMAT}', f'"format": {label_index.FORMAT + 1}')
+    header.write_text(other)
+    with pytest.raises(DataError, match="has no label index, or a damaged one"):
+        open_index(tmp_path / "index")
+
+
 @pytest.mark.parametrize("damage", ["header.json", "high", "label"])
 def test_a_damaged_index_is_refused(tmp_path, damage):
     built(source(tmp_path, {"id": list("abc"), "y": [0, 1, 0]}), tmp_path / "index").close()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blindfit.parties.measurement.call import SPOOL_BYTES, Call
+from blindfit.parties.measurement.release_labels import LabelsDesk
 from tests.measurement.large import FEW, MANY, PERSONS, dataset_in
 from tests.measurement.talking import said_by
 
@@ -57,3 +61,15 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     dataset_in(tmp_path).close()
     few, many = peaks_mib(tmp_path, FEW, MANY)
     assert many - few < 7  # 2; 12 with all ids held
+
+
+def test_what_a_request_keeps_goes_to_the_disk_when_it_is_large() -> None:
+    """Which rows counted, and the ids of a release: both grow with the rows."""
+    charging: Any = SimpleNamespace(threads=None)
+    spools: list[Any] = [Call(charging, "shop")._kept, LabelsDesk(charging, charging, "shop")._ids]
+    for spool in spools:
+        spool.write(bytes(SPOOL_BYTES))
+        assert not spool._rolled
+        spool.write(b"1")
+        assert spool._rolled
+        spool.close()

@@ -43,7 +43,6 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[LabelIndex]:
         ({}, {"min_rows": 13}, (TooFewRows, "12")),
         ({"epsilon": 2.0}, {}, (BudgetExhausted, "budget")),
         ({}, {"max_failed_uploads": 0}, (PolicyRefused, "had no answer in 24 hours")),
-        ({}, {"max_failed_uploads_in_all": 0}, (PolicyRefused, "had no answer")),
     ],
 )
 def test_a_public_reason_comes_before_any_row(

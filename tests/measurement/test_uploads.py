@@ -19,12 +19,14 @@ from blindfit.algorithms.errors import BlindfitError, CannotAnswer, ConfigError,
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.algorithms.protocols.walr import RowsEnd
 from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.parties.account import account
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.measurement import uploads
 from blindfit.parties.measurement.desk import AggregateDesk
 from blindfit.parties.measurement.label_index import JoinState
 from blindfit.parties.measurement.seat import MeasurementSeat
 from blindfit.parties.settings import PolicySettings
+from blindfit.parties.store.account import RESET, Disclosure
 from blindfit.parties.store.database import Writes
 from blindfit.parties.store.uploads import FailedUploads
 from blindfit.parties.systems import read_party
@@ -39,8 +41,8 @@ WIDE = Budget(50.0, 1e-6)
 UNKNOWN = one_hot((*NAMES, "nobody"))
 
 
-def limits(in_24_hours: int = 3, in_all: int = 10**6) -> PolicySettings:
-    return POLICY.model_copy(update={"max_failed_uploads": in_24_hours, "max_failed_uploads_in_all": in_all})
+def limits(in_24_hours: int = 3) -> PolicySettings:
+    return POLICY.model_copy(update={"max_failed_uploads": in_24_hours})
 
 
 def failed(house: House) -> int:
@@ -163,20 +165,61 @@ def refused(house: House, **changes: Any) -> PolicyRefused:
     return caught.value
 
 
-def test_all_consumers_may_fail_so_often_for_ever(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uploads_without_an_answer_count_in_the_account_until_it_starts_again(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: an active party fails as often as it may each day, for years, and learns one person each time."""
     clock = [datetime(2026, 1, 1, tzinfo=UTC)]
     monkeypatch.setattr(uploads, "stamp", lambda later=timedelta(): (clock[0] + later).isoformat())
-    house = open_house(policy=limits(in_all=4), budget=WIDE)
+    monkeypatch.setattr(uploads, "MOST_UPLOADS", 4)
+    house = open_house(policy=limits(), budget=WIDE)
     for consumer in ("shop", "bank", "shop", "bank"):
         wrong_hash(house, consumer)
         clock[0] += timedelta(days=100)
     for consumer in ("shop", "bank"):
-        assert refused(house, consumer=consumer).field == "max_failed_uploads_in_all"
-    with refused_by("have {party}'s operator raise policy.max_failed_uploads_in_all"):
+        assert refused(house, consumer=consumer).field == "uploads"
+    with refused_by("start the account again (`blindfit ledger --reset-account`)"):
         house.ask()
-    house.policy = limits(in_all=5)  # the operator's word
+    start_account_again(house, clock[0])  # the operator's word
     house.reopen()
+    for _ in range(2):
+        wrong_hash(house)
+        clock[0] += timedelta(days=100)
     house.ask()
+
+
+def test_uploads_without_an_answer_stop_to_count_after_the_period(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MOST_UPLOADS", 2)
+    house = open_house(policy=limits(), budget=WIDE)
+    for consumer in ("shop", "bank"):
+        wrong_hash(house, consumer)
+    house.policy = limits().model_copy(update={"account_period_days": 30})
+    house.reopen()
+    assert refused(house).field == "uploads"
+    later = datetime.now(UTC) + timedelta(days=31)
+    monkeypatch.setattr(account, "stamp", lambda more=timedelta(): (later + more).isoformat())
+    house.ask()
+
+
+def test_an_active_party_has_its_share_of_uploads_without_an_answer(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MOST_UPLOADS", 4)
+    shares = {"account_shares": {"shop": 0.5}}
+    house = open_house(policy=limits().model_copy(update=shares), budget=WIDE)
+    for consumer in ("shop", "shop", "bank"):  # without a share the bank may have one
+        assert not isinstance(wrong_hash(house, consumer), PolicyRefused)
+    for consumer in ("shop", "bank"):
+        assert refused(house, consumer=consumer).field == "uploads"
+
+
+def start_account_again(house: House, made: datetime) -> None:
+    """Write what `blindfit ledger --reset-account` does, at a time of the test's own."""
+    entry = Disclosure("people", RESET, "", "", "the account starts again", "reset 1", 0, made=made.isoformat())
+    with house.service.store.transaction() as transaction:
+        transaction.add_disclosure(entry)
 
 
 def test_many_at_once_do_not_pass_the_limit(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,19 +306,20 @@ def test_the_operator_sees_whose_uploads_had_no_answer(house: House) -> None:
 # --- settings ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["max_failed_uploads", "max_failed_uploads_in_all"])
-def test_the_limits_are_a_measurement_servers(option: str) -> None:
+def test_the_limit_is_a_measurement_servers() -> None:
     party = {
         "name": "shop",
         "role": "active",
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": {"organiser": {"role": "coordinator"}},
-        "policy": {option: 3},
+        "policy": {"max_failed_uploads": 3},
     }
-    with pytest.raises(ConfigError, match=rf"policy\.{option} is an option of a measurement server, remove it"):
+    with pytest.raises(
+        ConfigError, match=r"policy\.max_failed_uploads is an option of a measurement server, remove it"
+    ):
         read_party(party, "shop.toml")
     with pytest.raises(ValidationError):
-        PolicySettings(**{option: 0})
+        PolicySettings(max_failed_uploads=0)
 
 
 def test_rows_are_not_public_unless_it_is_said() -> None:

@@ -11,9 +11,9 @@ MUTANTS = (
     Mutant(
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
-        "blindfit.parties.snapshots.snapshot:content_of",
-        "            counts[column.name] = counts.get(column.name, 1) + 1",
-        "            counts[name] = distinct[name]",
+        "blindfit.parties.snapshots.snapshot:content_of_columns",
+        "            held[column.name] = held.get(column.name, 1) + 1",
+        "            held[name] = distinct",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),
     ),
     Mutant(
@@ -95,5 +95,13 @@ MUTANTS = (
         "rows.features[positions], rows.in_snapshot[positions]",
         "rows.features[positions], positions",
         ("tests/predict/test_scored_rows.py::test_rows_that_are_left_out_do_not_move_the_count_to_others",),
+    ),
+    Mutant(
+        "a-warning-of-new-levels-names-a-line-of-the-package",
+        (31,),
+        "blindfit.algorithms.user_warnings:warn_user",
+        "frame, level = frame.f_back, level + 1",
+        "frame, level = frame.f_back, level + (level < 2)",
+        ("tests/columns/test_unseen_levels.py::test_a_warning_names_the_line_of_whoever_scores",),
     ),
 )

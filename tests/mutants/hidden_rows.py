@@ -8,8 +8,10 @@ STEPS, JOBS = "tests/walr_encrypted/test_steps.py", "tests/walr_encrypted/test_j
 SHORT, SHARED = "tests/walr_shares/test_short_rows.py", "tests/walr_shares/test_protocol.py"
 FILES = "tests/export/test_encrypted_rows.py"
 COUNT = "tests/walr/test_rows_that_count.py"
+BLOCKS_COUNT = "tests/walr_blocks/test_jobs.py::test_rows_past_their_persons_bound_are_neither_summed_nor_fitted"
 COALITIONS = "tests/attacks/test_walr_coalitions.py"
 SHARED_JOBS = "tests/walr_shares/test_jobs.py"
+DRAWN = f"{SHARED}::test_coefficients_are_drawn_when_nobody_can_choose_what_they_test"
 
 MUTANTS = (
     Mutant(
@@ -135,9 +137,37 @@ MUTANTS = (
     Mutant(
         "a-dealer-may-be-told-of-another-norm-bound",
         (5,),
-        "blindfit.algorithms.protocols.walr.shared_rows:receive_dealt",
+        "blindfit.algorithms.protocols.walr.dealt_masks:receive_dealt",
         "culprit=key_node) != plan:",
         "culprit=key_node).blocks != plan.blocks:",
+        (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
+    ),
+    Mutant(
+        "rows-in-shares-are-tested-by-coefficients-that-are-known-before",
+        (5, 13),
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._check_lengths",
+        """        bits = [await self._receive_masked_bits() for _ in masked]
+        coefficients = await self._draw("coefficients")
+""",
+        """        coefficients = await self._draw("coefficients")
+        bits = [await self._receive_masked_bits() for _ in masked]
+""",
+        (DRAWN,),
+    ),
+    Mutant(
+        "rows-in-shares-are-tested-by-the-signs",
+        (5, 13),
+        "blindfit.algorithms.protocols.walr.shared_rows:Server._check_lengths",
+        'coefficients = await self._draw("coefficients")',
+        "coefficients = signs",
+        (DRAWN,),
+    ),
+    Mutant(
+        "a-dealer-may-be-told-of-other-rows",
+        (5,),
+        "blindfit.algorithms.protocols.walr.dealt_masks:receive_dealt",
+        "culprit=key_node) != plan:",
+        "culprit=key_node).norm_bound != plan.norm_bound:",
         (f"{SHARED_JOBS}::test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer",),
     ),
     Mutant(
@@ -157,12 +187,60 @@ MUTANTS = (
         ("tests/walr_split/test_jobs.py::test_a_forecast_counts_both_noises",),
     ),
     Mutant(
+        "a-check-forecasts-the-penalty-of-one-server-of-two",
+        (4,),
+        "blindfit.coordinator.walr.preflight:_noise",
+        "defaults.default_l2(noise_std,",
+        'defaults.default_l2(noise_std / math.sqrt(len(job.with_role("measurement"))),',
+        ("tests/walr_split/test_jobs.py::test_a_forecast_counts_both_noises",),
+    ),
+    Mutant(
         "bounds-of-rows-that-do-not-count",
         (22,),
         "blindfit.parties.walr.fit:fit_walr",
         "known = bounds if aggregate.kept.all() and len",
         "known = bounds if len",
         (f"{COUNT}::test_a_fit_and_its_bounds_are_of_the_rows_that_counted",),
+    ),
+    Mutant(
+        "mu-is-treated-as-of-rows-that-do-not-count",
+        (22,),
+        "blindfit.parties.walr.fit:fit_sum",
+        "answer.rows_kept * request.n_columns",
+        "request.n_rows * request.n_columns",
+        (f"{COUNT}::test_a_fit_and_its_bounds_are_of_the_rows_that_counted",),
+    ),
+    Mutant(
+        "noise-of-several-holders-is-that-of-rows-that-do-not-count",
+        (22,),
+        "blindfit.parties.walr.lead:report_of",
+        "/ answer.rows_kept",
+        "/ request.n_rows",
+        (BLOCKS_COUNT,),
+    ),
+    Mutant(
+        "weights-of-several-holders-are-rounded-as-of-rows-that-do-not-count",
+        (12, 22),
+        "blindfit.parties.walr.server:fit_blocks",
+        "step_8_rounded(fit.result.weights, int(answer.rows_kept))",
+        "step_8_rounded(fit.result.weights, int(request.n_rows))",
+        (BLOCKS_COUNT,),
+    ),
+    Mutant(
+        "holders-are-told-of-rows-that-do-not-count",
+        (22,),
+        "blindfit.parties.walr.server:fit_blocks",
+        "rows_kept=int(answer.rows_kept)",
+        "rows_kept=int(request.n_rows)",
+        (BLOCKS_COUNT,),
+    ),
+    Mutant(
+        "rows-that-do-not-count-raise-the-limit-of-columns",
+        (22, 28),
+        "blindfit.parties.measurement.ways.several_parties:AtServer._join_blocks",
+        "self._count_told_bits(dict(zip(owners, told, strict=True)), tally.rows_kept)",
+        "self._count_told_bits(dict(zip(owners, told, strict=True)), tally.rows)",
+        ("tests/walr_blocks/test_jobs.py::test_bits_of_weights_are_compared_with_the_rows_that_count",),
     ),
     Mutant(
         "an-evaluation-of-rows-that-do-not-count",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 JOBS, STEPS = "tests/walr_blocks/test_jobs.py", "tests/walr_blocks/test_steps.py"
+CHECKED = "tests/walr_blocks/test_preflight.py"
 LONE, LONE_COLUMNS = "tests/walr_blocks/test_lone_rows.py", "tests/attacks/test_lone_columns.py"
 AFTER = "tests/walr_blocks/test_after_training.py"
 
@@ -176,6 +177,30 @@ MUTANTS = (
         "if request.n_rows >= needed:",
         "if request.n_rows > 0:",
         (f"{JOBS}::test_too_few_rows_for_the_columns_are_refused_by_public_numbers_and_nothing_is_charged",),
+    ),
+    Mutant(
+        "a-check-lets-few-rows-for-many-columns-pass",
+        (12,),
+        "blindfit.coordinator.walr.preflight:_check_rows_for_columns",
+        "if rows < needed:",
+        "if rows < needed - 1:",
+        (f"{CHECKED}::test_fewer_than_forty_rows_for_each_column_are_refused",),
+    ),
+    Mutant(
+        "a-check-counts-the-rows-of-the-largest-party",
+        (12,),
+        "blindfit.coordinator.walr.preflight:_check_rows_for_columns",
+        "rows, needed = min(",
+        "rows, needed = max(",
+        (f"{CHECKED}::test_fewer_than_forty_rows_for_each_column_are_refused",),
+    ),
+    Mutant(
+        "columns-of-the-largest-block-do-not-count",
+        (12,),
+        "blindfit.algorithms.protocols.walr.lone_rows:rows_needed",
+        "(min(n_columns) if",
+        "(max(n_columns) if",
+        (f"{CHECKED}::test_fewer_than_forty_rows_for_each_column_are_refused",),
     ),
     Mutant(
         "rows-past-their-persons-bound-are-fitted",

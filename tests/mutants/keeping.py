@@ -196,10 +196,18 @@ MUTANTS = (
     Mutant(
         "terminated-by-what-a-callback-may-drop",
         (17,),
-        "blindfit.coordinator.running.driving:_until_terminated",
+        "blindfit.coordinator.running.driving:_terminates",
         "    loop.add_signal_handler(signal.SIGTERM, task.cancel)\n",
         "",
         ("tests/processes/test_terminated.py",),
+    ),
+    Mutant(
+        "a-program-cancels-only-what-already-runs",
+        (17,),
+        "blindfit.coordinator.running.watcher:Stop.cancels",
+        "        if self.is_asked:\n            task.cancel()\n",
+        "",
+        ("tests/python_calls/test_stop.py",),
     ),
     # --- a training that goes on; persons
     Mutant(

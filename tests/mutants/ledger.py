@@ -272,6 +272,14 @@ MUTANTS = (
         (f"{UPLOADS}::test_many_at_once_do_not_pass_the_limit",),
     ),
     Mutant(
+        "uploads-of-all-days-are-not-counted-together",
+        (12, 16),
+        "blindfit.parties.measurement.uploads:Upload.check_quota",
+        "reader.count_uploads(since=start) >= MOST_UPLOADS",
+        "reader.count_uploads(since=since) >= MOST_UPLOADS",
+        (f"{UPLOADS}::test_uploads_without_an_answer_count_in_the_account_until_it_starts_again",),
+    ),
+    Mutant(
         "an-answer-forgives-all-uploads",
         (16,),
         "blindfit.parties.store.uploads:UploadWrites.forget_upload",

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from tests.mutants.definitions import definitions_of, modules_with, path_of
 
@@ -41,6 +42,29 @@ PROMISES = {
     31: "a model scores the same everywhere",
     32: "the first cause is named",
 }
+
+
+class Change(Protocol):
+    """A change of one place, as the runner tries it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def after(self) -> str: ...
+
+    def path_in(self, root: Path) -> Path:
+        """Return the file that it changes in a copy of the project."""
+
+    def applied_in(self, root: Path) -> str:
+        """Return the text of that file with the change in it.
+
+        Raises:
+            ValueError: the change does not fit the file.
+        """
 
 
 @lru_cache(8)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -28,10 +29,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Change, Mutant
 
 ROOT = Path(__file__).parents[2]
 OWN = "tests/mutants/"  # no other test depends on it
+OF_A_DEADLINE = 3  # the recorded time of a drawn mutant's tests is one part in so many
 CONTROL_SHARE = 5  # the tests of a whole file may take so many times as long as those of one mutant
 TO_CLEAN_UP_S = 10  # pytest's own deadline ends so much earlier, so that fixtures end what they started
 
@@ -46,7 +48,7 @@ class Result:
     name: str
     outcome: Outcome
     seconds: float
-    output: str = ""  # the last of what pytest said, where it may be asked for
+    output: str = ""  # the test that noticed; or, of an error and of a control, the last of what pytest said
 
 
 # --- one run of pytest --------------------------------------------------------------------------------
@@ -110,6 +112,11 @@ def run_tests(children: Children, directory: Path, tests: Sequence[str], timeout
     return outcomes.get(status, "error"), output
 
 
+def _who_noticed(output: str) -> str:
+    found = re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - |$)", output, re.MULTILINE)
+    return found[1] if found else ""
+
+
 # --- copies of the project ----------------------------------------------------------------------------
 
 
@@ -133,7 +140,7 @@ class Copies:
             self._free.put(copy)
 
     @contextlib.contextmanager
-    def one(self, mutant: Mutant | None = None) -> Iterator[Path]:
+    def one(self, mutant: Change | None = None) -> Iterator[Path]:
         """A copy with the mutant in it, for as long as the block runs."""
         copy = self._free.get()
         try:
@@ -164,11 +171,11 @@ def _rewrite(path: Path, text: str) -> None:
 # --- what is remembered -------------------------------------------------------------------------------
 
 
-def digest_of_tree(root: Path, files: Sequence[str]) -> str:
-    """Of all code and settings, whatever else a file may be."""
+def digest_of_tree(root: Path, files: Sequence[str], without: str = OWN) -> str:
+    """Return the digest of all code and settings outside one folder."""
     state = hashlib.sha256()
     for name in sorted(files):
-        if name.endswith((".py", ".toml")) and not name.startswith(OWN):  # no link to a folder has such a name
+        if name.endswith((".py", ".toml")) and not name.startswith(without):  # no link to a folder has such a name
             state.update(f"{name}\0{hashlib.sha256((root / name).read_bytes()).hexdigest()}\n".encode())
     return state.hexdigest()
 
@@ -210,7 +217,7 @@ class Trial:
 
     name: str
     tests: tuple[str, ...]
-    mutant: Mutant | None = None
+    mutant: Change | None = None
 
     @property
     def key(self) -> str:
@@ -231,13 +238,23 @@ class Run:
     """
     Args:
         files: of the project at `root`, as git lists them.
+        without: the folder whose changes leave earlier results as they are.
         say: prints a line.
     """
 
     def __init__(
-        self, root: Path, files: Sequence[str], state: Path, *, jobs: int, timeout_s: float, fresh: bool, say: Say
+        self,
+        root: Path,
+        files: Sequence[str],
+        state: Path,
+        *,
+        jobs: int,
+        timeout_s: float,
+        fresh: bool,
+        say: Say,
+        without: str = OWN,
     ) -> None:
-        self._memory = Memory(state, digest_of_tree(root, files), fresh=fresh)
+        self._memory = Memory(state, digest_of_tree(root, files, without), fresh=fresh)
         self._root, self._files, self._jobs, self._timeout_s, self._say = root, files, jobs, timeout_s, say
         self._children = Children()
         self._copies: Copies
@@ -245,14 +262,14 @@ class Run:
     def verdicts(self, mutants: Sequence[Mutant]) -> bool:
         """Whether everything is as the catalogue says."""
         started = time.monotonic()
-        controls = self._all(controls_of(mutants))
+        controls = self.results(controls_of(mutants))
         failed = [control for control in controls if control.outcome != "survived"]
         if failed:
             for control in failed:
                 self._say(f"\n{control.output}\n{control.name}: does not pass without any mutant ({control.outcome})")
             return False
         took = {control.name: control.seconds for control in controls}
-        results = self._all([Trial(mutant.name, mutant.tests, mutant) for mutant in mutants])
+        results = self.results([Trial(mutant.name, mutant.tests, mutant) for mutant in mutants])
         results = [self._not_just_slow(*pair, took) for pair in zip(mutants, results, strict=True)]
         return self._summary(mutants, results, time.monotonic() - started)
 
@@ -263,7 +280,7 @@ class Run:
             return result
         return replace(result, outcome="error", output=f"without any mutant its tests took up to {alone_s:g} s")
 
-    def _all(self, trials: Sequence[Trial]) -> list[Result]:
+    def results(self, trials: Sequence[Trial]) -> list[Result]:
         """Their results, in their order."""
         found = {trial.key: result for trial in trials if (result := self._memory.get(trial.key))}
         left = [trial for trial in trials if trial.key not in found]
@@ -298,7 +315,7 @@ class Run:
                 outcome, output = run_tests(self._children, copy, trial.tests, share * self._timeout_s)
         except (ValueError, OSError) as error:
             outcome, output = "error", str(error)
-        told = output[-3000:] if outcome == "error" or trial.mutant is None else ""
+        told = output[-3000:] if outcome == "error" or trial.mutant is None else _who_noticed(output)
         result = Result(trial.key, trial.name, outcome, round(time.monotonic() - started, 1), told)
         if outcome == "survived" or (trial.mutant is not None and outcome != "error"):
             self._memory.put(result)  # what must be mended is tried again
@@ -331,15 +348,27 @@ class Run:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from tests.mutants.catalogue import MUTANTS
-
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these mutants alone")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutants; of drawn ones, FILE:LINE")
     parser.add_argument("--jobs", type=int, default=2, help="at a time (%(default)s)")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of each (%(default)g)")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
+    parser.add_argument(
+        "--drawn", type=int, metavar="COUNT", help="mutants that a seed draws, not those of the catalogue"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the draw (%(default)s)")
     options = parser.parse_args(arguments)
+    try:
+        return _drawn(options) if options.drawn else _catalogue(options, parser)
+    except KeyboardInterrupt:
+        print("interrupted: the next run goes on from here", file=sys.stderr)
+        return 130
+
+
+def _catalogue(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from tests.mutants.catalogue import MUTANTS
+
     strangers = set(options.only or ()) - {mutant.name for mutant in MUTANTS}
     if strangers:
         parser.error(f"no mutant is named {', '.join(sorted(strangers))}")
@@ -349,20 +378,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
             promises = ", ".join(map(str, mutant.promises))
             print(f"{mutant.name:50} {promises:10} {mutant.place}{'  (known)' if mutant.known else ''}")
         return 0
-    run = Run(
+    return 0 if _run(options, "results.jsonl", OWN).verdicts(chosen) else 1
+
+
+def _drawn(options: argparse.Namespace) -> int:
+    from tests.mutants.drawn.draw import draw
+    from tests.mutants.drawn.equivalents import EQUIVALENT
+    from tests.mutants.drawn.record import Record, bring_up_to_date
+    from tests.mutants.drawn.score import score
+
+    drawn = draw(ROOT, tracked_files(ROOT), options.drawn, options.seed)
+    chosen = [mutant for mutant in drawn if options.only is None or mutant.place in options.only]
+    if options.list:
+        for mutant in chosen:
+            print(f"{mutant.operator:25} {mutant.name}")
+        return 0
+    bring_up_to_date(max(1, options.jobs), fresh=options.fresh)
+    run = _run(options, "drawn.jsonl", "tests/")
+    seconds = options.timeout / OF_A_DEADLINE
+    return 0 if score(run, chosen, Record(), EQUIVALENT, seconds=seconds, say=_say) else 1
+
+
+def _run(options: argparse.Namespace, state: str, without: str) -> Run:
+    return Run(
         ROOT,
         tracked_files(ROOT),
-        ROOT / ".mutants" / "results.jsonl",
+        ROOT / ".mutants" / state,
         jobs=max(1, options.jobs),
         timeout_s=options.timeout,
         fresh=options.fresh,
-        say=lambda line: print(line, flush=True),
+        say=_say,
+        without=without,
     )
-    try:
-        return 0 if run.verdicts(chosen) else 1
-    except KeyboardInterrupt:
-        print("interrupted: the next run goes on from here", file=sys.stderr)
-        return 130
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -71,4 +71,28 @@ MUTANTS = (
         "        channel,",
         (f"{JOBS}::test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged",),
     ),
+    Mutant(
+        "all-batches-of-an-epoch-get-one-noise",
+        (4, 5),
+        "blindfit.algorithms.protocols.falcon.program:_noises",
+        "put_in[number]",
+        "put_in[0 * number]",
+        (f"{NOISE}::test_every_step_of_every_epoch_has_noise_of_its_own",),
+    ),
+    Mutant(
+        "each-batch-takes-the-noise-of-the-first",
+        (4, 5),
+        "blindfit.algorithms.protocols.falcon.program:_epoch",
+        "noises[number]",
+        "noises[0]",
+        (f"{NOISE}::test_every_step_of_every_epoch_has_noise_of_its_own",),
+    ),
+    Mutant(
+        "noise-is-drawn-once-for-an-epoch",
+        (4, 5),
+        "blindfit.algorithms.protocols.falcon.noise:Noise.draw",
+        "    return np.array([[number",
+        "    numbers = [numbers[0] for _ in numbers]\n        return np.array([[number",
+        (f"{NOISE}::test_every_step_of_every_epoch_has_noise_of_its_own",),
+    ),
 )

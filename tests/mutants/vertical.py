@@ -174,8 +174,8 @@ MUTANTS = (
         "numbers-scaled-but-not-clipped-to-their-range",
         (5,),
         "blindfit.parties.vertical.prepared:_numbers",
-        "y = np.where(rows.there, np.clip((labels - mean) / scale, -reach, reach), 0.0)",
-        "y = np.where(rows.there, np.clip((read - mean) / scale, -8 * reach, 8 * reach), 0.0)",
+        "np.clip((x - mean) / scale, -reach, reach), 0.0) for x in (labels, jittered))",
+        "np.clip((x - mean) / scale, -8 * reach, 8 * reach), 0.0) for x in (read, read))",
         (f"{LABEL_DP}::test_under_label_dp_nothing_but_the_range_scales_labels",),
     ),
     Mutant(
@@ -270,7 +270,7 @@ MUTANTS = (
     Mutant(
         "no-jitter",
         (12,),
-        "blindfit.parties.taylor.data_party:Taylor._jitter",
+        "blindfit.parties.taylor.data_party:Taylor.draw_jitter",
         "size = 0.0 if job.privacy else job.taylor.jitter",
         "size = 0.0",
         (f"{SEATS}::test_labels_enter_with_the_jitter_of_the_job",),

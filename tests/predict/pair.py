@@ -88,7 +88,7 @@ class Pair:
             with here.store.transaction() as transaction:
                 transaction.put_session_snapshot(name, snapshot.id)
             if party == "shop":
-                own_rounding = ScoreQuota(here, "rows", snapshot.content(scaling.columns)).rounding(part)
+                own_rounding = ScoreQuota.of(here, snapshot).rounding(part)
                 part = replace(part, score_rounding=own_rounding if rounding is None else rounding)
             ModelStore(here.data_dir, here.vault).keep(part, name)
 
@@ -107,7 +107,7 @@ class Pair:
         network = LocalNetwork({**ROLES, "keys": "key-node"}, *system("predict").tables())
         read = {party: published(self.parties[party].snapshots, "rows") for party in ROLES}
 
-        async def in_order(_session: object, _seats: object, _rows: PartyRows) -> Alignment:
+        async def in_order(_session: object, _seats: object, _rows: PartyRows, _party: Party) -> Alignment:
             return Alignment(common)
 
         async def run(party: str) -> None:

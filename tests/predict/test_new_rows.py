@@ -16,7 +16,7 @@ import pytest
 
 from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.job.job import Job, read_job
-from blindfit.coordinator.job.trained import load_prediction, training_session
+from blindfit.coordinator.job.trained import prediction_of, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
 from blindfit.coordinator.running.session import JobSession
@@ -272,19 +272,19 @@ def job_file(tmp_path: Path) -> Path:
 
 
 def test_a_training_is_named_by_its_session_its_report_or_the_job(job_file):
-    assert load_prediction(job_file, [], "x-1", None).parameters.predict.session == "x-1"
-    assert load_prediction(job_file, [], None, job_file.parent / "runs").parameters.predict.session == TRAINING
-    assert load_prediction(job_file, ["predict.session=y-2"], None, None).parameters.predict.session == "y-2"
-    assert load_prediction(job_file, [], "1e5", None).parameters.predict.session == "1e5"  # a text, not a number
+    assert prediction_of(job_file, "x-1", None).parameters.predict.session == "x-1"
+    assert prediction_of(job_file, None, job_file.parent / "runs").parameters.predict.session == TRAINING
+    assert prediction_of(job_file, predict={"session": "y-2"}).parameters.predict.session == "y-2"
+    assert prediction_of(job_file, "1e5", None).parameters.predict.session == "1e5"  # a text, not a number
 
 
 def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
     with pytest.raises(ConfigError, match="give one of them"):
-        load_prediction(job_file, [], "x-1", job_file.parent / "runs")
+        prediction_of(job_file, "x-1", job_file.parent / "runs")
     with pytest.raises(ConfigError, match=r"predict\.session is missing"):
-        load_prediction(job_file, [], None, None)
+        prediction_of(job_file, None, None)
     with pytest.raises(ConfigError, match="protocol = taylor, but `blindfit predict` takes a predict job"):
-        load_prediction(job_file, ["protocol=taylor"], None, None)
+        prediction_of(job_file, protocol="taylor")
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])

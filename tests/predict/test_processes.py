@@ -46,7 +46,7 @@ def project(tmp_path):
         {"compute": {"backend": "serial"}, "policy": {"systems": ["taylor", "predict"]}},
     )
     for name, add in (("bank", world.active), ("post", world.passive), ("shop", world.passive)):
-        solved = {"scores_may_be_solved_for": True} if ROLES[name] == "passive" else {}  # two columns
+        solved = {"models_per_row": "unlimited"} if ROLES[name] == "passive" else {}  # two columns
         new = {"url": f"csv:{name}_new.csv", "id": "id", "features": "rest", **solved}
         about = solved or {"label": "label"}
         add(name, dataset="old", about=about, datasets={"new": new}, **settings)

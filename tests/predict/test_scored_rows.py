@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable, PolicyRefused
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
+from blindfit.algorithms.statistics.vertical.score_leaks import SCORE_BITS, RowContent
 from blindfit.parties.account.account import Account
+from blindfit.parties.snapshots import scored
 from blindfit.parties.snapshots.people import join, unpack
+from blindfit.parties.snapshots.snapshot import content_of
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import read_party
 from blindfit.parties.vertical.model_store import ModelStore
 from tests.each_case import each_case
 from tests.predict.pair import Pair
 
-ROWS, COLUMNS = 2000, 6
+ROWS, COLUMNS = 2000, 8
 HALF, OTHER_HALF = np.arange(0, ROWS, 2), np.arange(1, ROWS, 2)
 
 
@@ -31,7 +35,7 @@ def features() -> np.ndarray:
 
 @pytest.fixture
 def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
-    made = Pair(tmp_path, features, {"models_per_row": 1})
+    made = Pair(tmp_path, features, dataset={"models_per_row": 1})
     for seed, name in enumerate(("one", "two", "three")):
         made.train(name, np.random.default_rng(seed + 1).normal(size=COLUMNS))
     yield made
@@ -40,7 +44,7 @@ def pair(tmp_path: Path, features: np.ndarray) -> Iterator[Pair]:
 
 def allow(pair: Pair, models: int) -> None:
     """What the shop's operator writes into his file before he starts it again."""
-    pair.policy = {"models_per_row": models}
+    pair.dataset = {**pair.dataset, "models_per_row": models}
     pair.parties["shop"].store.close()
     pair.parties["shop"] = pair._party("shop")
 
@@ -59,7 +63,7 @@ def test_rows_that_are_left_out_do_not_move_the_count_to_others(pair: Pair) -> N
     header, first, *others = path.read_text().splitlines()
     name, _, *rest = first.split(",")
     path.write_text("\n".join([header, ",".join([name, "", *rest]), *others]) + "\n")
-    pair.dataset = {"missing": "drop"}
+    pair.dataset = {"missing": "drop", "models_per_row": 1}
     allow(pair, 1)
     pair.scores("one", np.array([0, 5]))  # of those that are left
     shop = pair.parties["shop"]
@@ -105,32 +109,71 @@ def test_scores_that_were_given_are_given_again_after_another_partys_question(pa
         pair.scores("one", OTHER_HALF)
 
 
-@pytest.mark.parametrize(("distinct", "models"), [([4096] * 6, 2), ([4096] * 4, 1), ([2] * 20 + [4096], 1)])
-def test_without_a_number_as_many_models_score_a_row_as_leave_good_scores(distinct: list[int], models: int) -> None:
-    content = RowContent.of(distinct)
-    assert content.models_of_a_row(None) == models
-    assert content.models_of_a_row(1) == 1
-    assert content.models_of_a_row(1000) == content.max_models
+@pytest.mark.parametrize(
+    ("distinct", "models"), [([4096] * 6, 2), ([4096] * 4, 1), ([2] * 20 + [4096], 1), ([64] * 8, 1), ([64] * 3, 0)]
+)
+def test_rows_allow_as_many_models_as_half_of_their_bits_are_good_scores(distinct: list[int], models: int) -> None:
+    assert RowContent.of(distinct).models == models
 
 
 @pytest.mark.parametrize(
-    ("columns", "policy", "dataset", "caution"),
+    ("columns", "dataset", "refusal"),
     [
-        (3, {}, {}, "scored only with scores_may_be_solved_for = true: it has 3 columns that vary, fewer than 4"),
-        (3, {}, {"scores_may_be_solved_for": True}, ""),
-        (6, {"models_per_row": 3}, {}, "its columns allow 2 models of a row, not models_per_row = 3"),
-        (6, {"models_per_row": 2}, {}, ""),
+        (3, {}, "it has 3 columns that vary, fewer than 4"),
+        (3, {"models_per_row": 1}, "it has 3 columns that vary, fewer than 4"),
+        (3, {"models_per_row": "unlimited"}, ""),
+        (3, {"models_per_row": 0}, ""),
+        (6, {"models_per_row": 3}, "its rows hold enough for scores of 2 models, not of 3"),
+        (6, {"models_per_row": 2}, ""),
+        (6, {}, ""),
     ],
 )
-def test_who_publishes_is_told_what_will_not_be_scored(
-    tmp_path: Path, features: np.ndarray, columns: int, policy: Any, dataset: Any, caution: str
+def test_who_publishes_is_told_what_to_declare(
+    tmp_path: Path, features: np.ndarray, columns: int, dataset: Any, refusal: str
 ) -> None:
-    pair = Pair(tmp_path, features[:, :columns], policy, dataset)
+    pair = Pair(tmp_path, features[:, :columns], dataset=dataset)
     snapshots = pair.parties["shop"].snapshots
-    told = " ".join(snapshots.cautions(snapshots.publish("rows")))
+    with pytest.raises(ConfigError, match=refusal) if refusal else contextlib.nullcontext():
+        assert list(snapshots.cautions(snapshots.publish("rows"))) == []
+    assert (snapshots.current("rows") is None) == bool(refusal)
     pair.close()
-    assert caution in told
-    assert bool(told) == bool(caution)
+
+
+def test_a_declaration_that_fits_the_rows_needs_no_new_snapshot_and_another_needs_one(pair: Pair) -> None:
+    first = pair.parties["shop"].snapshots.publish("rows")
+    allow(pair, 3)  # of eight columns
+    assert pair.parties["shop"].snapshots.published("rows").id == first.id
+    allow(pair, 4)
+    assert pair.parties["shop"].snapshots.current("rows") is None
+
+
+def test_the_schedule_publishes_weak_rows_with_a_caution_and_others_see_the_same(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others would see that a scheduled snapshot is not made: the operator's first word stands."""
+    snapshots = pair.parties["shop"].snapshots
+    snapshots.publish("rows")
+    table = pair.world.table("shop")
+    pair.world.write_table("shop", {"id": table["id"]} | {f"c{j}": np.arange(ROWS) % 16 for j in range(COLUMNS)})
+    monkeypatch.setattr(scored, "content_of", lambda row, _known: content_of(row))  # not what they held before
+    monkeypatch.setattr(Snapshots, "overdue", lambda *_: True)
+    snapshots.make_overdue("rows")
+    made = snapshots.published("rows")
+    assert "a party that gets scores could compute its features" in " ".join(snapshots.cautions(made))
+    assert snapshots.published("rows").id == made.id
+    with pytest.raises(ConfigError, match="could compute its features"):
+        snapshots.publish("rows")
+    assert snapshots.published("rows").id == made.id
+
+
+def test_a_few_rows_to_score_are_judged_by_what_their_columns_held_before(tmp_path: Path, features: np.ndarray) -> None:
+    pair = Pair(tmp_path, features, dataset={"models_per_row": 1})
+    snapshots = pair.parties["shop"].snapshots
+    snapshots.publish("rows")
+    table = pair.world.table("shop")
+    pair.world.write_table("shop", {name: column[:5] for name, column in table.items()})
+    assert snapshots.publish("rows").row.rows == 5
+    pair.close()
 
 
 def test_an_equal_model_under_another_name_is_the_same(pair: Pair) -> None:
@@ -147,11 +190,10 @@ def test_a_higher_number_counts_what_was_scored_before(pair: Pair) -> None:
 
 
 def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, features: np.ndarray) -> None:
-    pair = Pair(tmp_path, features, dataset={"scores_may_be_solved_for": True})
+    pair = Pair(tmp_path, features, dataset={"models_per_row": "unlimited"})
     for seed, name in enumerate(("one", "two")):
         pair.train(name, np.random.default_rng(seed).normal(size=COLUMNS))
         pair.scores(name)
-    pair.dataset = {}
     allow(pair, 2)
     pair.train("three", np.ones(COLUMNS))
     with pytest.raises(PolicyRefused, match="have had scores of 2 models"):
@@ -162,7 +204,7 @@ def test_what_an_operator_let_pass_counts_when_he_takes_it_back(tmp_path: Path, 
 def test_scores_that_were_exact_leave_no_room_for_others(pair: Pair, features: np.ndarray) -> None:
     """A part that says of itself that it is not rounded."""
     pair.train("exact", np.ones(COLUMNS), rounding=0)
-    with pytest.raises(ConfigError, match="more than half of what a row holds"):
+    with pytest.raises(PolicyRefused, match="more of a row than 13 bits for each model"):
         pair.scores("exact")
     pair.scores("one")
 
@@ -184,22 +226,22 @@ def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None
     part = ModelStore(pair.parties["shop"].data_dir).read("one")
     assert part.score_rounding > 0
     exact = part.standardiser.transform(features) @ part.weights
-    assert np.abs(pair.scores("one") - exact).max() < 0.002 * exact.std()
+    scores = pair.scores("one")
+    assert len(np.unique(scores)) <= 2**SCORE_BITS
+    step = np.diff(np.unique(scores)).min()
+    assert np.abs(scores - exact).max() <= step
 
 
 @each_case(
     ("role", "change", "words"),
     [
+        ("passive", {"policy": {"models_per_row": 2}}, "policy.models_per_row is now datasets.NAME.models_per_row"),
+        ("passive", {"datasets": {"rows": {"models_per_row": -1}}}, "datasets.rows.models_per_row: must be at least 0"),
+        ("passive", {"datasets": {"rows": {"models_per_row": True}}}, "datasets.rows.models_per_row"),
         (
-            "active",
-            {"policy": {"models_per_row": 2}},
-            "policy.models_per_row is an option of a passive party, remove it",
-        ),
-        ("passive", {"policy": {"models_per_row": 0}}, "policy.models_per_row"),
-        (
-            "active",
+            "passive",
             {"datasets": {"rows": {"scores_may_be_solved_for": True}}},
-            "scores_may_be_solved_for: does nothing",
+            "datasets.rows.scores_may_be_solved_for is now datasets.rows.models_per_row",
         ),
     ],
 )
@@ -211,7 +253,7 @@ def test_an_option_acts_or_is_refused(role: str, change: dict[str, Any], words: 
         "identity": {"certificate": "c", "key": "k", "authority": "a"},
         "peers": {"coordinator": {"role": "coordinator"}},
         "policy": change.get("policy", {}),
-        "datasets": {"rows": dataset},
+        "datasets": {} if role == "key-node" else {"rows": dataset},
     }
     with pytest.raises(ConfigError) as caught:
         read_party(values, "shop.toml")

@@ -43,13 +43,6 @@ def test_policies_of_all_parties(shares: World) -> None:
     assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
 
 
-def test_too_few_epochs_for_a_policy(shares: World) -> None:
-    shares.set("policy.falcon", {"min_epochs": 4}, "post")
-    assert not levels(shares.check(), "refuses")  # 3 without a better loss, and one before
-    few = "post: falcon.epochs: training may end after 3: fewer than its policy.falcon.min_epochs = 4"
-    assert only(shares.check("falcon.patience=2"), "refuses") == f"{few}: set falcon.patience = 3"
-
-
 def test_labels_go_with_the_model(shares: World) -> None:
     assert "bank: datasets.loans.label_kind does not go with falcon.model" in only(
         shares.check("falcon.model=linear"), "refuses"

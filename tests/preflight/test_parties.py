@@ -44,6 +44,7 @@ def test_a_prediction(prediction: World) -> None:
 
 def test_a_party_of_another_role(prediction: World) -> None:
     prediction.set("role", "active", "post")
+    prediction.set("datasets.loans.models_per_row", None, "post")
     assert refusals(prediction.check()) == [("post", "is active, the job says passive")]
 
 
@@ -65,11 +66,11 @@ def test_a_prediction_on_a_table_that_is_not_there(prediction: World) -> None:
 
 def test_what_a_run_needs_of_each_party(prediction: World) -> None:
     job = prediction.load()
-    assert launcher._coordinator_name(job, prediction.root) == "coordinator"
+    assert launcher._coordinator_name(job) == "coordinator"
     prediction.set("peers.coordinator", None, "post")
     prediction.set("peers.organiser.role", "coordinator", "post")
     with pytest.raises(ConfigError, match=r"^the parties know no common coordinator( \(|$)") as refused:
-        launcher._coordinator_name(job, prediction.root)
+        launcher._coordinator_name(job)
     assert refused.value.hint == 'add [peers.coordinator] with role = "coordinator" to each file'
 
 
@@ -79,13 +80,13 @@ def test_where_a_party_is_must_be_said(prediction: World) -> None:
     with pytest.raises(
         ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
-        launcher.party_settings(job, "post", prediction.root)
+        launcher.party_settings(job, "post")
     with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
         reaching.addresses_of(job)
     with pytest.raises(
         ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
     ):
-        reaching.coordinator_identity(job, prediction.root)
+        reaching.coordinator_identity(job)
 
 
 # --- by asking -------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ async def asked(authority: Path, directory: Path, *parties: tuple[str, str, str]
             for name, role, dataset in parties
         }
         job = {"protocol": "walr", "privacy": {"epsilon": 0.5}, "parties": members, "coordinator": files, **values}
-        return await ask_parties(read_job(job), directory)
+        return await ask_parties(read_job(job, folder=directory))
 
 
 SHOP = ("shop", "active", "rows")

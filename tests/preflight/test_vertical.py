@@ -222,6 +222,10 @@ def test_under_label_dp_what_protects_features_stays_on(project: World) -> None:
     assert warned == ["taylor.unsafe", "gradient noise"]
 
 
+def test_the_bits_of_a_training_come_with_whom_they_hold_against(project: World) -> None:
+    assert "against passive parties that follow the protocol" in said(project.check(), "account")
+
+
 def test_label_dp_of_numbers_needs_their_public_range(project: World) -> None:
     labels = np.random.default_rng(0).normal(50, 10, N_ROWS).round(1)
     project.columns("bank", paid=labels)

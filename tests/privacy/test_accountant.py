@@ -293,3 +293,10 @@ def test_a_budget_admits_a_run_of_samples_of_its_size(
 ) -> None:
     """Also a run of many iterations with little noise, and one whose losses are tiny."""
     assert fits([], ReleaseEvent("sampled-gaussian", multiplier, NEIGHBOURS, sampling), epsilon, delta)
+
+
+def test_samples_cost_what_they_reveal_however_much_all_rows_would() -> None:
+    """Without the samples this noise would cost more than 10,000, which the accountant does not refine."""
+    event = ReleaseEvent("sampled-gaussian", 0.3, NEIGHBOURS, Sampling(0.001, 2000, 1))
+    assert gaussian_epsilon(event.unsampled_multiplier, 1e-5) > 1e4
+    assert composed_epsilon([event], 1e-5) < 25

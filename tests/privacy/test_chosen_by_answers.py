@@ -137,3 +137,12 @@ def test_a_budget_of_both_kinds_is_kept() -> None:
     assert lasts[0] > 0.5
     assert delta_of_best_mixer([0.0] * STEPS) > 0.97 * DELTA  # Gaussians alone use all of it
     assert delta_of_best_mixer(lasts) < 1.02 * DELTA  # the grid's own error is half a per cent
+
+
+def test_a_few_pure_releases_cost_their_sum_next_to_gaussians_that_reveal_little() -> None:
+    """As Gaussians, the pure releases alone would cost several times as much."""
+    pure = [ReleaseEvent.pure(epsilon, "one label") for epsilon in (0.25, 0.25, 0.5)]
+    little = ReleaseEvent("gaussian", 10_000.0, "one label")
+    assert 1.0 < spent_epsilon([*pure, little], DELTA) < 1.01
+    assert spent_epsilon(pure, DELTA) <= 1.0
+    assert spent_epsilon([pure[0]] * 100 + [little], DELTA) < 20, "many pure releases cost less than their sum"

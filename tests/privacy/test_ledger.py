@@ -425,6 +425,15 @@ def test_what_is_no_receipt_is_refused(octets: bytes) -> None:
         Receipt.from_statement(octets)
 
 
+@each_case("position", [1, 2, NEAR_LANDMARKS, NEAR_LANDMARKS + 1, 300])
+def test_landmarks_are_earlier_entries(position: int) -> None:
+    landmarks = receipt_at(LONG, position).landmarks
+    distances = [position - at for at, _ in landmarks]
+    assert distances[:NEAR_LANDMARKS] == list(range(1, min(position, NEAR_LANDMARKS + 1)))
+    assert distances[NEAR_LANDMARKS:] == [distance for distance in (64, 128, 256) if distance < position]
+    assert [digest for _, digest in landmarks] == [LONG[position - d - 1].hash for d in distances]
+
+
 @given(st.integers(0, 299), st.integers(1, 300))
 def test_landmarks_say_where_two_ledgers_parted(parted: int, position: int) -> None:
     """Exactly, within the last 32 entries; before, at most half of the way too early, and never too late."""

@@ -59,7 +59,7 @@ def test_a_name_that_nobody_resolves_does_not_hold_a_run_up(project, monkeypatch
     monkeypatch.setattr(parties_up.socket, "create_connection", slow)
     project.edit("shop.toml", "[peers.meter]\n", '[peers.meter]\naddress = "meter.example.org:7100"\n')
     job = load_job(project.path("job.toml"), [])
-    assert parties_up.parties_up(job, project.root) == {}
+    assert parties_up.parties_up(job) == {}
     assert not answered.is_set()
     answer.set()
     assert answered.wait(20)

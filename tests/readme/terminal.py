@@ -96,7 +96,7 @@ class Terminal:
     def run_cells(self, cells: str) -> Done:
         """Of a notebook, from the top, with names of their own; what they start runs in this process too."""
         code, names = compile(cells, "cells", "exec"), {"__name__": "__main__"}
-        with mock.patch.object(subprocess, "run", self._started):
+        with mock.patch.object(subprocess, "run", self._started), imports_from(self.directory, "examples"):
             return blindfit(self.directory, main=lambda: exec(code, names))
 
     def _filled_in(self, command: str) -> str:

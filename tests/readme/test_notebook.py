@@ -30,8 +30,9 @@ def test_every_cell_was_executed_and_none_failed(notebook: Path) -> None:
 
 
 FEWER = {  # of what a cell repeats: once does all that many times do
-    "walr": ('"--draws", "10"', '"--draws", "3"'),
-    "taylor": ("taylor.epochs=6", "taylor.epochs=1"),
+    "walr": ("draws=10", "draws=3"),
+    "taylor": ('"epochs": 6', '"epochs": 1'),
+    "falcon": ('"epochs": 3', '"epochs": 2'),
     "dp_lr": ("range(5)", "range(1)"),
 }
 
@@ -46,3 +47,19 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert "\x1b[?25l" not in done.stdout, "progress is drawn into a pipe"
+
+
+def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
+    jobs, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
+    terminal = Terminal(tmp_path)
+    assert terminal.type("python examples/taylor/prepare.py").returncode == 0
+    done = terminal.run_cells(
+        jobs.replace('"epochs": 6', '"epochs": 1')
+        + "assert len(scored.scores) and trained.report.evaluation.classes.auc > 0.9\n"
+        + 'job = blindfit.Job(job, taylor={"epochs": 400})\n'
+        + "try:\n"
+        + "".join(f"    {line}\n" for line in watched.splitlines())
+        + "except blindfit.Stopped as stopped:\n    print(stopped.hint)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "taylor.resume=" in done.stdout

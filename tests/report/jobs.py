@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
@@ -10,4 +10,6 @@ from blindfit.coordinator.job.job import Job
 
 def renamed(job: Job[Any], name: str) -> Job[Any]:
     """Without a look at the name."""
-    return replace(job, file=job.file.model_copy(update={"name": name}))
+    changed = copy.copy(job)
+    changed.file = job.file.model_copy(update={"name": name})
+    return changed

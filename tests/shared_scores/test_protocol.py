@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from blindfit.algorithms.errors import BlindfitError, MacCheckFailed, MalformedMessage, SharesDoNotFit
 from blindfit.algorithms.protocols import shared_scores
 from blindfit.algorithms.protocols.falcon import messages
+from blindfit.algorithms.protocols.falcon.seats import DataSeat, coefficients_of
 from blindfit.algorithms.protocols.shared_scores import ModelTold, program
 from blindfit.algorithms.protocols.shared_scores.parameters import bits_to_drop, part_bits
 from blindfit.algorithms.sharing import field as f
@@ -131,6 +132,39 @@ def test_another_number_than_the_one_kept_ends_the_prediction(party: str, place:
     with pytest.raises(SharesDoNotFit, match="do not fit together"):
         scoring.run()
     assert not called
+
+
+@pytest.mark.parametrize("are_known", [False, True])
+def test_what_is_put_in_cannot_be_made_for_coefficients_that_are_known(
+    are_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes of two numbers cancel out in the test, if a party knows the coefficients when it puts its numbers in.
+
+    Args:
+        are_known: without the check that draws them.
+    """
+    scoring = Scoring()
+    length = len(kept_of("laboratory").share)
+    x = [int(each) for each in coefficients_of(scoring.run_name).elements("kept shares", (length,))]
+    by = x[1] * pow(x[0], -1, P) % P  # x_0 (-by) + x_1 = 0
+    scoring.held_shares["laboratory"] = changed(changed(kept_of("laboratory"), 0, -by), 1)
+    if are_known:
+        without_the_first_check(monkeypatch)
+        assert scoring.run()["hospital"] is not None
+    else:
+        with pytest.raises(SharesDoNotFit):
+            scoring.run()
+
+
+def without_the_first_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked, made = DataSeat.check, set[DataSeat]()
+
+    async def but_the_first(seat: DataSeat) -> None:
+        if seat in made:
+            await checked(seat)
+        made.add(seat)
+
+    monkeypatch.setattr(DataSeat, "check", but_the_first)
 
 
 def test_shares_of_another_training_do_not_fit() -> None:

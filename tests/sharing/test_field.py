@@ -77,6 +77,15 @@ def test_code_that_computes_something_else_is_not_used(monkeypatch: pytest.Monke
     assert field_code.is_right(NumpyKernel())
 
 
+@pytest.mark.parametrize("number", [P - 1, P - 2, P // 2, 2**32, 2**29 - 1, 1, 0])
+def test_code_that_is_wrong_for_one_number_is_not_used(number: int) -> None:
+    class WrongForOne(NumpyKernel):
+        def products(self, a: Elements, b: Elements) -> Elements:
+            return super().products(a, b) ^ (a == number).astype(np.uint64)
+
+    assert not field_code.is_right(WrongForOne())
+
+
 # --- what needs no kernel --------------------------------------------------------------------------------------
 
 

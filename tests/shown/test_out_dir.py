@@ -13,7 +13,7 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli import inspecting
 from blindfit.coordinator.job.out_dir import explain_refusal, make_out
-from blindfit.coordinator.jobs import run as jobs
+from blindfit.coordinator.running import launcher
 from tests.command import blindfit
 from tests.world.measured import files_of_shop_and_meter
 
@@ -34,7 +34,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
 
 def test_no_process_starts_whose_report_has_no_place(job: Path) -> None:
     (job / "taken").write_text("a file")
-    with mock.patch.object(jobs, "launch", side_effect=AssertionError("started")):
+    with mock.patch.object(launcher, "publish_first", side_effect=AssertionError("begun")):
         done = blindfit(job, "run", "job.toml", "--out", "taken/out")
     assert done.returncode == 2
     assert done.stderr.startswith("error: --out taken/out: nothing can be written there: Not a directory\nhint: name")

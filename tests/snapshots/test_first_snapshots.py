@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from blindfit.algorithms.errors import BlindfitError, CannotTakePart, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, CannotTakePart, ConfigError, DataError, PolicyRefused
+from blindfit.coordinator.running.snapshots import find_unpublished
 from blindfit.parties.node import PartyNode
 from blindfit.parties.snapshots.populations import schedule_waits
 from tests.certificates import quick_connections
@@ -17,8 +18,9 @@ from tests.hints.following import refused_value
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import files_of
 from tests.quick_keys import quick_keys
-from tests.snapshots.bank import BUDGET, Bank
+from tests.snapshots.bank import BUDGET, ROWS, Bank
 from tests.world import World
+from tests.world.vertical import bank_and_shops
 
 RELEASES = {"walr": "meter", "label-dp": "meter", "walr-split": "east", "dp-lr": "clinic", "taylor-label-dp": "bank"}
 NOT_PUBLISHED = "rows is not published: the party's operator runs `blindfit snapshot PARTY.TOML rows`"
@@ -143,6 +145,15 @@ def made_by(bank: Bank) -> list[str]:
     return sorted({row.dataset for row in bank.kept.reader().snapshots()})
 
 
+def test_a_start_leaves_out_a_column_that_cannot_be_read(tmp_path: Path) -> None:
+    """A job that needs the column is refused; the others run."""
+    bank = Bank(tmp_path)
+    bank.write(ROWS.replace("44,", "1e999,11"))
+    assert made_by(bank) == ["loans"]
+    with pytest.raises(DataError, match=r"column age: .*snapshot 1 has no column age"):
+        bank.snapshots.published("loans").source()
+
+
 def test_a_party_leaves_a_second_population_to_its_operator(tmp_path: Path) -> None:
     bank = Bank(tmp_path)
     with capture_logs() as logs:
@@ -204,11 +215,70 @@ def test_a_schedule_does_not_tell_whether_rows_are_known(same: bool, tmp_path: P
     assert not bank.snapshots.overdue("other")
     with capture_logs() as logs:
         bank.snapshots.tell_of_changes()
-    assert schedule_waits("other") in [log["event"] for log in logs]
-    assert schedule_waits("other") in bank.snapshots.cautions(bank.snapshots.current("other"))
+    assert schedule_waits(bank.settings("bank"), "other") in [log["event"] for log in logs]
+    assert schedule_waits(bank.settings("bank"), "other") in bank.snapshots.cautions(bank.snapshots.current("other"))
     made = bank.snapshots.publish("other", other_people=True)
-    assert schedule_waits("other") not in bank.snapshots.cautions(made)
+    assert schedule_waits(bank.settings("bank"), "other") not in bank.snapshots.cautions(made)
     bank.kept._db.execute(LONG_AGO)
     assert bank.snapshots.overdue("other")
     bank.snapshots.make_overdue("other")
     assert [made.row.number for made in bank.snapshots.all_of("other")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_only_its_operator_publishes_a_public_dataset_next_to_people_with_a_budget(same: bool, tmp_path: Path) -> None:
+    """It is refused if these people are in it, and others would see whether it is published."""
+    bank = Bank(tmp_path)
+    bank.set("datasets.other.population", None)
+    bank.set("populations.visitors", None)
+    bank.set("datasets.other.public", True)
+    bank.set("datasets.other.snapshot_every_h", 24)
+    strangers = bank.path("other.csv").read_text()
+    if same:
+        bank.path("other.csv").write_text((tmp_path / "loans.csv").read_text())
+    assert made_by(bank) == ["loans"]
+    assert "waits for `blindfit snapshot`" in bank.snapshots.waits_for_operator("other")
+    with pytest.raises(ConfigError, match="public = true, but its ids") if same else contextlib.nullcontext():
+        bank.snapshots.publish("other")
+    if same:
+        bank.path("other.csv").write_text(strangers)
+        bank.snapshots.publish("other")
+        bank.path("other.csv").write_text((tmp_path / "loans.csv").read_text())
+    bank.kept._db.execute(LONG_AGO)
+    assert not bank.snapshots.overdue("other")
+    told = " ".join(bank.snapshots.cautions(bank.snapshots.current("other")))
+    assert "the schedule of other does not run: only `blindfit snapshot` and `blindfit run` publish it" in told
+
+
+def test_run_publishes_a_public_dataset_or_gives_its_owner_the_refusal(tmp_path: Path) -> None:
+    bank = Bank(tmp_path)
+    bank.set("datasets.other.population", None)
+    bank.set("populations.visitors", None)
+    bank.set("datasets.other.public", True)
+    bank.snapshots.publish("loans")
+    assert list(find_unpublished(bank.settings("bank"), tmp_path, ["other"])) == [("other", "")]
+
+
+def test_run_gives_the_owner_of_rows_that_scores_would_reveal_the_refusal_before_anything_runs(tmp_path: Path) -> None:
+    world = bank_and_shops(tmp_path, rows=120)
+    world.set("datasets.rows.models_per_row", None, "shop-b")
+    done = world.blindfit("run", "job.toml", "--out", "out")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert "datasets.rows: a party that gets scores could compute its features: it has 3 columns" in told
+    assert 'datasets.rows.models_per_row = 0 to give no scores, or datasets.rows.models_per_row = "unlimited"' in told
+    assert not list(world.root.glob("out/*/log*"))
+    with world.store("bank") as store:
+        assert not store.reader().sessions()
+
+
+async def test_a_party_that_has_started_leaves_such_rows_unpublished_and_no_job_publishes_them(tmp_path: Path) -> None:
+    world = files_of(SYSTEMS["taylor"](), tmp_path)
+    world.set("datasets.rows.models_per_row", None, "shop-a")
+    with capture_logs() as logs:
+        async with up(world) as nodes:
+            refused = await ended(world, nodes)
+            assert nodes["shop-a"].party.snapshots.all_of("rows") == []
+    assert isinstance(refused, PolicyRefused)
+    assert (refused.party, refused.reason) == ("shop-a", NOT_PUBLISHED)
+    assert any("could compute its features" in str(log.get("reason")) for log in logs)

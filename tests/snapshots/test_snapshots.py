@@ -214,11 +214,6 @@ def test_a_disk_that_is_full_makes_no_snapshot(bank):
     assert bank.directories() == [first.id]
 
 
-def test_features_that_a_snapshot_does_not_have_are_named(bank):
-    with pytest.raises(DataError, match="snapshot 1 of loans has no feature height, weight"):
-        published(bank.snapshots, "loans").content(["age", "height", "weight"])
-
-
 def test_a_measurement_servers_table_may_hold_converters_only(tmp_path):
     bank = Bank(tmp_path, role="measurement")
     bank.write("id,label\na,1\nb,1\n")

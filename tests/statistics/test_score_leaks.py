@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.score_leaks import (
     LEAST_SCORE_BITS,
+    MODEL_BITS,
     MOST_SCORE_BITS,
+    SCORE_BITS,
     RowContent,
-    bits_of_a_score,
+    default_models,
     rounding_for,
     score_bits,
 )
@@ -44,8 +46,9 @@ def test_what_a_row_holds(distinct: list[int], columns: int, continuous: int, bi
         ([4096] * 3, "it has 3 columns that vary, fewer than 4"),
         ([4096] * 3 + [1], "it has 3 columns that vary, fewer than 4"),
         ([16] * 40, "none of its 40 columns has more than 16 values"),
-        ([17, 2, 2, 2], "its rows have 7.1 bits each, fewer than 8"),
-        ([17, 2, 2, 2, 2], ""),
+        ([17, 2, 2, 2], "its rows have 7.1 bits each, fewer than 26"),
+        ([17] + [2] * 21, "its rows have 25.1 bits each, fewer than 26"),
+        ([17] + [2] * 22, ""),
         ([4096] * 4, ""),
     ],
 )
@@ -53,13 +56,20 @@ def test_rows_that_any_score_would_tell(distinct: list[int], words: str) -> None
     assert RowContent.of(distinct).weakness() == words
 
 
-@given(st.lists(st.integers(2, 5000), min_size=4, max_size=40), st.data())
-def test_all_models_together_have_at_most_half_of_a_rows_bits(distinct: list[int], data: st.DataObject) -> None:
+@given(st.lists(st.integers(2, 5000), min_size=4, max_size=40))
+def test_all_models_together_have_at_most_half_of_a_rows_bits(distinct: list[int]) -> None:
     content = RowContent.of(distinct)
-    models = data.draw(st.integers(1, max(content.max_models, 1)))
-    bits = bits_of_a_score(content, models)
-    assert models * bits <= content.bits / 2
-    assert bits == MOST_SCORE_BITS or models * (bits + 1) > content.bits / 2  # and no fewer than that
+    assert content.models * MODEL_BITS <= content.bits / 2
+    assert content.models <= content.max_models
+    assert content.models > 0 or content.weakness()
+    assert LEAST_SCORE_BITS <= SCORE_BITS < MODEL_BITS <= MOST_SCORE_BITS
+
+
+@given(st.integers(1, 1000))
+def test_the_default_suits_columns_of_100_values(columns: int) -> None:
+    assert default_models(columns) >= 1
+    if columns >= 4:
+        assert default_models(columns) <= RowContent.of([100] * columns).models
 
 
 @given(st.data(), st.integers(LEAST_SCORE_BITS, MOST_SCORE_BITS))

@@ -42,7 +42,7 @@ OF_HOW_IT_IS_USED = {
     "passive_parties",
     "label_range",
     "label_rate",
-    "scores_may_be_solved_for",
+    "models_per_row",
 }
 """Options of a dataset that say how its rows may be used: a snapshot does not depend on them."""
 

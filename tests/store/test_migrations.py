@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ import pytest
 from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.store import migrations
 from blindfit.parties.store.charging import check_chain
-from blindfit.parties.store.database import Reads, Store, Writes
+from blindfit.parties.store.database import Reads, Store, Writes, stamp
+from blindfit.parties.training import randomness
 from tests.store.counts import counts_of
 from tests.store.versions import HERE, NEWEST, version_of
 from tests.world import World
 
-FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3"}
+FOLDERS = {0: "version_0", 1: "version_0", 2: "version_2", 3: "version_3", 4: "version_4"}
 """Where the rows of a database of each version are: version 1 has the tables of version 0, and a number."""
 VERSIONS = sorted(FOLDERS)
 
@@ -144,6 +146,28 @@ def test_a_database_that_many_open_at_once_is_migrated_once(tmp_path: Path, monk
         migrations.migrate(database, path)
     assert len(ran) == 1
     assert version_of(path) == NEWEST + 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_draws_of_before_the_account_count_in_every_population_and_others_once(version: int, tmp_path: Path) -> None:
+    with opened(database_of(version, tmp_path / "party.sqlite")) as store:
+        reader = store.reader()
+        begun = sum(reader.draw(context)[0] for context in ("ef" * 32, "fe" * 32))
+        populations = {snapshot.population for snapshot in reader.snapshots()}
+        assert begun
+        assert populations
+        for population in populations:
+            entries = reader.disclosures(population, "membership")
+            drawn = [entry for entry in entries if entry.event == randomness.EVENT]
+            assert len(drawn) == begun + (version == 4 and population == "people")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_counted_before_the_account_counts_for_a_whole_period(version: int, tmp_path: Path) -> None:
+    with opened(database_of(version, tmp_path / "party.sqlite")) as store:
+        entries = store.reader().disclosures()
+        assert {entry.made >= stamp(-timedelta(days=1)) for entry in entries if not entry.session} == {True}
+        assert {entry.made[:7] for entry in entries if entry.session} <= {"2026-03"}
 
 
 def test_a_database_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.paillier.packing import Layout, decrypt_packed, encrypt_packed
 from blindfit.algorithms.paillier.vectors import EncryptedVector, decrypt, encrypt
 from blindfit.algorithms.protocols import taylor
-from blindfit.algorithms.protocols.taylor import DataSeat
+from blindfit.algorithms.protocols.taylor import DataSeat, TaylorParameters, roles
 from blindfit.algorithms.protocols.taylor.messages import NoisyGradient
-from blindfit.algorithms.statistics.vertical.grid import HIDING_BITS, SCORE_TERM_BOUND
+from blindfit.algorithms.statistics.vertical.grid import HIDING_BITS, SCORE_TERM_BOUND, Grid
 from tests.each_case import each_case
 from tests.oracles import taylor as taylor_oracle
 from tests.privacy.noise_checks import faults_of_normal
@@ -381,3 +382,17 @@ def test_a_gradient_in_slots_is_laid_out_as_the_key_node_reads_it(insecure_test_
     )
     assert (read.layout, read.frac_bits) == (masked.layout, masked.frac_bits)
     assert decrypt_packed(read, case.key).values.tolist() == decrypt_packed(masked, case.key).values.tolist()
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_step_6_scores_that_arrive_have_the_bound_of_all_parties_before(
+    place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of ciphertexts are checked against bounds: one that is too small would hide an overflow."""
+    parameters = TaylorParameters(("a", "b", "c"), "k", (3, 3, 3), Grid("logistic", 2))
+    monkeypatch.setattr(roles._Chain, "_receive", lambda _self, _scores, _rows, _bits, bound, _sender: bound)
+    seat: Any = SimpleNamespace(name=parameters.data_parties[place])
+    nothing: Any = None
+    chain = roles._Chain(seat, parameters, nothing, nothing)
+    largest_part = parameters.grid.score_bound * parameters.grid.factor_bound
+    assert chain._scores_before(nothing, 5, "b") == place * largest_part

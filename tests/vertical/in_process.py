@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +31,6 @@ from tests.quick_keys import quick_keys
 from tests.taylor.seats import first_failure
 from tests.unconnected import unconnected
 from tests.world import World
-from tests.world.vertical import ROLES
 
 
 class TrainingBegins(Exception):
@@ -126,14 +125,15 @@ def finished(project: World, *overrides: str, key: PrivateKey, session: str, noi
 
 
 def _run(project: World, overrides: tuple[str, ...], session: str) -> None:
-    job = load_job(project.root / "job.toml", overrides).parameters
+    loaded = load_job(project.root / "job.toml", overrides)
+    job, roles = loaded.parameters, {name: party.role for name, party in loaded.parties.items()}
     chosen = system(job.protocol)
-    members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in ROLES.items()}
-    network = LocalNetwork(ROLES, *chosen.tables())
+    members = {name: Member(name, role, "", "" if role == "key-node" else "rows") for name, role in roles.items()}
+    network = LocalNetwork(roles, *chosen.tables())
     read: dict[str, Snapshot] = {}
 
     async def run(name: str, party: Party) -> None:
-        seat = chosen.roles[ROLES[name]].open(party)
+        seat = chosen.roles[roles[name]].open(party)
         seat.check(job, members[name])
         channel: Any = WholeChannel(network, name)
         ids = {n: snapshot.id for n, snapshot in read.items()}
@@ -151,7 +151,7 @@ def _run(project: World, overrides: tuple[str, ...], session: str) -> None:
                     transaction.put_session_snapshot(session, read[name].id)
         await first_failure(*(run(name, party) for name, party in parties.items()))
 
-    with parties_of(project) as parties:
+    with parties_of(project, roles) as parties:
         asyncio.run(all_of_them(parties))
 
 
@@ -161,10 +161,10 @@ class WholeChannel(LocalChannel):
 
 
 @contextmanager
-def parties_of(project: World) -> Iterator[dict[str, Party]]:
+def parties_of(project: World, names: Iterable[str]) -> Iterator[dict[str, Party]]:
     with ExitStack() as closing:
         parties = {}
-        for name in ROLES:
+        for name in names:
             settings = load_party(project.root / f"{name}.toml")
             parties[name] = unconnected(settings, project.root)
             closing.callback(parties[name].store.close)

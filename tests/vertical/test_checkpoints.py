@@ -161,3 +161,14 @@ def test_a_damaged_mask_is_one_clear_line(insecure_test_key: PrivateKey, damage:
     stored = encode_mask(encrypt(Fixed(np.array([1, 0]), 0), OwnKey(insecure_test_key), bound=1))
     with pytest.raises(DataError, match="a checkpoint of the training is damaged"):
         decode_mask(damage(str(stored)), insecure_test_key.public_key, 2, "shop", OPTION)
+
+
+def test_an_epoch_that_is_gone_already_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints = Checkpoints(tmp_path, "s", "taylor.resume")
+    checkpoints.begin(bytes(32), {})
+    checkpoints.keep(1, True, {})
+    monkeypatch.setattr(checkpoints, "epochs", lambda: (1, 2, 3, 4, 5))
+    checkpoints.drop_after(1)
+    checkpoints.keep(6, True, {})
+    monkeypatch.undo()
+    assert checkpoints.epochs() == (6,)

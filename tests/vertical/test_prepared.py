@@ -67,6 +67,19 @@ def test_rows_that_are_held_out_have_no_say_in_it(held_out: np.ndarray) -> None:
     assert scale_of(prepared(with_other(rows, PLAN.train[:1]))) != scale_of(before)
 
 
+def test_gradients_depend_on_numbers_only_through_their_jitter() -> None:
+    """Mean and deviation are in them too: those of true labels would give their differences from split to split."""
+    rows, jitter = aligned_rows(), np.random.default_rng(7).normal(size=N_ROWS)
+    linear = replace(CHOSEN, model="linear")
+    made = prepare(rows, NAMES, linear, ORDER, active=True, jitter=jitter)
+    shown = replace(rows, labels=rows.labels + jitter)
+    other = prepare(shown, NAMES, linear, ORDER, active=True, jitter=np.zeros(N_ROWS))
+    assert scale_of(made) == scale_of(other)
+    np.testing.assert_array_equal(made.labels.hidden, other.labels.hidden)
+    assert made.labels.y is not None
+    np.testing.assert_allclose(made.labels.y * made.labels.scale + made.labels.mean, rows.labels)
+
+
 def test_slots_without_a_row_have_no_say_in_it() -> None:
     """After linkage a slot in which this party has no row is all zeros."""
     positions = np.arange(N_ROWS)

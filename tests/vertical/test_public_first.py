@@ -13,8 +13,7 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.snapshots.snapshot import Snapshot
-from blindfit.parties.snapshots.snapshots import Snapshots
+from blindfit.parties.snapshots import scored
 from blindfit.parties.systems import load_party, system
 from blindfit.parties.taylor import engine
 from tests.each_case import each_case
@@ -28,13 +27,13 @@ SYSTEMS = 'policy.systems=["taylor", "falcon", "predict"]'
 
 @pytest.fixture
 def parties(tmp_path: Path) -> Iterator[dict[str, Party]]:
-    """The shops have rows of three columns, which any score would reveal, and their operators do not permit that."""
+    """The shops give no scores."""
     world = bank_and_shops(tmp_path, rows=120)
     world.job("falcon", file="falcon.toml", seed=5, align={"min_common": 50}, falcon={"epochs": 2})
     opened = {}
     for name in ("bank", "shop-a"):
         if name != "bank":
-            world.edit(f"{name}.toml", "scores_may_be_solved_for = true\n", "")
+            world.set("datasets.rows.models_per_row", 0, name)
         opened[name] = unconnected(load_party(tmp_path / f"{name}.toml", [SYSTEMS]), tmp_path)
         published(opened[name].snapshots, "rows")
     yield opened
@@ -47,7 +46,7 @@ def parties(tmp_path: Path) -> Iterator[dict[str, Party]]:
 def rows_seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked about rows, by the name of the method."""
     seen: list[str] = []
-    for owner, name in ((Snapshot, "content"), (Snapshots, "content_of_session"), (Source, "batches")):
+    for owner, name in ((scored, "content_of"), (Source, "batches")):
         found = getattr(owner, name)
 
         def note(*given: Any, name: str = name, found: Any = found, **options: Any) -> Any:
@@ -70,7 +69,6 @@ def propose(party: Party, protocol: str, *overrides: str) -> None:
         ("shop-a", "taylor", "taylor.resume=gone", "there is no checkpoint of gone"),
         ("shop-a", "taylor", "paillier.engine=phe", "python-paillier is not here"),
         ("shop-a", "falcon", "falcon.resume=gone", "there is no checkpoint of gone"),
-        ("shop-a", "falcon", "falcon.epochs=1", "falcon.epochs"),
         ("shop-a", "predict", "predict.session=gone", "it has no model of that session"),
         ("bank", "taylor", "taylor.resume=gone", "there is no checkpoint of gone"),
         ("bank", "taylor", "taylor.model=linear", "label_kind does not go with taylor.model"),
@@ -98,12 +96,13 @@ def test_a_public_reason_comes_before_any_look_at_rows(
     assert rows_seen == []
 
 
-def test_the_same_rows_are_looked_at_and_refused_in_a_job_that_is_right_in_public(
+def test_scores_that_a_party_does_not_give_are_refused_without_a_look_at_rows(
     parties: dict[str, Party], rows_seen: list[str]
 ) -> None:
-    with pytest.raises(ConfigError, match="whoever gets scores could work out its features"):
+    with pytest.raises(PolicyRefused, match="no scores of rows are given"):
         propose(parties["shop-a"], "taylor")
-    assert rows_seen == ["content"]
+    propose(parties["shop-a"], "taylor", "split.test_fraction=0")
+    assert rows_seen == []
 
 
 def test_a_second_session_of_a_training_is_refused_before_any_look_at_rows(

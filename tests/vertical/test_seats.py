@@ -16,7 +16,7 @@ from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.taylor.parameters import row_bound
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.vertical.prepared import Prepared
+from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.vertical.seats import refuse_dataset
 from tests.privacy.noise_checks import FALSE_ALARM
 from tests.vertical.in_process import Seated, seated
@@ -133,14 +133,15 @@ def test_a_resumed_training_has_the_order_and_the_jitter_that_it_began_with(proj
 def jitters(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
     """Of each training from now on: the jitter of each person, by the digest that the active party knows."""
     found: list[dict[int, float]] = []
-    drawn_for = Taylor._jitter
+    drawn_for = Taylor.draw_jitter
 
-    def noted(method: Taylor, prepared: Prepared, labels: Any) -> Any:
-        drawn = drawn_for(method, prepared, labels)
-        found.append(dict(zip(method._people(prepared).tolist(), drawn.tolist(), strict=True)))
+    def noted(method: Taylor, rows: PartyRows, common: PartyRows) -> Any:
+        drawn = drawn_for(method, rows, common)
+        assert drawn is not None
+        found.append(dict(zip(method._people(common).tolist(), drawn.tolist(), strict=True)))
         return drawn
 
-    monkeypatch.setattr(Taylor, "_jitter", noted)
+    monkeypatch.setattr(Taylor, "draw_jitter", noted)
     return found
 
 

@@ -15,7 +15,7 @@ from blindfit.algorithms.statistics.walr import defaults
 from blindfit.parties.evaluate import consumer as evaluation
 from blindfit.parties.walr import fit as walr_fit
 from tests.walr_split.overhearing import listen
-from tests.walr_split.released import without_noise
+from tests.walr_split.released import cells_of_treatments, released, without_noise
 from tests.world.split_labels import Split
 
 JOBS = {
@@ -49,14 +49,17 @@ def counting(ids: Any) -> np.ndarray:
 def test_a_fit_and_its_bounds_are_of_the_rows_that_counted(
     tmp_path: Path, job: str, persons: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bounds that were found before the answer came are of all rows, and serve only where all of them count."""
+    """Bounds that were found before the answer came are of all rows, and serve only where all of them count.
+
+    The mean, its noise, the penalty that follows from it and how mu is treated depend on how many rows counted.
+    """
     house = house_in(tmp_path, persons=persons)
     found: list[tuple[Any, Any, Any]] = []
     prepared: list[Any] = []
     fit, made = walr_fit.fit_released, walr_fit.rows_to_fit
 
     def noted(rows: Any, mu: Any, **options: Any) -> Any:
-        found.append((np.concatenate([b.copy() for b in rows.blocks()]), mu, options["bounds"]))
+        found.append((np.concatenate([b.copy() for b in rows.blocks()]), mu, options))
         return fit(rows, mu, **options)
 
     def chosen(rows: Any, *args: Any, **options: Any) -> Any:
@@ -67,8 +70,10 @@ def test_a_fit_and_its_bounds_are_of_the_rows_that_counted(
     monkeypatch.setattr(walr_fit, "rows_to_fit", chosen)
     without_noise(monkeypatch)
     listen(house, monkeypatch)
-    house.run(job=job)
-    ((rows, mu, bounds),) = found
+    answers, cells = released(monkeypatch), cells_of_treatments(monkeypatch)
+    session = house.run(job=job)
+    ((rows, mu, options),), (answer,) = found, answers
+    bounds = options["bounds"]
     request, sent = next(iter(house.asked.values()))
     kept = counting(sent.ids) if persons else np.ones(len(sent.ids), np.bool_)
     assert kept.all() != persons
@@ -80,6 +85,15 @@ def test_a_fit_and_its_bounds_are_of_the_rows_that_counted(
         expected = defaults.column_bounds(walr_fit.QuantisedRows(prepared[0][kept], request.frac_bits))
         assert [b.tolist() for b in bounds] == [b.tolist() for b in expected]
     assert (bounds is None) == persons
+    assert cells == [kept.sum() * rows.shape[1]]
+    noise_std = answer.noise_std * 2.0**-request.frac_bits / kept.sum()
+    assert options["noise_std"] == pytest.approx(noise_std)
+    report = house.report(session)
+    assert (report["rows"]["trained"], report["rows"]["not_counted"]) == (kept.sum(), (~kept).sum())
+    assert report["privacy"]["noise_std_of_mean"] == pytest.approx(noise_std)
+    norm_bound = request.norm_bound * 2.0**-request.frac_bits
+    l2 = defaults.default_l2(noise_std, norm_bound, rows.shape[1], request.epsilon)
+    assert report["fit"]["l2"] == pytest.approx(l2)
 
 
 @pytest.mark.parametrize("persons", [False, True])

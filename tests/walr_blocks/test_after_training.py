@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.coordinator.job.job import load_job
-from blindfit.coordinator.job.trained import load_evaluation
+from blindfit.coordinator.job.trained import evaluation_of
 from blindfit.coordinator.jobs import check as preflight
 from blindfit.coordinator.jobs.plan import plan
 from blindfit.coordinator.plan.asked import Asked
@@ -96,7 +96,7 @@ def test_the_command_names_training_and_prediction_by_their_reports(
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
     of_a_party = house.root / "state/shop/predictions" / predicted.id
     for scores in (tmp_path / "scores", of_a_party):
-        job = load_evaluation(house.root / "evaluate.toml", [], None, tmp_path / "model", scores)
+        job = evaluation_of(house.root / "evaluate.toml", None, tmp_path / "model", scores)
         assert (job.parameters.evaluate.session, job.parameters.evaluate.scores) == (session.id, predicted.id)
 
 
@@ -119,7 +119,7 @@ def test_the_command_takes_no_scores_of_another_model(
     write_reports(tmp_path, "another", predicted)
     (house.root / "evaluate.toml").write_text(EVALUATE.format(session="", scores="", rows="all"))
     with pytest.raises(BlindfitError, match=said):
-        load_evaluation(house.root / "evaluate.toml", [], None, tmp_path / "model", tmp_path / scores)
+        evaluation_of(house.root / "evaluate.toml", None, tmp_path / "model", tmp_path / scores)
 
 
 def test_a_model_is_not_evaluated_by_the_scores_of_another(trained: tuple[Holders, JobSession, JobSession]) -> None:
@@ -261,7 +261,7 @@ def test_no_plan_is_made_up(trained: tuple[Holders, JobSession, JobSession]) -> 
     house, _, _ = trained
     quiet = Console(quiet=True)
     with pytest.raises(ConfigError, match="draws labels from all columns, and bank and chain hold some"):
-        plan(load_job(house.root / "job.toml"), house.root, Asked(), house.root / "plan", quiet)
+        plan(load_job(house.root / "job.toml"), Asked(), house.root / "plan", quiet)
     assert not list(house.root.glob("plan*"))
 
 
@@ -269,7 +269,7 @@ def test_the_preflight_says_who_learns_what_and_the_noise_of_all(
     trained: tuple[Holders, JobSession, JobSession],
 ) -> None:
     house, _, _ = trained
-    found = [f"{f.about}: {f.text}" for f in preflight.check(load_job(house.root / "job.toml"), house.root)]
+    found = [f"{f.about}: {f.text}" for f in preflight.check(load_job(house.root / "job.toml"))]
     said = "\n".join(found)
     assert "meter sees the ids and the rounded rows of shop, bank and chain, to train on" in said
     assert "meter fits the model, and knows all of it" in said

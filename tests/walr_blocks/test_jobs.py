@@ -27,16 +27,18 @@ from blindfit.algorithms.errors import (
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, blocks_of, encode_blocks
 from blindfit.algorithms.protocols.walr.messages import BlockContent
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlocksTally
+from blindfit.algorithms.protocols.walr.several_parties import BlocksTally
 from blindfit.algorithms.statistics.linear import solvers
+from blindfit.algorithms.statistics.walr.defaults import default_l2
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.walr import holders, lead, passive
 from blindfit.parties.walr import server as walr_server
 from tests.done_once import done_once
 from tests.hints.following import refused
-from tests.walr_split.released import released, without_noise
+from tests.walr_split.released import cells_of_treatments, released, without_noise
 from tests.world.holders import COLUMNS, HOLDERS, ROWS, Holders
 
 
@@ -95,18 +97,24 @@ def test_the_sum_is_exact_over_the_rows_that_all_have(
     assert told[0].rows_kept == len(ids)
 
 
+def write_persons(house: Holders, size: int, most: int) -> dict[str, str]:
+    """Write whose row each row is, so many of each person. Return it, and let the server count `most` of them."""
+    persons = {f"row {i}": f"person {i // size}" for i in range(ROWS)}
+    lines = [f"row {i},{label},{persons[f'row {i}']}" for i, label in enumerate(house.labels or [])]
+    (house.root / "labels.csv").write_text("\n".join(["id,label,person", *lines]))
+    about = {"passive_parties": ["bank", "chain"], "person": "person", "max_rows_per_person": most}
+    policy = {"systems": ["walr"], "max_epsilon": 8.0, "min_rows": 20}
+    house.server("meter", file="labels.csv", about=about, policy=policy)
+    return persons
+
+
 @pytest.mark.parametrize("most", [1, 2])
 def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     house: Holders, fits: list[walr_server.ToFit], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """The first rows of each person count, in the order in which the active party sends those that all have. A longer
     row that does not count shortens no other, and makes no column count."""
-    persons = {f"row {i}": f"person {i // 3}" for i in range(ROWS)}
-    lines = [f"row {i},{label},{persons[f'row {i}']}" for i, label in enumerate(house.labels or [])]
-    (house.root / "labels.csv").write_text("\n".join(["id,label,person", *lines]))
-    about = {"passive_parties": ["bank", "chain"], "person": "person", "max_rows_per_person": most}
-    policy = {"systems": ["walr"], "max_epsilon": 8.0, "min_rows": 20}
-    house.server("meter", file="labels.csv", about=about, policy=policy)
+    persons = write_persons(house, 3, most)
     without_noise(monkeypatch)
     sent: list[ConsumerRows] = []
     run_active, run_passive = lead.release_sum, several_parties.run_passive
@@ -121,6 +129,7 @@ def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
 
     monkeypatch.setattr(lead, "release_sum", led)
     monkeypatch.setattr(several_parties, "run_passive", followed)
+    cells, rounded = cells_of_treatments(monkeypatch), rows_that_weights_are_rounded_by(monkeypatch)
     session = house.run()
     own, *others = sorted(sent, key=lambda rows: rows.weights.shape[1])
     chosen: dict[str, list[str]] = {}
@@ -137,8 +146,34 @@ def test_rows_past_their_persons_bound_are_neither_summed_nor_fitted(
     exact = (fitted.rows.joined.astype(object) * labels_of(house, ids)[:, None]).sum(axis=0)
     assert fitted.answer.sums.tolist() == exact.tolist()
     assert fitted.answer.sensitivity == most * fitted.request.norm_bound
-    report = house.written("shop", session, "report.json")["rows"]
-    assert (report["trained"], report["not_counted"]) == (len(ids), len(own.ids) - len(ids))
+    report = house.written("shop", session, "report.json")
+    rows, frac_bits = report["rows"], fitted.request.frac_bits
+    assert (rows["trained"], rows["not_counted"]) == (len(ids), len(own.ids) - len(ids))
+    noise_std = fitted.answer.noise_std * 2.0**-frac_bits / len(ids)
+    assert report["privacy"]["noise_std_of_mean"] == pytest.approx(noise_std)
+    bound, columns = fitted.request.norm_bound * 2.0**-frac_bits, fitted.request.n_columns
+    assert report["fit"]["l2"] == pytest.approx(default_l2(noise_std, bound, columns, fitted.request.epsilon))
+    assert set(cells) == {len(ids) * columns}  # at the server and in the report
+    assert len(cells) == 2
+    assert rounded == [len(ids)]
+    for name in ("bank", "chain"):
+        assert house.written(name, session, "report.json")["rows"]["trained"] == len(ids)
+    with house.store("meter") as store:
+        told = several_parties.bits_told_of([4, 4, 3], len(ids))
+        found = {entry.about: entry.bits for entry in store.reader().disclosures(subject="columns")}
+        assert found == dict(zip(HOLDERS, told, strict=True))
+
+
+def rows_that_weights_are_rounded_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    rows: list[int] = []
+    rounded = several_parties.step_8_rounded
+
+    def noted(weights: Any, of: int) -> Any:
+        rows.append(of)
+        return rounded(weights, of)
+
+    monkeypatch.setattr(several_parties, "step_8_rounded", noted)
+    return rows
 
 
 @pytest.mark.parametrize("public", [False, True])
@@ -416,6 +451,18 @@ def test_weights_that_hang_on_the_same_rows_are_counted_over_all_fits(house: Hol
     assert not re.search(r"\d", str(refused.value))  # which would tell how many rows are common
 
 
+@pytest.mark.parametrize(("most", "is_let_pass"), [(1, False), (4, True)])
+def test_bits_of_weights_are_compared_with_the_rows_that_count(house: Holders, most: int, is_let_pass: bool) -> None:
+    """107 bits pass a quarter of one row of each person, 320 or so, and not of all their rows."""
+    write_persons(house, 4, most)
+    if is_let_pass:
+        house.run()
+    else:
+        with pytest.raises(PolicyRefused, match=r"more bits .* than a quarter of the common rows"):
+            house.run()
+    assert house.spent() == is_let_pass
+
+
 def test_an_active_party_does_not_have_anothers_bits_counted_for_its_own_snapshot(
     house: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,8 +562,8 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[AggregateOpen], Agg
 
 def reblocked(change: Callable[[Block], Block]) -> Callable[[AggregateOpen], AggregateOpen]:
     def of(request: AggregateOpen) -> AggregateOpen:
-        blocks = several_parties.blocks_of(request, culprit="")
-        return replace(request, blocks=several_parties.encode_blocks([change(blocks[0]), *blocks[1:]]))
+        blocks = blocks_of(request, culprit="")
+        return replace(request, blocks=encode_blocks([change(blocks[0]), *blocks[1:]]))
 
     return of
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.algorithms.protocols.walr import several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, encode_blocks
 from blindfit.coordinator.verify import checks
 from blindfit.coordinator.verify.export import export
 from blindfit.coordinator.verify.refit import Refit, SentRows
@@ -119,9 +119,7 @@ def blocks_changed(change: Callable[[list[Any]], object]) -> Change:
         asked = parts["servers"][0]["release"]["asked"]
         blocks = json.loads(asked["blocks"])["blocks"]
         change(blocks)
-        asked["blocks"] = several_parties.encode_blocks(
-            [several_parties.Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks]
-        )
+        asked["blocks"] = encode_blocks([Block(h, n, b, bytes.fromhex(s)) for h, n, b, s in blocks])
 
     return changed
 
@@ -246,6 +244,7 @@ def test_l2_does_not_tell_how_many_columns_of_others_are_constant(tmp_path: Path
         for name in constant:
             house.features[name][:, 1] = 5.0
             house.write_features(name)
+            house.set("datasets.rows.models_per_row", 0, name)
         l2.append(trained_in(house, "walr.norm_bound=3.0").parts["fit"]["l2"])
     assert l2[0] == l2[1]
 

@@ -12,8 +12,9 @@ from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, Malforme
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, Tally, several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, blocks_of, own_request
 from blindfit.algorithms.protocols.walr.messages import BlockColumns
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.algorithms.protocols.walr.several_parties import BlockRows, BlocksTally
 from tests.walr.seats import NORM_BOUND, SETTINGS, request_for, rows_of
 
 BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(range(32))))
@@ -22,12 +23,12 @@ BLOCKS = (Block("bank", 2, 70_000, bytes(32)), Block("chain", 3, 50_000, bytes(r
 def test_blocks_are_read_as_they_were_named() -> None:
     own = request_for(rows_of())
     request = several_parties.step_4_open(own, BLOCKS)
-    assert several_parties.blocks_of(request, culprit="shop") == BLOCKS
+    assert blocks_of(request, culprit="shop") == BLOCKS
     assert request.n_columns == 8
     assert request.norm_bound**2 >= NORM_BOUND**2 + 70_000**2 + 50_000**2 > (request.norm_bound - 1) ** 2
-    assert several_parties.own_request(request, BLOCKS).n_columns == 3
-    assert several_parties.own_request(request, BLOCKS).norm_bound >= NORM_BOUND
-    assert several_parties.blocks_of(own, culprit="shop") == ()
+    assert own_request(request, BLOCKS).n_columns == 3
+    assert own_request(request, BLOCKS).norm_bound >= NORM_BOUND
+    assert blocks_of(own, culprit="shop") == ()
 
 
 def test_another_block_is_another_request() -> None:
@@ -59,7 +60,7 @@ def test_another_block_is_another_request() -> None:
 )
 def test_what_are_no_blocks_is_refused(text: str) -> None:
     with pytest.raises(MalformedMessage, match="blocks"):
-        several_parties.blocks_of(request_for(rows_of(), blocks=text), culprit="shop")
+        blocks_of(request_for(rows_of(), blocks=text), culprit="shop")
 
 
 @pytest.mark.parametrize("told", [BlockColumns(0, 1.0), BlockColumns(5000, 1.0), BlockColumns(2, 0.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import replace
 from typing import Any
@@ -12,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError, MalformedMessage
-from blindfit.algorithms.fixed_point import MAX_NORM_BOUND
+from blindfit.algorithms.fixed_point import MAX_NORM_BOUND, Fixed
 from blindfit.algorithms.paillier.ciphertexts import ReceivedCiphertext
 from blindfit.algorithms.paillier.keys import PrivateKey, PublicKey, generate_private_key
+from blindfit.algorithms.paillier.packing import encrypt_packed
 from blindfit.algorithms.paillier.randomisers import FullExponent, OwnKey
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, NoisySum, encrypted_rows
 from blindfit.algorithms.protocols.walr.encrypted_rows import EncryptedRows, EncryptedTally, HiddenRows, Opening
+from tests.each_case import each_case
 from tests.quick_keys import quick_keys
 from tests.walr.seats import labels_of, request_for, rows_of
 
@@ -98,6 +101,23 @@ def test_an_answer_is_opened_to_its_sum_and_to_no_other(
             check(sums, replace(opening, ciphertexts=opening.ciphertexts[:-1]))
         with pytest.raises(MalformedMessage):
             check(sums, replace(opening, ciphertexts=bytes(len(opening.ciphertexts))))
+
+
+@each_case(("past", "fits"), [(0, True), (1, False)])
+def test_an_opened_sum_may_be_the_largest_and_no_larger(insecure_test_key: PrivateKey, past: int, fits: bool) -> None:
+    """A larger one could be the plaintext of another sum."""
+    with quick_keys():
+        answer, request = encrypted_answer(
+            rows_of(5, 2, largest=3), labels_of(rows_of(5, 2, largest=3)), insecure_test_key, 1
+        )
+        sums = [encrypted_rows.reach_of(request) + past] * 2
+        vector = encrypt_packed(Fixed(np.array(sums, object), 0), request.slot_bits, OwnKey(insecure_test_key))
+        opening = encrypted_rows.step_6_open(
+            replace(answer, ciphertexts=vector.ciphertext.to_wire()[1]), insecure_test_key
+        )
+        asked = replace(request, public_key=opening.public_key)
+        with contextlib.nullcontext() if fits else pytest.raises(DataError):
+            encrypted_rows.step_6_check_opening(opening, sums, asked, server="labels", consumer="shop")
 
 
 def test_rows_that_do_not_count_are_not_summed(insecure_test_key: PrivateKey) -> None:

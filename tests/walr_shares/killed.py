@@ -25,7 +25,7 @@ def run(house: Split | Holders, job: str) -> None:
     forks = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     with (
         mock.patch.object(launcher, "subprocess", forks),
-        launcher.launch(loaded, house.root, house.root / "out", command) as launched,
+        launcher.launch(loaded, house.root / "out", command) as launched,
     ):
         try:
             drive(loaded, launched, Console(quiet=True))

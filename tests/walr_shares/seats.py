@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, shared_rows, two_servers
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, dealt_masks, shared_rows, two_servers
 from blindfit.algorithms.protocols.walr.messages import MaskedRows, MasksUsed
 from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows, SharedRowsTally
 from blindfit.algorithms.sharing.field import Elements
@@ -70,12 +70,12 @@ class Seats:
         return asyncio.run(self._run())
 
     async def _run(self) -> Elements:
-        plan = shared_rows.plan_of(self.request)
+        plan = dealt_masks.plan_of(self.request)
         shop = self.network.channel("shop")
-        await shared_rows.ask_for_masks(self.told_dealer(plan), ("dealer",), shop)
-        await shared_rows.ask_for_masks(plan, SERVERS, shop)
+        await dealt_masks.ask_for_masks(self.told_dealer(plan), ("dealer",), shop)
+        await dealt_masks.ask_for_masks(plan, SERVERS, shop)
         dealer = asyncio.ensure_future(self._dealer())
-        seed = await shared_rows.receive_seed("dealer", shop)
+        seed = await dealt_masks.receive_seed("dealer", shop)
         shared = SharedRows(self.rows, plan, seed)
         tasks = [asyncio.ensure_future(self._server(name, shared)) for name in SERVERS]
         tasks += [dealer, asyncio.ensure_future(self._proves(shared, shop))]
@@ -92,15 +92,15 @@ class Seats:
 
     async def _dealer(self) -> None:
         channel = self.network.channel("dealer")
-        plan = await shared_rows.receive_plan("shop", channel)
-        await shared_rows.run_key_node(plan, "shop", SERVERS, channel)
+        plan = await dealt_masks.receive_plan("shop", channel)
+        await dealt_masks.run_key_node(plan, "shop", SERVERS, channel)
         await channel.receive("shop", MasksUsed)
 
     async def _server(self, name: str, shared: SharedRows) -> Elements:
         place = SERVERS.index(name)
         channel = self.network.channel(name)
-        plan = await shared_rows.receive_plan("shop", channel)
-        dealt = await shared_rows.receive_dealt(plan, place, "shop", "dealer", channel)
+        plan = await dealt_masks.receive_plan("shop", channel)
+        dealt = await dealt_masks.receive_dealt(plan, place, "shop", "dealer", channel)
         tally = SharedRowsTally(self.request, lambda _: None)
         labels = dict(zip(self.rows.ids, self.shares[name], strict=True))
         kept = np.ones(len(self.rows.ids), np.bool_) if self.kept is None else self.kept

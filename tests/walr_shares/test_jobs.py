@@ -16,7 +16,7 @@ import pytest
 from blindfit.algorithms.errors import BlindfitError, ConfigError
 from blindfit.algorithms.fixed_point import quantise_rows
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, shared_rows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, dealt_masks, shared_rows
 from blindfit.algorithms.protocols.walr.shared_rows import SharedRows
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.short_rows import Plan
@@ -160,13 +160,13 @@ def test_a_shop_that_tells_anybody_of_other_rows_than_it_asks_for_gets_no_answer
 ) -> None:
     """A larger norm bound, if it were believed anywhere, would let longer rows pass. Where the dealer and a server were
     told different things, that server cannot know who of the two lies."""
-    asked = shared_rows.ask_for_masks
+    asked = dealt_masks.ask_for_masks
 
     async def ask(plan: Plan, others: Sequence[str], channel: Channel) -> None:
         for other in others:
             await asked(change(plan) if other in told else plan, (other,), channel)
 
-    monkeypatch.setattr(shared_rows, "ask_for_masks", ask)
+    monkeypatch.setattr(dealt_masks, "ask_for_masks", ask)
     everyone = set(told) == {"dealer", *SERVERS}
     wanted = "masks were dealt for other rows" if everyone else r"shop told other ones here .* which of the two lies"
     with pytest.raises(BlindfitError, match=wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,19 @@ from scipy import stats
 
 from blindfit.algorithms.errors import MacCheckFailed, MalformedMessage
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.walr import shared_rows
+from blindfit.algorithms.protocols.walr import dealt_masks, shared_rows
 from blindfit.algorithms.protocols.walr.messages import Dimensions, MaskedRows, ZeroSharePart
-from blindfit.algorithms.protocols.walr.shared_rows import Server, SharedRows
+from blindfit.algorithms.protocols.walr.shared_rows import (
+    SEED_BYTES,
+    DealtSeed,
+    Server,
+    SharedRows,
+    SharedRowsTally,
+)
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
 from blindfit.algorithms.sharing.field import Elements
+from blindfit.algorithms.sharing.prg import Seed
 from blindfit.algorithms.sharing.shares import Share
 from tests.walr_shares.rows import huge_row
 from tests.walr_shares.seats import NORM_BOUND, SERVERS, Seats, rows_of
@@ -44,6 +52,16 @@ def test_rows_that_do_not_count_are_not_summed() -> None:
     assert total.tolist() == rows.weights[kept].astype(np.int64).sum(axis=0).tolist()
 
 
+@pytest.mark.parametrize("octets", [0, SEED_BYTES - 1, SEED_BYTES + 1])
+async def test_a_dealer_whose_seed_has_another_length_is_refused(octets: int) -> None:
+    async def receive(_sender: str, _kind: type) -> DealtSeed:
+        return DealtSeed(bytes(octets))
+
+    channel: Any = SimpleNamespace(receive=receive)
+    with pytest.raises(MalformedMessage, match=r"dealer .*seed: has the wrong length"):
+        await dealt_masks.receive_seed("dealer", channel)
+
+
 # --- who lies ------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +80,7 @@ def test_a_shop_that_sends_both_a_longer_row_is_refused_by_both(by: int) -> None
 def test_a_shop_that_sends_a_huge_row_with_small_squares_is_refused() -> None:
     """It proves what it can: the sums are too large for its bits."""
     rows = rows_of()
-    plan = shared_rows.plan_of(Seats(rows, labels_for(40)).request)
+    plan = dealt_masks.plan_of(Seats(rows, labels_for(40)).request)
     row = f.elements(np.array(huge_row(plan), np.int64))
 
     def masked(_server: str, batch: MaskedRows) -> MaskedRows:
@@ -148,6 +166,52 @@ def test_a_shop_that_tells_the_servers_different_bits_is_noticed(server: str) ->
         Seats(rows_of(), labels_for(40), prove=proves).run()
 
 
+def test_coefficients_are_drawn_when_nobody_can_choose_what_they_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server tells the shop, with which it colludes, all that it knows. So signs are drawn after the rows have come,
+    and coefficients after the bits have: neither is known before.
+    """
+    events: list[tuple[str, str, bytes]] = []
+
+    def note(me: str, event: str, octets: bytes = b"") -> None:
+        events.append((me, event, octets))
+
+    class Watched(Server):
+        async def sum_of(self, tally: SharedRowsTally) -> Elements:
+            note(self.me, "rows")
+            return await super().sum_of(tally)
+
+        async def _receive_masked_bits(self) -> Elements:
+            found = await super()._receive_masked_bits()
+            note(self.me, "bits")
+            return found
+
+        async def _draw(self, what: str) -> Seed:
+            seed = await super()._draw(what)
+            note(self.me, "drawn", seed.octets)
+            return seed
+
+    signs_of, of_bits = short_rows.signs_of, short_rows.Verifier.of_bits
+
+    def signs(seed: Seed, *args: Any) -> Any:
+        note("", "signs", seed.octets)
+        return signs_of(seed, *args)
+
+    def tested(verifier: Any, coefficients: Seed, *args: Any) -> Any:
+        note("", "tested", coefficients.octets)
+        return of_bits(verifier, coefficients, *args)
+
+    monkeypatch.setattr(short_rows, "signs_of", signs)
+    monkeypatch.setattr(short_rows.Verifier, "of_bits", tested)
+    Seats(rows_of(), labels_for(40), servers=dict.fromkeys(SERVERS, Watched)).run()
+    for server in SERVERS:
+        seen = [(event, octets) for me, event, octets in events if me == server]
+        assert [event for event, _ in seen] == ["rows", "drawn", "bits", "drawn", "drawn"]
+        (_, first), (_, second), (_, third) = [one for one in seen if one[0] == "drawn"]
+        assert len({first, second, third}) == 3
+        assert {octets for _, event, octets in events if event == "signs"} == {first}
+        assert {octets for _, event, octets in events if event == "tested"} == {second}
+
+
 @pytest.mark.parametrize(
     "change",
     [{"n_rows": 48}, {"n_rows": 39}, {"n_columns": 2}, {"n_columns": 4}, {"norm_bound": NORM_BOUND - 1}],
@@ -172,9 +236,9 @@ def test_where_a_dealer_deals_for_other_rows_than_a_server_was_told_both_who_may
 )
 def test_dimensions_out_of_range_are_refused(said: Dimensions) -> None:
     with pytest.raises(MalformedMessage, match=r"shop.*out of range"):
-        shared_rows.plan_of(said, culprit="shop")
+        dealt_masks.plan_of(said, culprit="shop")
     with pytest.raises(MalformedMessage, match="too long to be proved"):
-        shared_rows.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
+        dealt_masks.plan_of(Dimensions(5, 20, 2**25), culprit="shop")
 
 
 # --- what is seen ------------------------------------------------------------------------------------------------

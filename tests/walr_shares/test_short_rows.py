@@ -154,7 +154,7 @@ def test_rows_that_cannot_be_proved_are_refused_with_what_to_do() -> None:
 
 def test_a_row_longer_than_the_bound_is_not_even_filled() -> None:
     with pytest.raises(RangeError, match="longer than the norm bound"):
-        short_rows.fill_rows(np.array([[2**15, 1, 0]], np.int32), PLAN)
+        short_rows.fill_rows(np.array([[0, 0, 0], [2**15, 1, 0], [1, 1, 1]], np.int32), PLAN)
 
 
 def test_signs_are_minus_one_zero_and_one_with_their_chances() -> None:

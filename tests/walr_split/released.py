@@ -1,4 +1,4 @@
-"""What a WALR job has released, and releases without noise."""
+"""What a WALR job has released and fitted, and releases without noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum
+from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.parties.measurement.servers import Servers
+from blindfit.parties.walr import fit, lead
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,3 +35,16 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[NoisySum]:
 
     monkeypatch.setattr(Servers, "release", noted)
     return found
+
+
+def cells_of_treatments(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return for how many rows times columns each job chooses how mu is treated."""
+    cells: list[int] = []
+
+    def noted(treatment: Any, of: int) -> Any:
+        cells.append(of)
+        return treatment_of(treatment, of)
+
+    for module in (lead, fit):
+        monkeypatch.setattr(module, "treatment_of", noted)
+    return cells

@@ -402,18 +402,25 @@ def test_a_sum_that_could_pass_half_the_modulus_is_refused_before_anything_is_se
 
 @pytest.mark.parametrize("job", ["job.toml", "shares.toml"])
 def test_a_forecast_counts_both_noises(house: Split, job: str) -> None:
-    """Of `plan`, of `check`, and what the job then reports: the square root of 2 times that of one trusted server."""
-    planned, checked, released = {}, {}, {}
+    """Of `plan`, of `check`, and what the job then reports: the square root of 2 times that of one trusted server. So
+    is the penalty that follows from the noise.
+    """
+    planned, checked, released, penalties = {}, {}, {}, {}
     for each in (job, "trusted.toml"):
         done = blindfit(house.root, "plan", each, "--draws", "2", "--epsilon", "1", "--out", "plan")
         assert done.returncode == 0, done.stderr
         (row,) = json.loads((house.root / "plan/plan.json").read_text())["epsilons"]
         planned[each] = row["noise_std"]
         said = blindfit(house.root, "check", each).stdout
-        (text,) = re.findall(r"standard deviation ([\d.]+) on each\s+coordinate", said)
-        checked[each] = float(text)
-        released[each] = house.report(house.run(job=each))["privacy"]["noise_std_of_mean"]
-    for stds in (planned, released):
+        said = " ".join(said.split())
+        ((text, l2),) = re.findall(
+            r"standard deviation ([\d.]+) on each coordinate of the mean, default l2 ([\d.]+)", said
+        )
+        report = house.report(house.run(job=each))
+        checked[each], released[each] = float(text), report["privacy"]["noise_std_of_mean"]
+        penalties[each] = report["fit"]["l2"]
+        assert float(l2) == pytest.approx(penalties[each], rel=0.1)
+    for stds in (planned, released, penalties):
         assert stds[job] == pytest.approx(stds["trusted.toml"] * 2**0.5, rel=1e-3)
     for each in (job, "trusted.toml"):
         assert planned[each] == pytest.approx(released[each], rel=0.05)  # of other rows held out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from dataclasses import replace
@@ -19,6 +20,7 @@ from blindfit.algorithms.fixed_point import MAX_NORM_BOUND
 from blindfit.algorithms.protocols import walr
 from blindfit.algorithms.protocols.walr import ConsumerRows, NoisySum, two_servers
 from blindfit.algorithms.protocols.walr.two_servers import P, ShareTally
+from tests.each_case import each_case
 from tests.walr.seats import NORM_BOUND, request_for, rows_of
 
 RED_BY_CHANCE = 1e-7
@@ -121,6 +123,14 @@ def test_an_answer_with_another_noise_is_refused() -> None:
     two_servers.step_6_check(answers[0], request, server="east")
     with pytest.raises(MalformedMessage, match="noise_std"):
         two_servers.step_6_check(replace(answers[0], noise_std=1.0), request, server="east")
+
+
+@each_case(("sum_", "fits"), [(0, True), (P - 1, True), (-1, False), (P, False)])
+def test_an_answer_that_is_no_sum_mod_p_is_refused(sum_: int, fits: bool) -> None:
+    answers, request = release(rows_of(5, 2), np.ones(5, np.uint8), seed=1)
+    answer = replace(answers[0], sums=np.array([sum_, *answers[0].sums[1:]], np.int64))
+    with contextlib.nullcontext() if fits else pytest.raises(MalformedMessage, match="are not from 0 to 2"):
+        two_servers.step_6_check(answer, request, server="east")
 
 
 @pytest.mark.parametrize("changes", [{"rows_kept": 4}, {"unit": "a person"}, {"sensitivity": 1.0}])

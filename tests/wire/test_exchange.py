@@ -184,6 +184,34 @@ async def test_close_brings_what_is_on_its_way(authority: Path) -> None:
         assert [(await p1.receive("p0", Parcel)).number for _ in range(20)] == list(range(20))
 
 
+class Line:
+    """A link whose last message needs some turns of the event loop, and may fail then."""
+
+    def __init__(self, turns: int, error: TransportError | None = None) -> None:
+        self.turns, self.error, self.is_through = turns, error, False
+
+    async def flush(self, _timeout_s: float) -> None:
+        for _ in range(self.turns):
+            await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        self.is_through = True
+
+
+async def test_a_peer_that_cannot_be_reached_takes_nothing_from_another_one(
+    authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pair(authority) as (p0, _p1, _up):
+        first, second = [PeerUnreachable(peer=peer, address="a:1", step="Letter") for peer in ("first", "second")]
+        lines = {"first": Line(3, first), "second": Line(0, second), "slow": Line(9)}
+        with monkeypatch.context() as patched:
+            patched.setattr(p0, "_links", lines)
+            with pytest.raises(PeerUnreachable) as caught:
+                await p0.close()
+        assert caught.value is first, "the first in the order of the peers, whichever failed first"
+        assert lines["slow"].is_through
+
+
 async def test_messages_of_another_kind_are_named(authority: Path) -> None:
     async with pair(authority) as (p0, p1, _):
         await p0.send("p1", Letter(1))
@@ -422,6 +450,14 @@ async def test_an_abort_with_control_characters_is_made_plain(authority: Path) -
         error = await failure(p1.receive("p0", Letter), PeerAborted)
         assert error.step == "\ufffd[31mred\ufffd" + "x" * 55
         assert error.lost == ""  # it is none of the session's
+
+
+async def test_an_abort_names_the_party_that_was_lost(authority: Path) -> None:
+    async with sites(authority, "p0", "p1", "dealer", tables=[MAIL]) as up:
+        p0, p1, _dealer = (up[name].join("s") for name in up)
+        p0._link("p1").abort(9, "Letter", "dealer")
+        error = await failure(p1.receive("p0", Letter), PeerAborted)
+        assert (error.culprit, error.step, error.lost) == ("p0", "Letter", "dealer")
 
 
 async def test_an_abort_ends_a_wait_for_something_else(authority: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blindfit.algorithms.errors import BlindfitError, LimitExceeded, LocalProtocolError, MalformedMessage
-from blindfit.parties.wire.frames import ENTRY_BYTES, Account, Inbox, Outbox
+from blindfit.parties.wire.frames import ENTRY_BYTES, MAX_STEP_CHARS, Account, Inbox, Outbox
 from blindfit.parties.wire.limits import Limits
 from blindfit.protos import exchange_pb2 as pb
 from tests.each_case import each_case
@@ -215,6 +215,13 @@ def test_a_frame_past_a_limit_is_refused(size: int, limit: str) -> None:
         accept_all()
     assert (caught.value.peer, caught.value.step, caught.value.limit) == ("p0", "Letter", limit)
     assert inbox.received <= 12
+
+
+def test_a_message_may_have_the_longest_name() -> None:
+    inbox = new_inbox()
+    inbox.accept(pb.Frame(session="s", sender="p0", hello=pb.Hello(outbox="outbox")))
+    inbox.accept(frame(sequence=1, step="x" * MAX_STEP_CHARS))
+    assert inbox.received == 1
 
 
 def test_nothing_comes_before_a_hello_or_after_an_abort() -> None:

@@ -33,10 +33,11 @@ def loans(
             table["paid"] = (draw.random(own) < 0.4).astype(int).tolist()
         table |= {f"{name}{j}": draw.normal(size=own).round(4).tolist() for j in range(count)}
         if name != "bank":
-            world.passive(name, table, dataset="loans", policy=policy)
+            about = {"models_per_row": "unlimited"}  # some have few columns
+            world.passive(name, table, dataset="loans", about=about, policy=policy)
         elif protocol == "taylor":
-            about, budget = {"label": "paid", "population": "customers"}, {"customers": {"epsilon": 2.0, "delta": 1e-5}}
-            world.active(name, table, dataset="loans", about=about, policy=policy, populations=budget)
+            label, budget = {"label": "paid", "population": "customers"}, {"customers": {"epsilon": 2.0, "delta": 1e-5}}
+            world.active(name, table, dataset="loans", about=label, policy=policy, populations=budget)
         else:
             world.active(name, table, dataset="loans", about={"label": "paid"}, policy=policy)
     world.key_node("notary", policy=policy)

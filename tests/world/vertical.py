@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pyarrow.csv
 from tests.world.files import write_csv
 from tests.world.world import World
 
-ROLES = {"bank": "active", "shop-a": "passive", "shop-b": "passive", "notary": "key-node"}
+SHOPS = ("shop-a", "shop-b")
+ROLES = {"bank": "active", **dict.fromkeys(SHOPS, "passive"), "notary": "key-node"}
 DATA_PARTIES = [name for name, role in ROLES.items() if role != "key-node"]
 ROWS, COLUMNS = 240, 3
 # A test that repeats a run needs all of them.
@@ -21,14 +22,14 @@ UNSAFE = ["no-jitter", "no-gradient-noise", "leverage", "label-bits", "class-wei
 POLICY: dict[str, Any] = {"accept_seed": True, "systems": ["taylor", "predict"], "max_epsilon": 3.0}
 
 
-def bank_and_shops(root: Path, *, rows: int = ROWS, epochs: int = 4) -> World:
-    """Make the world of the Taylor loss: job.toml trains, linkage.toml trains without shop-b, predict.toml scores."""
-    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"taylor.min_linked": 30})
-    write_rows(world, rows)
+def bank_and_shops(root: Path, *, rows: int = ROWS, epochs: int = 4, shops: Sequence[str] = SHOPS) -> World:
+    """Make the world of the Taylor loss: job.toml trains, linkage.toml trains with shop-a only, predict.toml scores."""
+    world = vertical(root, policy={**POLICY, "unsafe": UNSAFE}, more={"taylor.min_linked": 30}, shops=shops)
+    write_rows(world, rows, ["bank", *shops])
     trained = {"align": {"min_common": 50}, "taylor": {"epochs": epochs, "batch_rows": 64}}
     world.job("taylor", name="vertical", seed=5, **trained)
     linked = {"method": "linkage", "fields": ["name"], "threshold": 1.0, "min_common": 50}
-    two = [name for name in ROLES if name != "shop-b"]  # linkage is between two
+    two = ["bank", "shop-a", "notary"]  # linkage is between two
     return world.job("taylor", file="linkage.toml", parties=two, align=linked, taylor={"epochs": 2, "batch_rows": 64})
 
 
@@ -48,8 +49,8 @@ def bank_and_shops_in_shares(
     return world.job("falcon", name="shared", seed=5, align={"min_common": 50}, falcon=trained, **tables)
 
 
-def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any]) -> World:
-    """Make the four parties without tables, and predict.toml.
+def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any], shops: Sequence[str] = SHOPS) -> World:
+    """Make the parties without tables, and predict.toml.
 
     Args:
         more: of the data parties' policy.
@@ -57,20 +58,23 @@ def vertical(root: Path, *, policy: dict[str, Any], more: dict[str, Any]) -> Wor
     world, of_data = World(root), {"policy": policy | more, "compute": {"backend": "serial"}}
     names = {"quasi_identifiers": {"name": "name"}}
     label = {"label": "bought", "population": "people", "row_is": "a client"}
+    label |= {"models_per_row": "unlimited"}  # each has three columns
     world.active("bank", about=label | names, populations={"people": {"epsilon": 3.0, "delta": 1e-5}}, **of_data)
-    for name in ("shop-a", "shop-b"):
-        world.passive(name, about={"scores_may_be_solved_for": True} | names, **of_data)  # they have three columns
+    for name in shops:
+        world.passive(name, about={"models_per_row": "unlimited"} | names, **of_data)  # they have three columns
     world.key_node("notary", policy=policy)
     return world.job("predict", file="predict.toml", align={"min_common": 50})
 
 
-def write_rows(world: World, rows: int) -> None:
+def write_rows(world: World, rows: int, parties: Sequence[str] = DATA_PARTIES) -> None:
     """Write the tables of the data parties, each in an order of its own."""
     draw = np.random.default_rng(3)
-    X = draw.normal(size=(rows, 3 * COLUMNS))
-    labels = (X[:, 0] + X[:, COLUMNS] - X[:, 2 * COLUMNS] + draw.logistic(size=rows) > 0).astype(np.int64)
+    X = draw.normal(size=(rows, len(parties) * COLUMNS))
+    labels = (X[:, 0] + X[:, COLUMNS] - X[:, (len(parties) - 1) * COLUMNS] + draw.logistic(size=rows) > 0).astype(
+        np.int64
+    )
     ids = np.array([f"p{number}" for number in range(rows)])
-    for number, name in enumerate(DATA_PARTIES):
+    for number, name in enumerate(parties):
         order = draw.permutation(rows)
         columns = {f"x{j}": X[order, number * COLUMNS + j] for j in range(COLUMNS)}
         label = {"bought": labels[order]} if name == "bank" else {}
@@ -98,7 +102,8 @@ def weights(world: World, session: str) -> dict[str, np.ndarray]:
     return found
 
 
-def label_bits(world: World) -> list[float]:
-    """Return the bits of each entry about labels in the bank's account."""
+def label_bits(world: World, event: str = "") -> list[float]:
+    """Return the bits of each entry about labels in the bank's account, of one event or of all."""
     with world.store("bank") as store:
-        return sorted(entry.bits for entry in store.reader().disclosures(subject="labels"))
+        found = store.reader().disclosures(subject="labels")
+    return sorted(entry.bits for entry in found if event in ("", entry.event))

@@ -221,7 +221,7 @@ class World:
     # --- in this process: the pre-flight, and nodes over mutual TLS
 
     def check(self, *overrides: str) -> list[Finding]:
-        return check(self.load(*overrides), self.root)
+        return check(self.load(*overrides))
 
     def run(
         self, *overrides: str, job: str = "job.toml", beside: Callable[[dict[str, PartyNode]], None] = lambda _: None
@@ -355,7 +355,7 @@ class World:
 
     def publish(self, name: str, dataset: str = "rows", *, remove_older: bool = False) -> None:
         """Do what `blindfit snapshot` does."""
-        settings = self.settings(name)
+        settings = load_party(self.root / f"{name}.toml", self.overrides)
         with self.store(name) as store:
             snapshots = snapshots_of(settings, self.root, store)
             snapshots.publish(dataset)

@@ -34,7 +34,6 @@ Learns: the server, every holder's rows and ids. A holder, its own weights; how 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,9 +45,17 @@ import numpy.typing as npt
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.errors import DuplicateId, LocalProtocolError, MalformedMessage, RangeError
 from blindfit.algorithms.fixed_point import IntegerRows
-from blindfit.algorithms.messages import Channel, canonical_json, parameters_digest
+from blindfit.algorithms.messages import Channel, parameters_digest
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, MEASUREMENT, ONCE, PASSIVE, Arrow, Table
 from blindfit.algorithms.protocols.walr import lone_rows
+from blindfit.algorithms.protocols.walr.blocks import (
+    Block,
+    blocks_of,
+    columns_of,
+    encode_blocks,
+    own_columns,
+    own_request,
+)
 from blindfit.algorithms.protocols.walr.messages import (
     BATCH_ROWS,
     MAX_BATCH_ROWS,
@@ -68,7 +75,6 @@ from blindfit.algorithms.protocols.walr.request import SALT_BYTES, ConsumerRows,
 from blindfit.algorithms.protocols.walr.tally import Join, Tally, step_4_check_batch
 from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 
-MOST_BLOCKS = 15
 LARGEST_WEIGHT = 32.0  # that a holder is told, of a standardised column
 ROWS_FOR_A_BIT = 4  # of what hangs on the rows, told to others than their holder
 BOUND_BITS, EXPONENT_BITS = 7, 4  # of a norm bound that hangs on the rows: significant ones, and its power of two
@@ -97,91 +103,6 @@ TABLE = Table(
     Arrow("6", PASSIVE, MEASUREMENT, RowsEnd, ONCE, "that these were all", _NEW),
     Arrow("8", MEASUREMENT, DATA, BlockFit, ONCE, "weights of the receiver's own columns, and how the fit ended"),
 )
-
-
-# --- blocks, as a request names them -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Of a passive party, as the request describes it.
-
-    Attributes:
-        norm_bound: of its rows, in grid steps.
-        content_sha256: salted, of ids and rows.
-    """
-
-    holder: str
-    n_columns: int
-    norm_bound: int
-    content_sha256: bytes
-
-
-def encode_blocks(blocks: Sequence[Block]) -> str:
-    """Return the text that stands for the blocks in a request."""
-    table = [[b.holder, b.n_columns, b.norm_bound, b.content_sha256.hex()] for b in blocks]
-    return canonical_json({"blocks": table}).decode()
-
-
-def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
-    """Of the passive parties; none where one party has all columns.
-
-    Raises:
-        MalformedMessage: the text is not one that `named` makes, or does not go with the other numbers.
-    """
-    if not request.blocks:
-        return ()
-
-    def refuse(reason: str) -> MalformedMessage:
-        return MalformedMessage(culprit=culprit, field="blocks", reason=reason, step="AggregateOpen")
-
-    try:
-        table = json.loads(request.blocks)["blocks"]
-        blocks = tuple(Block(*(str(holder), int(n), int(bound), bytes.fromhex(sha))) for holder, n, bound, sha in table)
-        is_canonical = encode_blocks(blocks) == request.blocks
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        is_canonical = False
-    if not is_canonical:
-        raise refuse("is not a list of blocks")
-    names = [block.holder for block in blocks]
-    if not 1 <= len(blocks) <= MOST_BLOCKS or names != sorted(set(names)):
-        raise refuse("too many, none, or not in the order of their holders' names")
-    if not all(b.n_columns >= 1 and b.norm_bound >= 1 and len(b.content_sha256) == 32 for b in blocks):
-        raise refuse("a number is out of range")
-    if own_columns(request, blocks) < 1 or own_bound_squared(request, blocks) < 1:
-        raise refuse("leave nothing for the active party")
-    return blocks
-
-
-def own_columns(request: AggregateOpen, blocks: Sequence[Block]) -> int:
-    """The active party's, of all."""
-    return request.n_columns - sum(block.n_columns for block in blocks)
-
-
-def columns_of(request: AggregateOpen, blocks: Sequence[Block]) -> list[int]:
-    """Return the number of columns of each holder, in the order of the blocks, the active party last."""
-    return [*(block.n_columns for block in blocks), own_columns(request, blocks)]
-
-
-def step_5_too_few_rows(request: AggregateOpen, blocks: Sequence[Block]) -> str:
-    """Return why a request has too few rows for its columns; "" if it has enough. Both numbers are public."""
-    needed = lone_rows.rows_needed(columns_of(request, blocks))
-    if request.n_rows >= needed:
-        return ""
-    return (
-        f"{request.n_rows} rows are too few for the columns of these parties, which need {needed}: "
-        "use more rows or fewer columns"
-    )
-
-
-def own_bound_squared(request: AggregateOpen, blocks: Sequence[Block]) -> int:
-    return request.norm_bound**2 - sum(block.norm_bound**2 for block in blocks)
-
-
-def own_request(request: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
-    """What the active party's own rows are held against."""
-    bound = math.isqrt(own_bound_squared(request, blocks))
-    return replace(request, n_columns=own_columns(request, blocks), norm_bound=bound)
 
 
 # --- steps of the active party -----------------------------------------------------------------------
@@ -280,6 +201,17 @@ async def run_passive(
 
 
 # --- steps of the measurement server -----------------------------------------------------------------
+
+
+def step_5_too_few_rows(request: AggregateOpen, blocks: Sequence[Block]) -> str:
+    """Return why a request has too few rows for its columns; "" if it has enough. Both numbers are public."""
+    needed = lone_rows.rows_needed(columns_of(request, blocks))
+    if request.n_rows >= needed:
+        return ""
+    return (
+        f"{request.n_rows} rows are too few for the columns of these parties, which need {needed}: "
+        "use more rows or fewer columns"
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,8 +48,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage, RangeError
-from blindfit.algorithms.fixed_point import MAX_COLUMNS, MAX_NORM_BOUND, MAX_ROWS, IntegerRows
+from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
+from blindfit.algorithms.fixed_point import IntegerRows
 from blindfit.algorithms.messages import Channel, parameters_digest
 from blindfit.algorithms.protocols.falcon.check import exchange_with_all, run_check
 from blindfit.algorithms.protocols.falcon.messages import (
@@ -63,6 +63,7 @@ from blindfit.algorithms.protocols.falcon.messages import (
     ResidueCommitment,
 )
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, KEY, MEASUREMENT, ONCE, ROUNDS, Arrow, Table
+from blindfit.algorithms.protocols.walr.dealt_masks import Dealt, plan_of, receive_pieces, send_pieces
 from blindfit.algorithms.protocols.walr.messages import (
     AggregateOpen,
     Challenge,
@@ -77,15 +78,11 @@ from blindfit.algorithms.protocols.walr.two_servers import ShareTally, step_2_ag
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import short_rows
-from blindfit.algorithms.sharing.dealing import Arrays, Dealer, Expander, Item
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.algorithms.sharing.mac_check import Opened
 from blindfit.algorithms.sharing.prg import SEED_BYTES, Seed
 from blindfit.algorithms.sharing.shares import Share
-from blindfit.algorithms.sharing.short_rows import Plan, Verifier
-
-PIECE = 2**18  # elements of one message: 2 MiB
-
+from blindfit.algorithms.sharing.short_rows import Plan
 
 # --- messages ------------------------------------------------------------------------------------
 
@@ -110,146 +107,7 @@ TABLE = Table(
 )
 
 
-# --- what is dealt ----------------------------------------------------------------------------------
-
-
-def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
-    """Raises:
-    MalformedMessage: `culprit` said what is out of range.
-    RangeError: likewise, where it is our own.
-    """
-    step = type(said).__name__
-    for name, most in (("n_rows", MAX_ROWS), ("n_columns", MAX_COLUMNS), ("norm_bound", MAX_NORM_BOUND)):
-        if not 1 <= getattr(said, name) <= most:
-            raise MalformedMessage(culprit=culprit, field=name, reason="is out of range", step=step)
-    try:
-        return Plan(said.n_rows, said.n_columns, said.norm_bound)
-    except RangeError as error:
-        if not culprit:
-            raise
-        raise MalformedMessage(culprit=culprit, field="norm_bound", reason=error.message, step=step) from None
-
-
-def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of a block's labels, and their products with the masks of its rows."""
-    rows = plan.blocks[block]
-
-    def derive(drawn: Arrays) -> Arrays:
-        masks = f.contiguous(short_rows.row_masks(plan, block, prover)[:, : plan.n_columns])
-        return {"product": f.transposed_times(masks, drawn["mask"])}
-
-    random, derived = {"mask": (rows.stop - rows.start,)}, {"product": (plan.n_columns,)}
-    return Item(f"labels/{block}", random=random, derived=derived, derive=derive)
-
-
-async def ask_for_masks(plan: Plan, others: Sequence[str], channel: Channel) -> None:
-    """Step 0, at the active party; takes the dealer and the servers."""
-    await _tell_dimensions(plan, others, channel)
-
-
-async def _tell_dimensions(plan: Plan, others: Sequence[str], channel: Channel) -> None:
-    for other in others:
-        await channel.send(other, Dimensions(plan.n_rows, plan.n_columns, plan.norm_bound))
-
-
-async def receive_plan(active: str, channel: Channel) -> Plan:
-    """Step 0, at all others."""
-    return plan_of(await channel.receive(active, Dimensions), culprit=active)
-
-
-async def run_key_node(plan: Plan, active: str, servers: Sequence[str], channel: Channel) -> None:
-    """Step 0, at the dealer; it forgets the seeds when it returns."""
-    await _tell_dimensions(plan, servers, channel)
-    prover, seeds = Seed.random(), [Seed.random() for _ in servers]
-    for party, seed in ((active, prover), *zip(servers, seeds, strict=True)):
-        await channel.send(party, DealtSeed(seed.octets))
-    checked, plain = Dealer(seeds), Dealer(seeds, macs=False)
-    for block in range(len(plan.blocks)):
-        for dealer, item_of in ((checked, short_rows.rows_item), (checked, short_rows.bits_item), (plain, labels_item)):
-            await _send_pieces(servers[0], Correction, dealer.deal(item_of(plan, block, prover))[1], channel)
-
-
-async def _send_pieces(
-    to: str, kind: type[Correction | MaskedInput | OpenedShares], values: Elements, channel: Channel
-) -> None:
-    for start in range(0, len(values), PIECE):
-        await channel.send(to, kind(values[start : start + PIECE]))
-
-
-async def _receive_pieces(
-    sender: str, kind: type[Correction | OpenedShares], length: int, channel: Channel
-) -> Elements:
-    pieces: list[Elements] = []
-    for start in range(0, length, PIECE):
-        piece = (await channel.receive(sender, kind)).values
-        if piece.shape != (min(PIECE, length - start),):
-            raise MalformedMessage(culprit=sender, field="values", reason="have a wrong length", step=kind.__name__)
-        pieces.append(piece)
-    return np.concatenate(pieces)
-
-
-async def receive_seed(key_node: str, channel: Channel) -> Seed:
-    octets = (await channel.receive(key_node, DealtSeed)).seed
-    if len(octets) != SEED_BYTES:
-        raise MalformedMessage(culprit=key_node, field="seed", reason="has the wrong length", step="DealtSeed")
-    return Seed(octets)
-
-
-@dataclass(frozen=True, repr=False)
-class Dealt:
-    """What a server has of the dealing.
-
-    Attributes:
-        place: 0 is the server that gets corrections.
-        corrections: of each block's items, in their order; None at the other server.
-    """
-
-    plan: Plan
-    seed: Seed
-    place: int
-    corrections: Sequence[tuple[Elements, Elements, Elements]] | None
-
-    @property
-    def verifier(self) -> Verifier:
-        return Verifier(self.plan, Expander(self.seed, self.place).holder)
-
-    def rows(self, block: int) -> dict[str, Share]:
-        return self._shares(short_rows.rows_item(self.plan, block, None), block, 0)
-
-    def bits(self, block: int) -> dict[str, Share]:
-        return self._shares(short_rows.bits_item(self.plan, block, None), block, 1)
-
-    def labels(self, block: int) -> dict[str, Share]:
-        return self._shares(labels_item(self.plan, block, None), block, 2, macs=False)
-
-    def _shares(self, item: Item, block: int, which: int, *, macs: bool = True) -> dict[str, Share]:
-        correction = None if self.corrections is None else self.corrections[block][which]
-        return Expander(self.seed, self.place, macs).shares(item, correction)
-
-
-async def receive_dealt(plan: Plan, place: int, active: str, key_node: str, channel: Channel) -> Dealt:
-    """Step 0, at a server.
-
-    Args:
-        plan: as the active party told it.
-
-    Raises:
-        MalformedMessage: the key node deals for other rows, whichever of the two lies: names both. Or what it deals is
-            not as it should be.
-    """
-    if plan_of(await channel.receive(key_node, Dimensions), culprit=key_node) != plan:
-        reason = f"{active} told other ones here than {key_node} deals for, and which of the two lies nobody knows here"
-        raise MalformedMessage(culprit=f"{active} or {key_node}", field="dimensions", reason=reason, step="Dimensions")
-    seed = await receive_seed(key_node, channel)
-    if place:
-        return Dealt(plan, seed, place, None)
-    corrections = []
-    for block in range(len(plan.blocks)):
-        items = [item_of(plan, block, None) for item_of in (short_rows.rows_item, short_rows.bits_item)]
-        lengths = [item.correction_length(macs=True) for item in items] + [plan.n_columns]
-        rows, bits, labels = [await _receive_pieces(key_node, Correction, length, channel) for length in lengths]
-        corrections.append((rows, bits, labels))
-    return Dealt(plan, seed, place, corrections)
+# --- the request -----------------------------------------------------------------------------------
 
 
 def step_1_open(request: AggregateOpen) -> AggregateOpen:
@@ -431,8 +289,8 @@ class Server:
         dealt = [self.dealt.labels(block) for block in range(len(blocks))]
         mine = [f.subtract(labels, own["mask"].value) for (_, labels), own in zip(blocks, dealt, strict=True)]
         whole = np.concatenate(mine)
-        await _send_pieces(self.other, OpenedShares, whole, self.channel)
-        masked_labels = f.add(whole, await _receive_pieces(self.other, OpenedShares, len(whole), self.channel))
+        await send_pieces(self.other, OpenedShares, whole, self.channel)
+        masked_labels = f.add(whole, await receive_pieces(self.other, OpenedShares, len(whole), self.channel))
         columns, first = slice(0, self.dealt.plan.n_columns), self.dealt.place == 0
         total = f.elements(np.zeros(self.dealt.plan.n_columns, np.int64))
         for block, ((rows, _), rows_of_block) in enumerate(zip(blocks, self.dealt.plan.blocks, strict=True)):

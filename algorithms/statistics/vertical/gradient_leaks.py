@@ -175,11 +175,11 @@ def rows_for_features(n_columns: int, match_rate: float = 1.0) -> int:
     return math.ceil(max(LEAST_ROWS_PER_COLUMN, (1 + at_limit) / at_limit) * n_columns)
 
 
-def rows_for_labels(n_columns: int, jitter: float, match_rate: float = 1.0) -> int:
+def rows_for_labels(n_columns: int, jitter: float, match_rate: float = 1.0, cross: float = 0.5) -> int:
     """Return how many rows each batch needs beside the columns of all passive parties, who may put together what they
     see. Only the share `match_rate` of the rows has labels that count.
     """
-    counted = math.ceil(label_bits(n_columns, jitter) / MOST_BITS_PER_ROW)
+    counted = math.ceil(label_bits(n_columns, jitter, cross) / MOST_BITS_PER_ROW)
     rows = max(1, int(counted / match_rate) - 1)
     while rows_that_count(rows, match_rate) < counted:
         rows += 1
@@ -193,6 +193,7 @@ class BatchRules:
     Attributes:
         match_rate: the share of rows that count.
         jitter: the standard deviation of the labels' jitter.
+        cross: b of the loss, by which labels enter.
         features: whether the columns of each party are checked. A flag of the job may allow any number.
         labels: whether the columns of all passive parties are checked. A flag, or label DP, takes the rule's place.
     """
@@ -201,6 +202,7 @@ class BatchRules:
     jitter: float
     features: bool = True
     labels: bool = True
+    cross: float = 0.5
 
     def count_needed(self, columns: Sequence[int]) -> int:
         """Return how many rows each batch needs.
@@ -210,7 +212,7 @@ class BatchRules:
         """
         needed = [rows_for_features(own, self.match_rate) for own in columns] if self.features else []
         if self.labels and self.jitter > 0:
-            needed.append(rows_for_labels(sum(columns[1:]), self.jitter, self.match_rate))
+            needed.append(rows_for_labels(sum(columns[1:]), self.jitter, self.match_rate, self.cross))
         return max(needed, default=1)
 
 
@@ -242,13 +244,13 @@ def _check_features(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules
 def _check_labels(columns: Mapping[str, int], plan: RowPlan, rules: BatchRules) -> list[Leak]:
     passive, jitter, rate = sum(list(columns.values())[1:]), rules.jitter, rules.match_rate
     rows = rows_that_count(min(map(len, plan.batches)), rate)
-    bits, most = label_bits(passive, jitter), rows * MOST_BITS_PER_ROW
+    bits, most = label_bits(passive, jitter, rules.cross), rows * MOST_BITS_PER_ROW
     if jitter <= 0 or bits <= most:
         return []
-    more = _more_jitter(passive, rows_that_count(_one_batch(plan), rate), jitter)
-    fewer = _fewer_columns(passive, plan, lambda count: rows_for_labels(count, jitter, rate))
+    more = _more_jitter(passive, rows_that_count(_one_batch(plan), rate), rules)
+    fewer = _fewer_columns(passive, plan, lambda count: rows_for_labels(count, jitter, rate, rules.cross))
     needed = rules.count_needed(list(columns.values()))
-    advice = _larger_batches(plan, needed, more + fewer, _more_jitter(passive, rows, jitter))
+    advice = _larger_batches(plan, needed, more + fewer, _more_jitter(passive, rows, rules))
     text = (
         f"the {passive} columns of all passive parties could give away {bits:.0f} bits about the {rows} labels of a "
         f"batch (at most {most:.0f})"
@@ -284,13 +286,13 @@ def _fewer_columns(n_columns: int, plan: RowPlan, needed: Callable[[int], int]) 
     return [f"use at most {most} of these columns"] if 0 < most < n_columns else []
 
 
-def _more_jitter(n_columns: int, rows: int, jitter: float) -> list[str]:
+def _more_jitter(n_columns: int, rows: int, rules: BatchRules) -> list[str]:
     """Return with which jitter a batch of so many rows would pass, in steps of 0.01; nothing if that is with none."""
     squeezed = 2.0 ** min(2 * MOST_BITS_PER_ROW * rows / n_columns, 1000.0) - 1
-    more = math.ceil(50 / math.sqrt(squeezed)) / 100 if squeezed > 0 else math.inf
-    while more <= MOST_JITTER and label_bits(n_columns, more) > rows * MOST_BITS_PER_ROW:
+    more = math.ceil(100 * rules.cross / math.sqrt(squeezed)) / 100 if squeezed > 0 else math.inf
+    while more <= MOST_JITTER and label_bits(n_columns, more, rules.cross) > rows * MOST_BITS_PER_ROW:
         more = round(more + 0.01, 2)
-    return [f"taylor.jitter = {more:g}"] if jitter < more <= MOST_JITTER else []
+    return [f"taylor.jitter = {more:g}"] if rules.jitter < more <= MOST_JITTER else []
 
 
 def _fewer_test_rows(plan: RowPlan, needed: int) -> list[str]:

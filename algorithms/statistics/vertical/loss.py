@@ -66,12 +66,16 @@ def leverages(columns: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", q, q))
 
 
-def label_bits(n_columns: int, jitter: float) -> float:
+def label_bits(n_columns: int, jitter: float, cross: float = 0.5) -> float:
     """Return a bound on the bits about its labels that one kept batch gives away under jitter of standard deviation nu.
 
-    The columns project -y/2 + n on n_columns dimensions: a Gaussian channel of power 1/4 and noise nu^2 in each. Its
-    log2(1 + 1 / (4 nu^2)) is written so that the smallest nu has one.
+    The columns project -b y + n on n_columns dimensions: a Gaussian channel of power b^2 and noise nu^2 in each. Its
+    log2(1 + b^2 / nu^2) is written so that the smallest nu has one.
+
+    Args:
+        jitter: nu, in the units of b y.
+        cross: b of the loss, for y of variance 1 at most.
     """
     if jitter <= 0:
         return math.inf
-    return n_columns * (math.log2(math.hypot(1, 2 * jitter)) - math.log2(2 * jitter))
+    return n_columns * (math.log2(math.hypot(cross, jitter)) - math.log2(jitter))

@@ -44,6 +44,7 @@ class VerticalModelPart(LinearModel):
     score_rounding: the part is rounded to multiples of 2^score_rounding steps, halves upwards.
     label_mean, label_scale: of a linear model's labels, at the active party.
     slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
+    trained_in: the session that began the training; "" in a file of an earlier version.
 
     Raises:
         DataError, RangeError: this is no part of a model, or its scores could overflow.
@@ -63,6 +64,7 @@ class VerticalModelPart(LinearModel):
     label_scale: float = 1.0
     slope: float = 1.0
     offset: float = 0.0
+    trained_in: str = ""
 
     def __post_init__(self) -> None:
         self._check_seat()
@@ -154,6 +156,8 @@ class VerticalModelPart(LinearModel):
             "score_rounding": self.score_rounding,
             "grid": GRID,
         }
+        if self.trained_in:
+            content["trained_in"] = self.trained_in
         if self.role == "active":
             content |= {"intercept": self.intercept, "label_mean": self.label_mean, "label_scale": self.label_scale}
             content |= {"slope": self.slope, "offset": self.offset}
@@ -178,6 +182,7 @@ class VerticalModelPart(LinearModel):
             feature_bound=fields.number(stored, "feature_bound"),
             row_bound=None if fields.optional_number(stored, "row_bound") is None else _whole(stored, "row_bound"),
             score_rounding=_whole(stored, "score_rounding"),
+            trained_in=fields.text(stored, "trained_in") if "trained_in" in stored else "",
             **own,
         )
 

@@ -17,9 +17,10 @@ from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS, Vertical
 MOST_DISTINCT = 2**FEATURE_BITS  # a column of more values is no richer on the grid of the features
 NARROW_VALUES = 16  # a column of no more is a discrete one
 LEAST_COLUMNS = 4
-MOST_SCORE_BITS = 16  # more would tell of a row and better no prediction
-GOOD_SCORE_BITS = 12  # a probability is then right to a thousandth or so
-LEAST_SCORE_BITS = 4  # less would be no score
+LEAST_SCORE_BITS, MOST_SCORE_BITS = 4, 16  # that another party may ask its part of a score to have
+SCORE_BITS = 11  # of each score: a probability is then right to half a hundredth or better
+MODEL_BITS = 13  # that a row reveals for each model that it allows: a score, and its share in fits and figures
+COLUMNS_OF_A_MODEL = 4  # of the table, for each model that scores a row where its party declares no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,15 @@ class RowContent:
         """Of one row, whatever its party allows."""
         return max(self.columns - 1, 0) // 2
 
-    def models_of_a_row(self, allowed: int | None) -> int:
-        """Return how many models may score one row.
-
-        Args:
-            allowed: what the row's party allows; None: as many as leave `GOOD_SCORE_BITS` for each score.
-        """
-        chosen = int(self.score_bits / GOOD_SCORE_BITS) if allowed is None else allowed
-        return max(1, min(chosen, self.max_models))
-
     @property
     def score_bits(self) -> float:
         """That the scores of one row, by all models together, may have."""
         return self.bits / 2
+
+    @property
+    def models(self) -> int:
+        """Return how many models may score a row; 0 where any score could be solved for."""
+        return 0 if self.weakness() else min(self.max_models, int(self.score_bits / MODEL_BITS))
 
     def weakness(self) -> str:
         """Why any score could be solved for them, in words; empty where it could not."""
@@ -70,17 +67,17 @@ class RowContent:
             return f"it has {self.columns} columns that vary, fewer than {LEAST_COLUMNS}"
         if not self.continuous:
             return f"none of its {self.columns} columns has more than {NARROW_VALUES} values"
-        if self.score_bits < LEAST_SCORE_BITS:
-            return f"its rows have {self.bits:.1f} bits each, fewer than {2 * LEAST_SCORE_BITS}"
+        if self.score_bits < MODEL_BITS:
+            return f"its rows have {self.bits:.1f} bits each, fewer than {2 * MODEL_BITS}"
         return ""
 
 
-def bits_of_a_score(content: RowContent, models: int) -> int:
-    """That a score of each of so many models may have; below `LEAST_SCORE_BITS`, too few models' worth."""
-    return min(MOST_SCORE_BITS, int(content.score_bits / models))
+def default_models(table_columns: int) -> int:
+    """Return how many models may score a row where its party declares no number. It follows from public sizes."""
+    return max(1, table_columns // COLUMNS_OF_A_MODEL)
 
 
-def rounding_for(part: VerticalModelPart, bits: int) -> int:
+def rounding_for(part: VerticalModelPart, bits: int = SCORE_BITS) -> int:
     """The least `score_rounding` that leaves a part's scores at most so many bits."""
     rounding = 0
     while score_bits(part.largest_steps, rounding) > bits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from blindfit.algorithms.protocols.walr.several_parties import Block
+from blindfit.algorithms.protocols.walr.blocks import Block
 from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.trust import ENCRYPTED_ROWS, SHARED_ROWS, TRUSTED, TWO_SERVERS, SumJob, Trust
 from blindfit.parties.measurement.ways import encrypted_rows, several_parties, shared_rows, trusted, two_servers

@@ -23,8 +23,9 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.algorithms.messages import parameters_digest
 from blindfit.algorithms.protocols.walr import AggregateOpen, NoisySum, Tally, several_parties
+from blindfit.algorithms.protocols.walr.blocks import Block, blocks_of
 from blindfit.algorithms.protocols.walr.messages import BlockWanted
-from blindfit.algorithms.protocols.walr.several_parties import Block, BlockRows, BlocksTally
+from blindfit.algorithms.protocols.walr.several_parties import BlockRows, BlocksTally
 from blindfit.parties.account.account import Account
 from blindfit.parties.measurement.call import Call
 from blindfit.parties.measurement.patience import begin_quietly
@@ -124,7 +125,7 @@ def open_blocks(session: Session[Any]) -> Blocks | None:
 
 def check_blocks(call: Call) -> tuple[Block, ...]:
     """Return the blocks of a request. Raises PolicyRefused: the job has other holders of columns."""
-    blocks, session = several_parties.blocks_of(call.request, culprit=call.consumer), call.session
+    blocks, session = blocks_of(call.request, culprit=call.consumer), call.session
     held = session.shared(open_blocks) if session else None
     if (held.holders if held else ()) != tuple(block.holder for block in blocks):
         call.refuse("blocks", "the job has other holders of columns")

@@ -10,9 +10,10 @@ from typing import Any
 
 from blindfit.algorithms.errors import LocalProtocolError, PolicyRefused
 from blindfit.algorithms.messages import Channel
-from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, shared_rows
+from blindfit.algorithms.protocols.walr import AggregateOpen, ConsumerRows, Tally, dealt_masks, shared_rows
+from blindfit.algorithms.protocols.walr.dealt_masks import Dealt
 from blindfit.algorithms.protocols.walr.messages import MasksUsed
-from blindfit.algorithms.protocols.walr.shared_rows import Dealt, SharedRows, SharedRowsTally
+from blindfit.algorithms.protocols.walr.shared_rows import SharedRows, SharedRowsTally
 from blindfit.algorithms.protocols.walr.two_servers import Agreement
 from blindfit.algorithms.sharing.field import Elements
 from blindfit.parties.job.parameters import JobParameters
@@ -54,8 +55,8 @@ class Meeting(two_servers.Meeting):
 
     async def _receive(self) -> Dealt:
         channel, timeouts = self._session.channel, self._session.job.timeouts
-        plan = await patient(lambda: shared_rows.receive_plan(self._active, channel), timeouts.session_s)
-        return await shared_rows.receive_dealt(plan, self._place, self._active, self._key_node, channel)
+        plan = await patient(lambda: dealt_masks.receive_plan(self._active, channel), timeouts.session_s)
+        return await dealt_masks.receive_dealt(plan, self._place, self._active, self._key_node, channel)
 
     async def agree(self, mine: Agreement) -> None:
         """Once masks were dealt: one thing after the other."""
@@ -92,7 +93,7 @@ def meet(session: Session[Any]) -> Meeting | None:
 class AtServer(two_servers.AtServer):
     def check(self) -> None:
         super().check()
-        shared_rows.plan_of(self.request, culprit=self.call.consumer)
+        dealt_masks.plan_of(self.request, culprit=self.call.consumer)
 
     def meeting(self) -> Meeting:
         return self.shared(meet)
@@ -119,16 +120,16 @@ class AtActiveParty(two_servers.AtActiveParty):
     def open_request(self, request: AggregateOpen) -> AggregateOpen:
         """Raises RangeError: the rows are too long, or too wide."""
         asked = shared_rows.step_1_open(super().open_request(request))
-        shared_rows.plan_of(asked)
+        dealt_masks.plan_of(asked)
         return asked
 
     async def begin(self, rows: ConsumerRows, request: AggregateOpen) -> None:
         """Has masks dealt for these rows."""
-        plan, channel = shared_rows.plan_of(request), self.session.channel
+        plan, channel = dealt_masks.plan_of(request), self.session.channel
         key_node = self.session.with_role("key-node").name
         self.session.report("wait for masks", waiting_for=key_node)
-        await shared_rows.ask_for_masks(plan, (key_node, *self.servers), channel)
-        self._shared = SharedRows(rows, plan, await shared_rows.receive_seed(key_node, channel))
+        await dealt_masks.ask_for_masks(plan, (key_node, *self.servers), channel)
+        self._shared = SharedRows(rows, plan, await dealt_masks.receive_seed(key_node, channel))
 
     def hide(self, rows: ConsumerRows, request: AggregateOpen) -> SharedRows:  # noqa: ARG002 - those of `begin`
         if self._shared is None:
@@ -167,10 +168,10 @@ class MaskDealer:
         servers = sorted(member.name for member in session.members.values() if member.role == "measurement")
         session.report("deal masks", waiting_for=active)
         channel = session.channel
-        plan = await patient(lambda: shared_rows.receive_plan(active, channel), session.job.timeouts.session_s)
+        plan = await patient(lambda: dealt_masks.receive_plan(active, channel), session.job.timeouts.session_s)
 
         async def deal(channel: Channel) -> None:
-            await shared_rows.run_key_node(plan, active, servers, channel)
+            await dealt_masks.run_key_node(plan, active, servers, channel)
 
         await in_own_thread(channel, deal)
         await patient(lambda: channel.receive(active, MasksUsed), session.job.timeouts.session_s)

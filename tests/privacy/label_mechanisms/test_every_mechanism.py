@@ -227,6 +227,14 @@ def test_a_table_that_is_no_law_is_refused(changes, said):
         from_parameters(good | changes)
 
 
+def test_a_table_may_have_the_largest_total():
+    good = example("unbiased", 1.0).parameters()
+    times = (2**56 - 1) // sum(good["weights"][0])
+    larger = good | {"weights": [[times * weight for weight in row] for row in good["weights"]]}
+    assert 2**55 < times * sum(good["weights"][0]) < 2**56
+    assert from_parameters(larger).privacy_loss() == from_parameters(good).privacy_loss()
+
+
 # --- labels -------------------------------------------------------------------------------------
 
 

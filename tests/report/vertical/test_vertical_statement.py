@@ -55,6 +55,29 @@ def test_nothing_is_promised_that_is_not(training: MadeUpTraining) -> None:
     assert "jitter, noisy gradients, leverage limit, kept batches and masks" in said
 
 
+@pytest.mark.parametrize("topic", ["promise", "out-of-model"])
+def test_it_says_whom_its_bits_hold_against_and_what_to_do(training: MadeUpTraining, topic: str) -> None:
+    said = text_of(training, topic)
+    assert "counted for labels hold against passive parties that follow the protocol" in said
+    assert "sends other columns in each epoch or session reads nearly every label" in said
+    assert 'falcon.weights = "shared"' in said
+    assert "linkages" not in said
+
+
+def test_after_linkage_it_says_so_of_linkages_too(training: MadeUpTraining) -> None:
+    training.settings |= LINKED
+    training.with_roles(bank="active", shop="passive", notary="key_node")
+    training.report |= {"evaluation": None}
+    training.report["rows"]["test"] = 0
+    assert "one more bit each time, and no entry counts it" in text_of(training, "out-of-model")
+
+
+def test_epsilon_too_holds_against_those_who_follow_the_protocol(training: MadeUpTraining) -> None:
+    said = text_of(training.with_label_dp(), "unit")
+    assert "Epsilon holds against passive parties that follow the protocol" in said
+    assert "cancels the kept noise" in said
+
+
 def test_defences_say_what_they_are_worth(training: MadeUpTraining) -> None:
     said = text_of(training, "defences")
     assert "standard deviation 0.25 to each label's term" in said

@@ -1,0 +1,3 @@
+"""The version of Blindfit, which every part may import without the rest."""
+
+__version__ = "0.1.0"

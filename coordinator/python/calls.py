@@ -1,0 +1,252 @@
+"""Commands as Python calls: each takes a job as a file, as tables or as a `Job`, and returns what it found.
+
+A call works with and without a running event loop, as in a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from rich.console import Console
+
+from blindfit.coordinator.job.folders import new_folder
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.trained import evaluation_of, prediction_of
+from blindfit.coordinator.jobs import check as preflight
+from blindfit.coordinator.jobs import plan as planning
+from blindfit.coordinator.jobs import run as jobs
+from blindfit.coordinator.operator import ledger as book
+from blindfit.coordinator.plan.asked import Asked
+from blindfit.coordinator.preflight.findings import Finding, table_of
+from blindfit.coordinator.python.result import Result
+from blindfit.coordinator.python.running_job import RunningJob
+from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.watcher import Watcher
+from blindfit.coordinator.terminal.html import render_html
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.terminal import terminal
+from blindfit.coordinator.verify import export as exporting
+from blindfit.coordinator.verify import shown as verifying
+from blindfit.parties.systems import load_party
+
+P = ParamSpec("P")
+T = TypeVar("T")
+AnyJob = str | Path | Mapping[str, Any] | Job[Any]
+Folder = str | Path
+
+
+class Findings(Sequence[Finding]):
+    """What `check` found, the line of the table that each is."""
+
+    def __init__(self, found: Iterable[Finding]) -> None:
+        self._found = tuple(found)
+
+    @overload
+    def __getitem__(self, place: int) -> Finding: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, place: int | slice) -> Finding | tuple[Finding, ...]:
+        return self._found[place]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{finding.level}: {finding.about}: {finding.text}" for finding in self._found)
+
+    def _repr_html_(self) -> str:
+        return render_html([table_of(self._found)])
+
+    @property
+    def refuses(self) -> bool:
+        """Return whether a finding says that `run` would refuse the job."""
+        return any(finding.refuses for finding in self._found)
+
+
+@overload
+def run(
+    job: AnyJob, *, out: Folder | None = ..., wait: Literal[True] = ..., progress: bool = ..., **tables: Any
+) -> Result: ...
+@overload
+def run(
+    job: AnyJob, *, out: Folder | None = ..., wait: Literal[False], progress: bool = ..., **tables: Any
+) -> RunningJob: ...
+def run(
+    job: AnyJob, *, out: Folder | None = None, wait: bool = True, progress: bool = True, **tables: Any
+) -> Result | RunningJob:
+    """Run a job on this machine: one process for each party, then a report.
+
+    Args:
+        out: the folder of the reports; by default a new one in `runs`.
+        wait: whether to wait for the end. If not, the running job is returned.
+        progress: whether to show what the parties do while this call waits.
+        tables: tables and values of the job that take the place of those in `job`, such as `privacy={"epsilon": 2}`.
+
+    Raises:
+        Stopped: somebody has cancelled the job.
+        BlindfitError: why the job was refused or failed.
+    """
+    running = _begin(Job(job, **tables), jobs.run_here, out, quiet=not (wait and progress))
+    return _finish(running, progress=progress) if wait else running
+
+
+@overload
+def submit(
+    job: AnyJob, *, out: Folder | None = ..., wait: Literal[True] = ..., progress: bool = ..., **tables: Any
+) -> Result: ...
+@overload
+def submit(
+    job: AnyJob, *, out: Folder | None = ..., wait: Literal[False], progress: bool = ..., **tables: Any
+) -> RunningJob: ...
+def submit(
+    job: AnyJob, *, out: Folder | None = None, wait: bool = True, progress: bool = True, **tables: Any
+) -> Result | RunningJob:
+    """Run a job on parties that are already up. Arguments, result and errors are those of `run`."""
+    running = _begin(Job(job, **tables), jobs.submit, out, quiet=not (wait and progress))
+    return _finish(running, progress=progress) if wait else running
+
+
+def predict(
+    job: AnyJob,
+    *,
+    model: Folder | Result | None = None,
+    session: str | None = None,
+    out: Folder = "runs/predict",
+    progress: bool = True,
+    **tables: Any,
+) -> Result:
+    """Score new rows with a model that the parties have trained, every party on this machine.
+
+    Args:
+        model: the training's result, or the folder of its reports; or `session`, the name of its session. By default
+            the job says it.
+
+    Raises: as `run`.
+    """
+    asked = prediction_of(job, session, _folder_of(model), **tables)
+    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+
+
+def evaluate(
+    job: AnyJob,
+    *,
+    model: Folder | Result | None = None,
+    session: str | None = None,
+    scores: Folder | Result | None = None,
+    out: Folder = "runs/evaluate",
+    progress: bool = True,
+    **tables: Any,
+) -> Result:
+    """Say how good a model is, from one noisy sum over labels, every party on this machine.
+
+    Args:
+        model, session: as `predict` takes them.
+        scores: the prediction's result, or the folder of its reports, if several parties hold columns.
+
+    Raises: as `run`.
+    """
+    asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), **tables)
+    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+
+
+def check(job: AnyJob, **tables: Any) -> Findings:
+    """Say what would leak, fail or take long, before any byte leaves."""
+    asked = Job[Any](job, **tables)
+    return Findings(_outside_any_loop(preflight.check, asked))
+
+
+def plan(
+    job: AnyJob,
+    *,
+    epsilon: float | Sequence[float] = (),
+    base_rate: float | None = None,
+    strength: float | None = None,
+    model: Folder | None = None,
+    wanted: float | None = None,
+    draws: int | None = None,
+    cadences: int | None = None,
+    out: Folder = "runs/plan",
+    progress: bool = True,
+    **tables: Any,
+) -> Found:
+    """Say what each epsilon would buy, before any is spent. Arguments are the options of `blindfit plan`."""
+    asked, epsilons = Job[Any](job, **tables), epsilon if isinstance(epsilon, Sequence) else (epsilon,)
+    assumed = None if model is None else Path(model)
+    wish = Asked(tuple(epsilons), base_rate, strength, assumed, wanted, draws, cadences)
+    return _outside_any_loop(planning.plan, asked, wish, Path(out), terminal(quiet=not progress))
+
+
+def ledger(party: str | Path, overrides: Sequence[str] = ()) -> Found:
+    """Show a party's budgets, charges, and what was revealed without a charge.
+
+    Args:
+        party: the party's file.
+        overrides: options that take the place of those in the file, as `--set` takes them: "policy.min_rows=50".
+    """
+    path = Path(party)
+    return book.describe(load_party(path, overrides), path.parent)
+
+
+def export(training: Folder | Result, out: str | Path) -> Found:
+    """Make one file of a finished walr training for an auditor.
+
+    Args:
+        training: the training's result, or the folder of its reports.
+    """
+    return exporting.export(training.folder if isinstance(training, Result) else Path(training), Path(out))
+
+
+def verify(
+    release: str | Path,
+    *,
+    authority: str | Path | None = None,
+    servers: Sequence[str] = (),
+    starts: Sequence[str | Path] = (),
+    features: str | None = None,
+    rows: str | Path | None = None,
+    row_id: str = "id",
+) -> Found:
+    """Check a release file offline, without trust in any party. Arguments are the options of `blindfit verify`."""
+    return verifying.verify(
+        Path(release),
+        authority=None if authority is None else Path(authority),
+        servers=servers,
+        starts=[Path(start) for start in starts],
+        features=features,
+        rows=None if rows is None else Path(rows),
+        row_id=row_id,
+    )
+
+
+def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Call a function that may run an event loop of its own, which the thread of a notebook does not allow."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *arguments, **more).result()
+
+
+def _begin(job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool) -> RunningJob:
+    console = terminal(quiet=quiet)
+    where = partial(new_folder, job.name) if out is None else Path(out)
+    return RunningJob(job, partial(_work, work, job, where, console), console)
+
+
+def _finish(running: RunningJob, *, progress: bool) -> Result:
+    with running:
+        if progress:
+            running.show()
+        return running.result()
+
+
+def _work(work: Callable[..., Written], job: Job[Any], out: Any, console: Console, watcher: Watcher) -> Written:
+    return work(job, out, console, watcher=watcher)
+
+
+def _folder_of(model: Folder | Result | None) -> Path | None:
+    return model.folder if isinstance(model, Result) else None if model is None else Path(model)

@@ -1,0 +1,115 @@
+"""What a job left behind, for a program and for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.systems import view
+from blindfit.coordinator.terminal.html import render_html
+from blindfit.parties.systems import load_model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEST_SCORES = "test_scores.csv"
+
+
+class Result:
+    """A job that is done, and what it left on this machine.
+
+    Attributes:
+        job: what was asked.
+        folder: where its reports and models are.
+        document: the content of report.json.
+    """
+
+    def __init__(self, job: Job[Any], written: Written) -> None:
+        self.job, self._written = job, written
+        self.folder: Path = written.json_path.parent
+        self.document: Mapping[str, Any] = written.content
+
+    def __repr__(self) -> str:
+        return f"<result of {self.session} in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        return render_html(self._written.summarise())
+
+    @property
+    def session(self) -> str:
+        """Return the name of the session, by which other jobs find its model."""
+        return str(self.document["session"])
+
+    @property
+    def report(self) -> Any:
+        """Return the figures of the report as a dataclass of the job's system.
+
+        Raises:
+            DataError: a job of this system has no such figures.
+        """
+        kind = view(self.job.protocol).report
+        if kind is None:
+            raise DataError(f"a {self.job.protocol} job has no typed figures", hint="its figures are in `document`")
+        return kind.figures_of(self.document)
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """Return each party's model, or its part of a vertical one, by the party's name; only of parties that ran
+        here."""
+        return {name: load_model(self.folder / name / "model.json") for name in self.document.get("models", {})}
+
+    @property
+    def model(self) -> Any:
+        """Return the model that one party holds.
+
+        Raises:
+            DataError: no party that ran here holds one, or several parties hold a part each.
+        """
+        models = self.models
+        if len(models) == 1:
+            return next(iter(models.values()))
+        if not models:
+            reason, hint = "no party that ran here holds a model of this job", "a party keeps it in its own folder"
+        else:
+            reason, hint = f"{', '.join(models)} hold a part of the model each", "take `models`, which has all of them"
+        raise DataError(f"{self.session}: {reason}", hint=hint)
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Return the scores that the active party got: of new rows, or of a training's test rows.
+
+        Raises:
+            ConfigError: pandas is not installed.
+            DataError: this job left no scores here.
+        """
+        path = self._scores_path()
+        if path is None or not path.exists():
+            raise DataError(
+                f"{self.session} left no file of scores here" + (f"; they are in {path}" if path else ""),
+                hint="a prediction leaves one, and so does a vertical training with split.test_fraction above 0",
+            )
+        return read_table(path)
+
+    def _scores_path(self) -> Path | None:
+        (active,) = self.job.with_role("active")
+        if self.job.protocol == "predict":
+            scores = getattr(self.report, "scores", None)
+            return None if scores is None else Path(scores.where)
+        return self.folder / active / TEST_SCORES
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV or Parquet file of ids and numbers; ids stay texts."""
+    try:
+        import pandas as pd
+    except ImportError:
+        from blindfit.algorithms.errors import ConfigError
+
+        raise ConfigError("`scores` needs pandas, which is not installed", hint=f"the scores are in {path}") from None
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, dtype={"id": str}, keep_default_na=False)

@@ -1,0 +1,156 @@
+"""A job that runs in a thread of its own: a program or a notebook goes on, watches it, and can cancel it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.python.result import Result
+from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.progress import JobProgress
+from blindfit.coordinator.running.watcher import Stop, Watcher
+from blindfit.coordinator.terminal.wording import plain
+from blindfit.protos import control_pb2 as pb
+
+_NOT_YET = RuntimeError("the job has not ended")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """What a party says of its part of a job.
+
+    Attributes:
+        state: such as "held", "running", "done" or "failed".
+        step: what the party does.
+        done, total: how much of the step is done; `total` is None where nobody knows it.
+        waiting_for: whom or what the party waits for.
+    """
+
+    party: str
+    state: str
+    step: str
+    done: int
+    total: int | None
+    waiting_for: str
+
+    @classmethod
+    def of(cls, party: str, event: pb.Event) -> ProgressEvent:
+        said = event.progress
+        state = pb.SessionState.Name(event.state).lower() if event.state in pb.SessionState.values() else "unknown"
+        return cls(party, state, plain(said.step), said.done, said.total or None, plain(said.waiting_for))
+
+
+class RunningJob:
+    """A job that was begun. As a context it is cancelled at the end of the block, if it still runs then.
+
+    Args:
+        work: runs the job to its end, in the thread of this object.
+        console: where `show` draws.
+    """
+
+    def __init__(self, job: Job[Any], work: Callable[[Watcher], Written], console: Console) -> None:
+        self.job = job
+        self._work, self._console = work, console
+        self._stop, self._news = Stop(), threading.Condition()
+        self._heard: list[tuple[str, pb.Event]] = []
+        self._end: Written | BaseException = _NOT_YET
+        self._thread = threading.Thread(target=self._run, name=f"blindfit {job.name}", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"<{'ended' if self.has_ended else 'running'} {self.job.protocol} job {self.job.name}>"
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the job has come to an end, good or bad."""
+        return self._end is not _NOT_YET
+
+    def watch(self) -> Iterator[ProgressEvent]:
+        """Yield what the parties say, from the first word on, until the job has ended.
+
+        An interrupt (Ctrl-C, or a notebook's stop button) cancels the job.
+        """
+        return (ProgressEvent.of(party, event) for party, event in self._events())
+
+    def cancel(self) -> None:
+        """Tell the parties to end the job, and end the processes that were started for it. `result` then raises
+        Stopped."""
+        self._stop.ask()
+
+    def show(self) -> None:
+        """Draw a bar for each party until the job has ended."""
+        job, judge = self.job, next(iter(self.job.with_role("key-node")), "")
+        events = self._events()
+        first = next(events, None)  # a console has one live display: that of the start is over with the first word
+        if first is None:
+            return
+        with JobProgress(list(job.parties), self._console, epochs=job.parameters.max_epochs, judge=judge) as bars:
+            bars.show(*first)
+            for party, event in events:
+                bars.show(party, event)
+
+    def result(self) -> Result:
+        """Wait for the end of the job.
+
+        Raises:
+            Stopped: somebody has cancelled it.
+            BlindfitError: why it has failed.
+        """
+        self._wait_for()
+        self._thread.join()
+        if isinstance(self._end, BaseException):
+            raise self._end
+        return Result(self.job, self._end)
+
+    def __enter__(self) -> RunningJob:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+        self._thread.join()
+
+    # --- the job's thread
+
+    def _run(self) -> None:
+        end: Written | BaseException
+        try:
+            end = self._work(Watcher(self._hear, self._stop, shows=True))
+        except BaseException as error:  # noqa: BLE001 - it is raised again where somebody waits for the result
+            end = error
+        with self._news:
+            self._end = end
+            self._news.notify_all()
+
+    def _hear(self, party: str, event: pb.Event) -> None:
+        with self._news:
+            self._heard.append((party, event))
+            self._news.notify_all()
+
+    # --- whoever waits
+
+    def _events(self) -> Iterator[tuple[str, pb.Event]]:
+        place = 0
+        while True:
+            self._wait_for(place + 1)
+            if place == len(self._heard):
+                return
+            yield self._heard[place]
+            place += 1
+
+    def _wait_for(self, words: int = 0) -> None:
+        """Wait until so many words were heard, or the job has ended; 0: until it has ended."""
+        try:
+            with self._news:
+                self._news.wait_for(lambda: self.has_ended or 0 < words <= len(self._heard))
+        except KeyboardInterrupt:
+            self.cancel()
+            self._thread.join()
+            raise

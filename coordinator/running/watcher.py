@@ -1,0 +1,69 @@
+"""How another thread than that of a job hears of its progress and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from blindfit.protos import control_pb2 as pb
+
+OnEvent = Callable[[str, pb.Event], None]
+
+
+class Stop:
+    """The wish of another thread that a job ends."""
+
+    def __init__(self) -> None:
+        self._asked, self._lock = threading.Event(), threading.Lock()
+        self._wakes: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        return self._asked.is_set()
+
+    def ask(self) -> None:
+        """Have the job end; once it has ended, do nothing."""
+        with self._lock:
+            self._asked.set()
+            if self._wakes is not None:
+                loop, task = self._wakes
+                loop.call_soon_threadsafe(task.cancel)
+
+    @contextlib.contextmanager
+    def cancels(self, task: asyncio.Task[None]) -> Iterator[None]:
+        """Cancel a task of this event loop when the job is to end."""
+        with self._lock:
+            self._wakes = asyncio.get_running_loop(), task
+        if self.is_asked:
+            task.cancel()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wakes = None
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt: the job is to end."""
+        if self.is_asked:
+            raise KeyboardInterrupt
+
+
+def _ignore(_party: str, _event: pb.Event) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What another thread hears of a job, and how it ends the job.
+
+    Attributes:
+        on_event: takes a party's name and what it says; it is called in the job's thread.
+        shows: whether it shows the job's progress itself.
+    """
+
+    on_event: OnEvent = _ignore
+    stop: Stop = field(default_factory=Stop)
+    shows: bool = False

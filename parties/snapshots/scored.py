@@ -1,0 +1,81 @@
+"""Decide, when a passive party's rows are published, whether they hold enough for the scores that the party gives.
+
+Only the operator learns the decision. A job reads what the party's file declares: a refusal or a number that followed
+from the rows would reveal them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
+from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.snapshot import content_of, record_of
+from blindfit.parties.store.snapshots import SnapshotRow
+
+GIVE_SCORES = frozenset({"taylor", "predict"})
+
+
+def declared_models(settings: PartySettings, dataset: str) -> int | str:
+    """Return how many models may score a row of a dataset, as a snapshot keeps it; 0 where no job of the party scores.
+
+    It follows from the party's file: "default" where the file declares no number.
+    """
+    if settings.role != "passive" or not GIVE_SCORES.intersection(settings.policy.systems):
+        return 0
+    declared = settings.datasets[dataset].models_per_row
+    return "default" if declared is None else declared
+
+
+def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> None:
+    """Refuse rows that hold too little for the scores that the party gives. For the party's operator.
+
+    Args:
+        known: all snapshots of the party.
+
+    Raises:
+        ConfigError: the reason, and what to set.
+    """
+    if declared_models(settings, row.dataset) not in (0, "unlimited"):
+        refuse_weak_content(row.dataset, content_of(row, known), len(record_of(row).columns), settings)
+
+
+def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, settings: PartySettings) -> None:
+    """Refuse rows that hold so much, if it is too little for the scores that the party gives.
+
+    Raises:
+        ConfigError: the reason, and what to set.
+    """
+    declared = declared_models(settings, dataset)
+    if declared in (0, "unlimited"):
+        return
+    models = declared if isinstance(declared, int) else default_models(table_columns)
+    name = f"datasets.{dataset}"
+    if weakness := content.weakness():
+        raise ConfigError(
+            f"{settings.name}: {name}: a party that gets scores could compute its features: {weakness}",
+            hint=f'set {name}.models_per_row = 0 to give no scores, or {name}.models_per_row = "unlimited" if its '
+            "features are no secret",
+        )
+    if models > content.models:
+        said = " (the default for its columns)" if declared == "default" else ""
+        raise ConfigError(
+            f"{settings.name}: {name}: its rows hold enough for scores of {models_in_words(content.models)}, "
+            f"not of {models}{said}",
+            hint=f"set {name}.models_per_row = {content.models}",
+        )
+
+
+def models_in_words(models: int) -> str:
+    """Return a number of models with its noun."""
+    return f"{models} model" if models == 1 else f"{models} models"
+
+
+def are_too_weak(row: SnapshotRow, known: Sequence[SnapshotRow], settings: PartySettings) -> ConfigError | None:
+    """Return why rows hold too little for the scores that the party gives; None if they do not."""
+    try:
+        refuse_weak_rows(row, known, settings)
+    except ConfigError as error:
+        return error
+    return None

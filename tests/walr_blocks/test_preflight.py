@@ -1,0 +1,68 @@
+"""What `check` says of a WALR of several parties from public sizes, before a server is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blindfit.algorithms.errors import PolicyRefused
+from blindfit.coordinator.preflight.findings import Finding
+from tests.each_case import each_case
+from tests.world.holders import COLUMNS, Holders
+
+WHOLE = "split.test_fraction=0"
+
+
+def house_of(root: Path, rows: int, **columns: tuple[str, ...]) -> Holders:
+    """Return holders of whom the shop has so many rows, and each party the columns that are named for it."""
+    root.mkdir(exist_ok=True)
+    house = Holders(root)
+    for name, kept in {**COLUMNS, **columns}.items():
+        table = house.table(name)
+        last = rows if name == "shop" else None
+        house.write_table(name, {column: values[:last] for column, values in table.items() if column in ("id", *kept)})
+    return house
+
+
+def refusals(found: list[Finding]) -> list[str]:
+    return [finding.text for finding in found if finding.level == "refuses"]
+
+
+@each_case(
+    "columns, needed",
+    [
+        ({}, 320),  # of 4, 4 and 3 columns, the constant is one of them; the smallest block does not count
+        ({"bank": ("a",)}, 280),  # 4 and 3
+        ({"chain": ("e", "f")}, 280),
+        ({"bank": ("a",), "chain": ("e",)}, 160),
+        ({"shop": ("x",), "bank": ("a", "b")}, 240),
+    ],
+)
+def test_fewer_than_forty_rows_for_each_column_are_refused(
+    columns: dict[str, tuple[str, ...]], needed: int, tmp_path: Path
+) -> None:
+    """Before anything is sent, in the words of the server."""
+    house = house_of(tmp_path / "few", needed - 1, **columns)
+    (said,) = refusals(house.check(WHOLE))
+    assert f"{needed - 1} rows to train on are too few" in said
+    assert f"which need {needed}: use more rows or fewer columns" in said
+    assert not refusals(house_of(tmp_path / "enough", needed, **columns).check(WHOLE))
+
+
+def test_rows_that_are_held_out_are_not_trained_on(tmp_path: Path) -> None:
+    house = house_of(tmp_path, 330)
+    assert not refusals(house.check(WHOLE))
+    (said,) = refusals(house.check("split.test_fraction=0.5"))
+    assert "too few for the columns of these parties, which need 320" in said
+
+
+def test_the_command_refuses_such_a_job_and_a_run_charges_nothing(tmp_path: Path) -> None:
+    house = house_of(tmp_path, 319)
+    checked = house.blindfit("check", "job.toml", "--set", WHOLE)
+    assert checked.returncode != 0
+    said = " ".join((checked.stdout + checked.stderr).split())
+    assert "319 rows to train on are too few for the columns of these parties, which need 320" in said
+    with pytest.raises(PolicyRefused, match="319 rows are too few"):
+        house.run(WHOLE)
+    assert house.spent() == 0

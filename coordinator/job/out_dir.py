@@ -1,13 +1,18 @@
-"""The folder that reports go to, and what the system has against a file that a user named."""
+"""The folder that reports go to: it never mixes two jobs. And what the system has against a file that a user named."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.parties.files.written import read_json
+from blindfit.parties.settings import PARTY_NAME
 
 #: What a user can mend. Any other OSError that nobody expected is a bug of ours.
 USERS_OWN = {
@@ -29,11 +34,50 @@ Out = Path | Callable[[], Path]
 """Where reports go, or what makes a folder for them."""
 
 
-def make_folder(out: Out) -> Path:
-    """Raises ConfigError: see `make_out`."""
+def make_folder(out: Out, protocol: str) -> Path:
+    """Make the folder for the reports of a job of this protocol.
+
+    Raises:
+        ConfigError: see `make_out`; or the folder has the report of a job of another kind.
+    """
     found = out if isinstance(out, Path) else out()
     make_out(found)
+    earlier = _earlier_report(found)
+    if earlier and earlier.get("protocol") != protocol:
+        raise ConfigError(
+            f"--out {found} has the report of {earlier.get('session')}, a {earlier.get('protocol')} job",
+            hint="name another folder, or remove this one first",
+        )
     return found
+
+
+def remove_stale(out: Path) -> None:
+    """Remove what an earlier job left in the folders of its parties, once another job has succeeded.
+
+    Files that are newer than the earlier report are this job's, or somebody else's.
+    """
+    job = _earlier_report(out).get("job")
+    earlier = job.get("parties") if isinstance(job, dict) else None
+    names = [name for name in earlier or () if re.fullmatch(PARTY_NAME, name)]
+    before = (out / "report.json").stat().st_mtime_ns if names else 0
+    for folder in (out / name for name in names):
+        for file in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+            if file.is_file() and file.stat(follow_symlinks=False).st_mtime_ns <= before:
+                file.unlink()
+        with contextlib.suppress(OSError):  # it has files, or is not there
+            folder.rmdir()
+
+
+def _earlier_report(out: Path) -> dict[str, Any]:
+    """Return the report that an earlier job left in the folder; nothing where there is none of ours."""
+    path = out / "report.json"
+    try:
+        found = read_json(path) if path.exists() else {}
+    except DataError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return found if all(isinstance(found.get(name), str) for name in ("session", "protocol")) else {}
 
 
 def make_out(out: Path) -> None:

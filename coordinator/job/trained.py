@@ -31,7 +31,7 @@ def prediction_of(
 
 def _choose(session: str | None, model: Path | None) -> str | None:
     if session is not None and model is not None:
-        raise ConfigError("session and model both name a training: give one of them")
+        raise ConfigError("--session and --model both name a training: give one of them")
     return session if model is None else training_session(model)
 
 

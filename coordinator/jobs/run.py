@@ -25,7 +25,7 @@ from blindfit.algorithms.errors import (
     UnknownId,
 )
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.out_dir import Out, make_folder
+from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
@@ -67,6 +67,7 @@ def run_here(
             raise _in_full(error, job, out) from None
         cautions.show()
     session.seconds["launch"] = set_up_s
+    remove_stale(out)
     return view(job.protocol).write(session, out, list(job.parties))
 
 
@@ -143,7 +144,7 @@ def submit(
 ) -> Written:
     """On parties that are already up; each keeps its own model and report."""
     where = Launched(addresses_of(job), coordinator_identity(job))
-    out = make_folder(out)
+    out = make_folder(out, job.protocol)
     session = JobSession(job, where.addresses, where.identity)
     if talk != "quiet" and where.identity.revoked.is_missing:
         hint = escape(where.identity.revoked.hint_if_missing)

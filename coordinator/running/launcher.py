@@ -90,7 +90,7 @@ def launch(
         ConfigError, DataError: a dataset cannot be published.
     """
     _check_datasets(job)
-    coordinator, out = _coordinator_name(job), make_folder(out)
+    coordinator, out = _coordinator_name(job), make_folder(out, job.protocol)
     publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     _sweep()

@@ -15,6 +15,7 @@ import pytest
 
 from blindfit.algorithms.errors import PeerAborted, PeerUnreachable, PolicyRefused, TransportError
 from blindfit.coordinator.running.launcher import KILLED, Launched, _port, process_lost
+from blindfit.coordinator.running.watcher import Stop
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,5 +177,5 @@ def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(t
     (tmp_path / "hospital").mkdir()
     killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
     with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
-        _port("hospital", killed, tmp_path)
+        _port("hospital", killed, tmp_path, Stop())
     assert lost.value.hint == KILLED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli import inspecting
-from blindfit.coordinator.job.out_dir import explain_refusal, make_out
+from blindfit.coordinator.job.out_dir import explain_refusal, make_folder, make_out, remove_stale
 from blindfit.coordinator.running import launcher
 from tests.command import blindfit
+from tests.hints.following import refused
 from tests.world.measured import files_of_shop_and_meter
 
 READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS), "/mnt/out/x")
@@ -53,3 +55,66 @@ def test_what_the_system_refuses_is_no_bug(job: Path, error: OSError, code: int)
 def test_an_error_of_ours_stays_one() -> None:
     assert not explain_refusal(OSError(errno.EBADF, "Bad file descriptor", "x"))
     assert not explain_refusal(OSError("no number"))
+
+
+# --- a folder never mixes two jobs ----------------------------------------------------------------------------
+
+
+def report(out: Path, protocol: str = "taylor", parties: tuple[str, ...] = ("bank", "shop")) -> None:
+    """Write what an earlier job left."""
+    out.mkdir(exist_ok=True)
+    for name in parties:
+        (out / name).mkdir(exist_ok=True)
+        for file in ("report.json", "test_scores.csv"):
+            (out / name / file).write_text("earlier")
+    content = {"session": "monday-1", "protocol": protocol, "job": {"parties": {name: {} for name in parties}}}
+    (out / "report.json").write_text(json.dumps(content))
+
+
+def test_what_an_earlier_job_left_goes_and_what_is_newer_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report(out)
+    later = (out / "report.json").stat().st_mtime_ns + 1_000_000
+    for file in (out / "bank" / "report.json", out / "bank" / "notes.txt"):
+        file.write_text("later")
+        os.utime(file, ns=(later, later))
+    assert make_folder(out, "taylor") == out
+    remove_stale(out)
+    assert sorted(path.name for path in (out / "bank").iterdir()) == ["notes.txt", "report.json"]
+    assert not (out / "shop").exists()
+
+
+@pytest.mark.parametrize("name", ["..", ".", "/etc", "../other", ""])
+def test_only_folders_of_parties_are_looked_at(tmp_path: Path, name: str) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    other.mkdir()
+    (other / "mine").write_text("mine")
+    (tmp_path / "mine").write_text("mine")
+    report(out, parties=())
+    content = {"session": "monday-1", "protocol": "taylor", "job": {"parties": {name: {}}}}
+    (out / "report.json").write_text(json.dumps(content))
+    (out / "linked").symlink_to(other)
+    remove_stale(out)
+    assert (other / "mine").exists()
+    assert (tmp_path / "mine").exists()
+    assert (out / "report.json").exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"session": 3}', '{"session": "s", "job": []}'])
+def test_another_file_of_that_name_is_nothing_of_ours(tmp_path: Path, content: str) -> None:
+    (tmp_path / "report.json").write_text(content)
+    assert make_folder(tmp_path, "walr") == tmp_path
+    remove_stale(tmp_path)
+    assert (tmp_path / "report.json").read_text() == content
+
+
+def test_a_folder_with_the_report_of_another_kind_of_job_is_refused(job: Path) -> None:
+    report(job / "out")
+    with refused("name another folder, or remove this one first") as told:
+        make_folder(job / "out", "walr")
+    assert "out has the report of monday-1, a taylor job" in told.text
+    with mock.patch.object(launcher, "publish_first", side_effect=AssertionError("begun")):
+        done = blindfit(job, "run", "job.toml", "--out", "out")
+    assert done.returncode == 2
+    assert "--out out has the report of monday-1, a taylor job" in done.stderr
+    assert (job / "out/shop/test_scores.csv").exists()

@@ -84,5 +84,5 @@ def load_phe() -> Any:
     try:
         import phe
     except ImportError:
-        raise ConfigError("python-paillier is not installed", hint="run `pip install 'blindfit[phe]'`") from None
+        raise ConfigError("python-paillier is not installed", hint="run `pip install 'phe>=1.5'`") from None
     return phe

@@ -38,7 +38,7 @@ def rand_table() -> pa.Table:
     try:
         from statsmodels.datasets import randhie
     except ImportError:
-        sys.exit("statsmodels, which holds the RAND data, is not installed: pip install blindfit[demo]")
+        sys.exit("statsmodels, which holds the RAND data, is not installed: pip install 'statsmodels>=0.14.4'")
     data = randhie.load_pandas().data
     numbers = np.random.default_rng(SEED).permutation(len(data))
     columns = {"id": [f"py{number:05}" for number in numbers]}

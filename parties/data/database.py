@@ -232,7 +232,7 @@ def postgresql_engine(url: URL, origin: Origin) -> Engine:
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg", query=options), poolclass=NullPool)
     except ImportError as error:
         raise origin.error(
-            "the PostgreSQL driver is not installed", hint="pip install 'blindfit[postgresql]'"
+            "the PostgreSQL driver is not installed", hint="run `pip install 'psycopg[binary]>=3.2.1'`"
         ) from error
     sa.event.listen(engine, "connect", _prepare_session)
     return engine

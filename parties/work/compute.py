@@ -224,7 +224,8 @@ def _connect(compute: ComputeSettings, base_dir: Path) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise ConfigError(
-            'compute.backend = "dask" needs Dask, which is not installed', hint="run `pip install 'blindfit[dask]'`"
+            'compute.backend = "dask" needs Dask, which is not installed',
+            hint="run `pip install 'dask[distributed]>=2025.1'`",
         ) from None
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)  # what they would say is raised here

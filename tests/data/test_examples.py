@@ -77,7 +77,7 @@ def test_walr_without_statsmodels(tmp_path):
     blocked += f"runpy.run_path({str(EXAMPLES / 'walr/prepare.py')!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.strip().endswith("pip install blindfit[demo]")
+    assert done.stderr.strip().endswith("pip install 'statsmodels>=0.14.4'")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -493,9 +493,9 @@ def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypa
     party = Party.of(tmp_path, url="postgresql://u@localhost:1/db?table=t")
     with monkeypatch.context() as patch:
         patch.setitem(__import__("sys").modules, "psycopg", None)
-        with refused("pip install 'blindfit[postgresql]'"):
+        with refused("run `pip install 'psycopg[binary]>=3.2.1'`"):
             party.publish()
-    led_past(Told("pip install 'blindfit[postgresql]'"), party.publish)
+    led_past(Told("run `pip install 'psycopg[binary]>=3.2.1'`"), party.publish)
 
 
 def test_a_kind_of_url_that_is_not_known(tmp_path: Path) -> None:

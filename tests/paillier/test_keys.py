@@ -408,4 +408,4 @@ def test_without_phe_a_conversion_says_what_to_install(real_key: PrivateKey, mon
     monkeypatch.setitem(sys.modules, "phe", None)
     with pytest.raises(ConfigError) as missing:
         interop.private_key_to_phe(real_key)
-    assert "blindfit[phe]" in missing.value.hint
+    assert "phe>=1.5" in missing.value.hint

@@ -171,7 +171,7 @@ def test_without_phe_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     assert engine_of("blindfit").name == "blindfit"
     with pytest.raises(ConfigError, match="python-paillier is not installed") as missing:
         engine_of("phe")
-    assert missing.value.hint == "run `pip install 'blindfit[phe]'`"
+    assert missing.value.hint == "run `pip install 'phe>=1.5'`"
 
 
 # --- keys ---------------------------------------------------------------------------------------------------

@@ -55,4 +55,4 @@ def test_a_step_that_takes_longer_than_peers_wait_is_told(project: World) -> Non
 def test_without_phe_the_job_is_refused(project: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "phe", None)
     assert not levels(project.check(), "refuses")
-    assert "pip install 'blindfit[phe]'" in only(project.check('paillier.engine="phe"'), "refuses")
+    assert "pip install 'phe>=1.5'" in only(project.check('paillier.engine="phe"'), "refuses")

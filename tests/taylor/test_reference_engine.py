@@ -142,5 +142,5 @@ def test_a_party_without_phe_refuses_before_any_data(project: World, monkeypatch
     with pytest.raises(BlindfitError) as refused:
         project.run('paillier.engine="phe"')
     assert "python-paillier is not installed" in str(refused.value)
-    assert "pip install 'blindfit[phe]'" in f"{refused.value} {refused.value.hint}"
+    assert "pip install 'phe>=1.5'" in f"{refused.value} {refused.value.hint}"
     assert not list(project.root.rglob("transcript.jsonl"))  # no session began

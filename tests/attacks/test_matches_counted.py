@@ -107,9 +107,11 @@ def test_people_are_linked_at_one_number(project: World, first: int) -> None:
     assert answer == (first <= MATCHES)
     numbers = f"at min_common = {first}, .*: set align.min_common = {first}$"
     said = f"align: the people of rows were first linked with .* {numbers}"
+    counted = questions_counted(project)
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
             enough(project, number)
+    assert questions_counted(project) == counted  # a linkage that one party refuses costs the other nothing
     project.publish("bank")
     with pytest.raises(PolicyRefused, match=f"(bank|shop-a) refuses the job: {said}"):
         enough(project, 75)
@@ -123,6 +125,15 @@ def test_people_are_linked_at_one_number(project: World, first: int) -> None:
         enough(project, 75)
     assert told.set("align.min_common") == f"align.min_common={first}"
     assert enough(project, first) == answer
+
+
+def questions_counted(project: World) -> dict[str, list[str]]:
+    """Return the questions that each data party has counted."""
+    found = {}
+    for name in DATA_PARTIES:
+        with project.store(name) as store:
+            found[name] = [entry.question for entry in store.reader().disclosures(subject="membership")]
+    return found
 
 
 def test_an_account_that_started_again_counts_a_question_of_before(project: World) -> None:

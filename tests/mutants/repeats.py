@@ -112,7 +112,7 @@ MUTANTS = (
         "blindfit.parties.taylor.data_party:Taylor.check_models_per_row",
         "            self._quota.check_new_model(self._session, test_positions)\n",
         "            pass\n",
-        (f"{REPEATS}::test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_begins",),
+        (f"{REPEATS}::test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins",),
     ),
     Mutant(
         "a-job-shows-what-the-rows-hold",

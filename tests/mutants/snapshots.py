@@ -90,7 +90,7 @@ MUTANTS = (
         "blindfit.parties.snapshots.snapshots:Snapshots.published",
         "        if found is None:\n            raise PolicyRefused",
         "        if found is None:\n            return self.publish(dataset)\n            raise PolicyRefused",
-        (f"{NEIGHBOURS}::test_others_see_the_same[walr-never-published-shop]",),
+        ("tests/snapshots/test_first_snapshots.py::test_a_job_on_what_nobody_published_is_refused_and_makes_nothing",),
     ),
     Mutant(
         "a-party-publishes-though-another-population-is-known",

@@ -17,6 +17,8 @@ from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.statistics.vertical.score_leaks import SCORE_BITS
 from blindfit.parties.account.account import Account
+from blindfit.parties.snapshots.people import unpack
+from blindfit.parties.store.account import RESET
 from blindfit.parties.taylor.label_layouts import END, LAYOUT
 from blindfit.parties.vertical.model_store import ModelStore
 from blindfit.parties.vertical.scored_rows import SCORES
@@ -232,6 +234,23 @@ def test_test_rows_are_scored_by_one_model_and_the_next_training_ends_before_it_
         project.publish(name)
     with refused("have {party}'s operator raise models_per_row of the dataset, if its rows hold enough"):
         seated(project, *QUICK, session="four")
+
+
+def test_test_rows_that_another_model_has_scored_end_a_training_before_it_begins(
+    tmp_path: Path, real_key: PrivateKey
+) -> None:
+    """Rows that train have room for a model; those to be tested have had theirs from a prediction."""
+    project = four_columns(bank_and_shops(tmp_path, rows=120))
+    tested = finished(project, *QUICK, key=real_key, session="one").plan.test
+    with project.store("shop-a") as store:
+        (scored,) = (e for e in store.reader().disclosures(subject="scores") if e.event == SCORES)
+        (fit,) = (e for e in store.reader().disclosures(subject="scores") if e.event != SCORES)
+        assert unpack(scored.people).sum() == len(tested)
+        with store.transaction() as transaction:
+            transaction.add_disclosure(replace(fit, event=RESET, subject=RESET))
+            transaction.add_disclosure(replace(scored, about="", question="another model"))
+    with pytest.raises(PolicyRefused, match="shop-a refuses the job: models_per_row: some of these rows have had"):
+        seated(project, *QUICK, session="two")
 
 
 def test_rows_that_scores_would_reveal_are_published_by_a_declaration_only(project: World) -> None:

@@ -82,9 +82,9 @@ def linked(project: World, name: str) -> list[Disclosure]:
     return [entry for entry in entries if entry.event.startswith(linkages.EVENT)]
 
 
-def start_again(project: World) -> None:
-    """Do what the operators of both parties may do with a reason."""
-    for name in DATA_PARTIES:
+def start_again(project: World, *names: str) -> None:
+    """Do what the operators of both parties, or of these, may do with a reason."""
+    for name in names or DATA_PARTIES:
         file, reason = str(project.path(f"{name}.toml")), ("--reason", "a new contract")
         done = CliRunner().invoke(app, ["ledger", file, "--reset-account", "rows", *reason])
         assert done.exit_code == 0, done.output
@@ -107,11 +107,9 @@ def test_people_are_linked_at_one_number(project: World, first: int) -> None:
     assert answer == (first <= MATCHES)
     numbers = f"at min_common = {first}, .*: set align.min_common = {first}$"
     said = f"align: the people of rows were first linked with .* {numbers}"
-    counted = questions_counted(project)
     for number in (first - 1, first + 1, 1):
         with pytest.raises(PolicyRefused, match=said):
             enough(project, number)
-    assert questions_counted(project) == counted  # a linkage that one party refuses costs the other nothing
     project.publish("bank")
     with pytest.raises(PolicyRefused, match=f"(bank|shop-a) refuses the job: {said}"):
         enough(project, 75)
@@ -125,6 +123,16 @@ def test_people_are_linked_at_one_number(project: World, first: int) -> None:
         enough(project, 75)
     assert told.set("align.min_common") == f"align.min_common={first}"
     assert enough(project, first) == answer
+
+
+@pytest.mark.parametrize("forgets", DATA_PARTIES)
+def test_a_linkage_that_one_party_refuses_costs_the_other_nothing(forgets: str, project: World) -> None:
+    assert enough(project, MATCHES)
+    start_again(project, forgets)
+    counted = questions_counted(project)
+    with pytest.raises(PolicyRefused, match="were first linked with"):
+        enough(project, 75)
+    assert questions_counted(project) == counted
 
 
 def questions_counted(project: World) -> dict[str, list[str]]:

@@ -161,7 +161,7 @@ MUTANTS = (
         "blindfit.parties.vertical.alignment:_link",
         "    check_linkage(session, party.settings, party.store)\n",
         "",
-        (f"{MATCHES}::test_people_are_linked_at_one_number",),
+        (f"{MATCHES}::test_a_linkage_that_one_party_refuses_costs_the_other_nothing",),
     ),
     Mutant(
         "matches-may-be-counted-down",

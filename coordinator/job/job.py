@@ -55,7 +55,7 @@ class JobFile(Settings):
 
 
 class Job(Generic[J]):
-    """What parties are asked to do together.
+    """A job: its parties, and what they compute together.
 
     Args:
         source: a job file's path, its tables as a mapping, or another job.

@@ -69,7 +69,7 @@ def remove_stale(out: Path) -> None:
 
 
 def _earlier_report(out: Path) -> dict[str, Any]:
-    """Return the report that an earlier job left in the folder; nothing where there is none of ours."""
+    """Return the report that an earlier job left in the folder; an empty one if no job of ours did."""
     path = out / "report.json"
     try:
         found = read_json(path) if path.exists() else {}

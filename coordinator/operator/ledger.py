@@ -237,7 +237,7 @@ def verify(path: Path) -> Found:
 
 
 def acknowledge(settings: PartySettings, base_dir: Path, reason: str) -> Found:
-    """Keep the operator's reason for a database that was lost or restored, also where there is none any more."""
+    """Keep the operator's reason for a database that was lost or restored, even if the database is gone."""
     reason = reason.strip()
     if not is_reason(reason):
         raise ConfigError(

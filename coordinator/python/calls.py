@@ -40,7 +40,7 @@ Folder = str | Path
 
 
 class Findings(Sequence[Finding]):
-    """What `check` found, the line of the table that each is."""
+    """The findings of `check`, in the order of its table."""
 
     def __init__(self, found: Iterable[Finding]) -> None:
         self._found = tuple(found)

@@ -1,4 +1,4 @@
-"""What a job left behind, for a program and for a notebook."""
+"""The result of a job, for a program and for a notebook."""
 
 from __future__ import annotations
 

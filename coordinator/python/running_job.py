@@ -23,7 +23,7 @@ _NOT_YET = RuntimeError("the job has not ended")
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """What a party says of its part of a job.
+    """A report of progress by one party.
 
     Attributes:
         state: such as "held", "running", "done" or "failed".
@@ -134,7 +134,7 @@ class RunningJob:
             self._heard.append((party, event))
             self._news.notify_all()
 
-    # --- whoever waits
+    # --- the waiting thread
 
     def _events(self) -> Iterator[tuple[str, pb.Event]]:
         place = 0

@@ -57,7 +57,7 @@ def _ignore(_party: str, _event: pb.Event) -> None:
 
 @dataclass(frozen=True)
 class Watcher:
-    """What another thread hears of a job, and how it ends the job.
+    """The link between a job and another thread, which hears its progress and can end it.
 
     Attributes:
         on_event: takes a party's name and what it says; it is called in the job's thread.

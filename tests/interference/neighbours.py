@@ -538,6 +538,7 @@ IDS = ("*.ids", "*.content_sha256")
 FIGURES = ("summary/evaluation.*",)
 """Of which the table declares a confusion matrix: it says whether there are two classes to make figures of."""
 
+COARSE = {"taylor__jitter": 0.5, "taylor__batch_rows": 1000}  # so that two layouts fit into the limit of labels
 PAIRS = (
     # walr
     Pair("walr", "a-label", "meter", a_label("meter")),
@@ -634,6 +635,8 @@ PAIRS = (
     Pair("taylor-linear", "a-price", "bank", a_price("bank")),
     Pair("taylor-linear", "far-price-in-test", "bank", a_far_price("bank")),
     Pair("taylor-linear", "one-price-in-training", "bank", one_price_in_training("bank")),
+    Pair("taylor-linear", "between-jobs", "bank", between_jobs(a_price("bank"))),
+    Pair("taylor-linear", "published-anew", "bank", in_job(between_jobs(a_price("bank"), publish=True), **COARSE)),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank")),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank"), source="sqlite"),
     Pair("taylor-label-dp", "a-label", "bank", a_label("bank"), source="parquet"),

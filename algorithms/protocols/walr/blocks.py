@@ -22,7 +22,7 @@ MOST_BLOCKS = 15
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Of a passive party, as the request describes it.
+    """The columns of one passive party, as the request describes them.
 
     Attributes:
         norm_bound: of its rows, in grid steps.
@@ -42,7 +42,7 @@ def encode_blocks(blocks: Sequence[Block]) -> str:
 
 
 def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
-    """Of the passive parties; none where one party has all columns.
+    """Read the blocks of the passive parties from a request; it has none if one party has all columns.
 
     Raises:
         MalformedMessage: the text is not one that `named` makes, or does not go with the other numbers.
@@ -86,6 +86,6 @@ def own_bound_squared(request: AggregateOpen, blocks: Sequence[Block]) -> int:
 
 
 def own_request(request: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
-    """What the active party's own rows are held against."""
+    """Return the request that the active party's own rows must fit."""
     bound = math.isqrt(own_bound_squared(request, blocks))
     return replace(request, n_columns=own_columns(request, blocks), norm_bound=bound)

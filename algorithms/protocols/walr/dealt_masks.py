@@ -117,7 +117,7 @@ async def receive_seed(key_node: str, channel: Channel) -> Seed:
 
 @dataclass(frozen=True, repr=False)
 class Dealt:
-    """What a server has of the dealing.
+    """The share of the dealt masks that one server has.
 
     Attributes:
         place: 0 is the server that gets corrections.

@@ -125,10 +125,7 @@ class ScoreQuota:
         everybody, learners = np.arange(session.published.row.rows), _others(session)
         asked = _Asked(event, learners, f"{event} {question or session.id}", bits, session.id)
         with self._store.transaction() as transaction:
-            if not any(
-                entry.question == asked.question and set(learners) <= _learners(entry)
-                for entry in self._entries(transaction)
-            ):
+            if not self._is_counted(transaction, event, asked.question, learners):
                 self._check(transaction, asked, _people(session, everybody))
                 self._write(transaction, session, asked, everybody)
 
@@ -185,18 +182,19 @@ class ScoreQuota:
     def has_answered(self, session: Session[JobParameters], fit: Fit) -> bool:
         """Return whether these parties have had the same gradients before."""
         with self._store.view() as reader:
-            return self._is_known(reader, session, fit)
+            return self._is_counted(reader, OPENED_FIT, fit.question, _others(session))
 
-    def _is_known(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> bool:
+    def _is_counted(self, reader: Reads, event: str, question: str, learners: Sequence[str]) -> bool:
+        """Return whether all these parties have had the answer to this question before."""
         return any(
-            entry.question == fit.question and set(_others(session)) <= _learners(entry)
+            entry.question == question and set(learners) <= _learners(entry)
             for entry in self._entries(reader)
-            if entry.event == OPENED_FIT
+            if entry.event == event
         )
 
     def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
         """Return what a fit asks for; None of public rows, and where these parties had the same answer before."""
-        is_known = self._is_known(reader, session, fit)
+        is_known = self._is_counted(reader, OPENED_FIT, fit.question, _others(session))
         if self._is_public or (is_known and not fit.is_computed_again):
             return None
         bits = min(self._most_bits, SCORE_BITS if fit.bits is None else fit.bits)

@@ -355,8 +355,8 @@ MUTANTS = (
     Mutant(
         "every-fit-is-the-same-question",
         (28,),
-        "blindfit.parties.vertical.scored_rows:ScoreQuota._is_known",
-        "entry.question == fit.question and set",
+        "blindfit.parties.vertical.scored_rows:ScoreQuota._is_counted",
+        "entry.question == question and set",
         "set",
         (FITS,),
     ),

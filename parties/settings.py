@@ -177,6 +177,7 @@ SERVER_OPTIONS = {
     "row_is",
     "label_range",
 }
+SEVERAL_PARTIES = {"walr", "taylor", "falcon", "predict"}  # systems in which several parties may have columns
 CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
 
 
@@ -265,7 +266,8 @@ class PartySettings(Settings):
             raise ValueError("populations: no dataset names one, so their budgets do nothing, remove them")
         for name, dataset in self.datasets.items():
             in_vain = dataset.model_fields_set & (CONSUMER_OPTIONS if is_server else SERVER_OPTIONS)
-            if self.role not in ("active", "passive"):
+            joins_others = self.role == "active" and not SEVERAL_PARTIES.isdisjoint(self.policy.systems)
+            if self.role != "passive" and not joins_others:
                 in_vain |= dataset.model_fields_set & {"models_per_row"}
             if self.role != "active":
                 in_vain |= dataset.model_fields_set & {"public"}

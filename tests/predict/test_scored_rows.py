@@ -239,6 +239,11 @@ def test_rounding_hardly_moves_a_score(pair: Pair, features: np.ndarray) -> None
         ("passive", {"datasets": {"rows": {"models_per_row": -1}}}, "datasets.rows.models_per_row: must be at least 0"),
         ("passive", {"datasets": {"rows": {"models_per_row": True}}}, "datasets.rows.models_per_row"),
         (
+            "active",
+            {"policy": {"systems": ["dp-lr", "label-dp"]}, "datasets": {"rows": {"models_per_row": 2}}},
+            "models_per_row: does nothing",
+        ),
+        (
             "passive",
             {"datasets": {"rows": {"scores_may_be_solved_for": True}}},
             "datasets.rows.scores_may_be_solved_for is now datasets.rows.models_per_row",

@@ -98,7 +98,8 @@ def test_sqlite_is_opened_read_only_and_names_are_never_code(tmp_path):
 def test_driver_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     message = "visits: table t of postgresql://u@h/db: the PostgreSQL driver is not installed"
-    refused(message, r"^pip install 'blindfit\[postgresql\]'$", tmp_path, "postgresql://u@h/db?table=t")
+    hint = r"^run `pip install 'psycopg\[binary\]>=3\.2\.1'`$"
+    refused(message, hint, tmp_path, "postgresql://u@h/db?table=t")
 
 
 def test_nobody_listens(tmp_path):

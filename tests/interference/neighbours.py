@@ -690,7 +690,7 @@ PAIRS = (
     Pair("evaluate", "between-jobs", "meter", between_jobs(a_label("meter"))),
     Pair("evaluate", "published-anew", "meter", between_jobs(a_label("meter"), publish=True)),
     Pair("evaluate", "a-feature", "shop", a_feature("shop")),
-    # taylor: quasi-identifiers; here, as random settings are drawn by the place of a pair
+    # taylor: quasi-identifiers
     Pair("taylor-linkage", "missing-name", "bank", a_name("bank", "")),
     Pair("taylor-linkage", "no-date", "shop-a", dated(a_name("shop-a", "1990011"))),
     # predict: texts, and columns that no model needs
@@ -731,4 +731,4 @@ FIRST_USES = (
     Pair("taylor", "published-at-the-start", "bank", never_published("bank", a_label("bank"))),
 )
 """Of a dataset that was never published, whose rows another population has in one world: of each kind of party that a
-budget is for, and of one without a budget. Random settings are drawn by the places of PAIRS."""
+budget is for, and of one without a budget."""

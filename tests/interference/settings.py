@@ -118,19 +118,24 @@ CHOICES: Mapping[str, Choices] = {
 LAYOUTS: Choices = {"source": ("csv", "sqlite", "parquet"), "batch_rows": (7, 64, 16384)}
 
 
-def drawn(number: int) -> Pair:
-    """The same for the same number."""
-    draw = random.Random(f"interference {number}")
-    chosen = draw.choice(PAIRS)
-    options = {option: draw.choice(values) for option, values in choices_of(chosen.system).items()}
+def pair_of(name: str) -> Pair:
+    """The one with this id."""
+    (chosen,) = (pair for pair in PAIRS if pair.id == name)
+    return chosen
+
+
+def drawn(pair: Pair, seed: int) -> Pair:
+    """This pair under settings which its id and the seed decide, whatever other pairs there are."""
+    draw = random.Random(f"interference {pair.id} {seed}")
+    options = {option: draw.choice(values) for option, values in choices_of(pair.system).items()}
     layout = {name: draw.choice(values) for name, values in LAYOUTS.items()}
-    build = built_with(chosen.build, options, int(layout["batch_rows"]))
-    return replace(chosen, name=f"{chosen.name}-{number}", build=build, source=str(layout["source"]))
+    build = built_with(pair.build, options, int(layout["batch_rows"]))
+    return replace(pair, name=f"{pair.name}-{seed}", build=build, source=str(layout["source"]))
 
 
-def found_under(number: int, probe: Probe) -> list[str]:
+def found_under(pair: Pair, seed: int, probe: Probe) -> list[str]:
     """By what anybody could tell the two worlds of these settings apart."""
-    chosen = drawn(number)
+    chosen = drawn(pair, seed)
     try:
         return [f"{chosen.id}: {line}" for observer in chosen.observers for line in told_apart(chosen, observer, probe)]
     except Refused:  # whatever the data are, so that there is no part to aim at

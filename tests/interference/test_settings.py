@@ -25,7 +25,7 @@ QUICK = (
     ("predict-a-feature", 0),
     ("evaluate-a-label", 0),
 )
-"""Ids of pairs and seeds, which together are of every protocol; of Falcon, which costs most, one malicious and one semi-honest."""
+"""Ids of pairs and seeds, which together are of every protocol; of Falcon, one malicious and one semi-honest."""
 SEEDS = 8
 
 

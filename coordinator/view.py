@@ -36,6 +36,7 @@ class View(Generic[J]):
         leaks: who learns what, from the job alone.
         check_rows: what the data say, of the parties whose files are here and whose settings go with the job.
         write: the report of a job that is done, from its session, into a directory; and which parties ran here.
+        figures_of: the figures of its report.json, as a dataclass.
         report: what a report of it adds to all others, where parties have pages of their own.
         released: what an entry of a ledger paid for, in words; empty where another system wrote it.
         given_up: by flag of a job that does without a defence, what that gives up.
@@ -45,6 +46,7 @@ class View(Generic[J]):
     leaks: Callable[[Job[J]], Iterable[Finding]]
     check_rows: Callable[[Job[J], Sequence[PartyHere]], Iterable[Finding]]
     write: Callable[[JobSession, Path, list[str]], Written]
+    figures_of: Callable[[Mapping[str, Any]], Any]
     report: Kind[Any] | None = None
     released: Callable[[LedgerEntry, StoredLabels | None], str] = _not_its_own
     given_up: Mapping[str, str] = field(default_factory=dict)

@@ -37,6 +37,28 @@ NAMES = {
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A figure that was computed from noisy sums, and the range that holds it with 95 % chance over the noise."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class EvaluationFigures:
+    """Attributes:
+    figures: by the name of the figure, such as "auc"; None where the active party ran elsewhere and kept them.
+    """
+
+    session: str
+    trained_in: str
+    rows: RowFigures
+    privacy: SumPrivacy
+    figures: Mapping[str, Estimate] | None
+
+
+@dataclass(frozen=True)
 class Written:
     """report.json and report.html on the disk."""
 
@@ -92,6 +114,18 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
     """What the active party's own report says; the directory may hold an earlier run's."""
     report = read_json(directory / "report.json")
     return report if isinstance(report, dict) and report.get("session") == session else {}
+
+
+def figures_of(content: Mapping[str, Any]) -> EvaluationFigures:
+    """Raises DataError: names the party and the figure that is missing or wrong."""
+    found = content["figures"]
+    return EvaluationFigures(
+        content["session"],
+        content["job"]["evaluate"]["session"],
+        _rows(content),
+        _privacy(content),
+        None if found is None else {name: read(Estimate, found, content["active"], name) for name in found},
+    )
 
 
 def _privacy(content: Mapping[str, Any]) -> SumPrivacy:

@@ -21,5 +21,10 @@ KIND = Kind(
 )
 
 VIEW = View(
-    leaks=preflight.leaks, check_rows=preflight.check_rows, write=partial(write, KIND), report=KIND, given_up=GIVEN_UP
+    leaks=preflight.leaks,
+    check_rows=preflight.check_rows,
+    write=partial(write, KIND),
+    figures_of=figures_of,
+    report=KIND,
+    given_up=GIVEN_UP,
 )

@@ -20,7 +20,7 @@ from blindfit.coordinator.label_dp.preflight import expected_mechanism, trees_on
 from blindfit.coordinator.plan.asked import Asked, Plan, Table
 from blindfit.coordinator.plan.pictures import figure_by_epsilon
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.report.plots import MUTED, Plot, svg_of
+from blindfit.coordinator.report.plots import MUTED, Plot, set_log_scale, svg_of
 from blindfit.coordinator.terminal.wording import count, percent
 from blindfit.parties.label_dp.consumer import read_rows
 from blindfit.parties.label_dp.settings import CANNOT_DEBIAS, LabelDPJob, LabelDPSettings, MechanismName
@@ -171,8 +171,6 @@ def _plot(errors: Errors, epsilons: list[float]) -> Plot:
         if points:
             x, y = zip(*points, strict=True)
             axes.plot(x, y, label=name, color=f"C{place}", linewidth=1.5, marker="o", markersize=3)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
-    axes.minorticks_off()
+    set_log_scale(axes, lambda value: f"{100 * value:g} %")
     axes.legend(frameon=False, labelcolor=MUTED, fontsize=8)
     return Plot("What each mechanism adds to a prediction", "Root mean square, of the labels' range.", svg_of(figure))

@@ -17,4 +17,10 @@ KIND = Kind(
     figures_of, lambda _facts: [], statement, render, summary, check_model=None, members_in=members_in, places=places
 )
 
-VIEW = View(leaks=preflight.leaks, check_rows=preflight.check_rows, write=partial(write, KIND), report=KIND)
+VIEW = View(
+    leaks=preflight.leaks,
+    check_rows=preflight.check_rows,
+    write=partial(write, KIND),
+    figures_of=figures_of,
+    report=KIND,
+)

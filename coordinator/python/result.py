@@ -49,12 +49,9 @@ class Result:
         """Return the figures of the report as a dataclass of the job's system.
 
         Raises:
-            DataError: a job of this system has no such figures.
+            DataError: a figure is missing or wrong.
         """
-        kind = view(self.job.protocol).report
-        if kind is None:
-            raise DataError(f"a {self.job.protocol} job has no typed figures", hint="its figures are in `document`")
-        return kind.figures_of(self.document)
+        return view(self.job.protocol).figures_of(self.document)
 
     @property
     def models(self) -> dict[str, Any]:

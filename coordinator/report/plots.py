@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
+from rich.cells import cell_len, set_cell_size
 
 from blindfit.coordinator.terminal.wording import plain
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST_BARS = 30
 MOST_LABEL_CHARS = 28
 MOST_MARKED_POINTS = 30
+NARROW = 100.0  # the ratio of an axis whose powers of ten are too few ticks
 WIDTH_INCHES = 5.2
 FONT_SIZE = 9
 LOG_ODDS = "the log-odds by this much"
@@ -98,18 +100,31 @@ def objective_plot(history: Sequence[float]) -> Plot | None:
 
     figure, axes = figure_of(height_inches=2.7)
     marker = "o" if len(points) <= MOST_MARKED_POINTS else None
-    axes.semilogy(*zip(*points, strict=True), color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
+    axes.plot(*zip(*points, strict=True), color=POSITIVE, linewidth=1.6, marker=marker, markersize=4)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(lambda value, _position: f"{value:g}")
-    axes.minorticks_off()
+    set_log_scale(axes, lambda value: f"{value:g}")
     axes.grid(color=LINE, linewidth=0.7)
     axes.set_xlabel("iteration", color=MUTED)
     return Plot("Convergence", f"The objective above its least value, {least:.6g}.", svg_of(figure))
 
 
+def set_log_scale(axes: Axes, to_text: Callable[[float], str]) -> None:
+    """Make the y axis logarithmic. A narrow one, which may hold no power of ten, gets ticks that are
+    evenly spaced."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    is_narrow = high < NARROW * low
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5) if is_narrow else LogLocator(numticks=8))
+    axes.yaxis.set_major_formatter(lambda value, _position: to_text(value))
+    axes.minorticks_off()
+
+
 def _label(name: str) -> str:
+    """Return the name, or as much of it as fits; characters of East Asian scripts take twice the width."""
     shown = plain(name)
-    return shown if len(shown) <= MOST_LABEL_CHARS else shown[: MOST_LABEL_CHARS - 1] + "…"
+    return shown if cell_len(shown) <= MOST_LABEL_CHARS else f"{set_cell_size(shown, MOST_LABEL_CHARS - 1).rstrip()}…"
 
 
 def figure_of(height_inches: float) -> tuple[Figure, Axes]:

@@ -44,6 +44,7 @@ VIEW = View(
     leaks=preflight.leaks,
     check_rows=preflight.check_rows,
     write=partial(write, KIND),
+    figures_of=figures_of,
     report=KIND,
     released=describe_release,
     given_up=GIVEN_UP,

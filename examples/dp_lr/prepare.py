@@ -31,10 +31,10 @@ def tumours() -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, data.data, (data.target == 0).astype(np.int8)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Makes the files of the dp-lr example from the breast cancer data.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
-    out: Path = parser.parse_args().out
+    out: Path = parser.parse_args(arguments).out
     names, features, malignant = tumours()
     order = np.random.default_rng(SEED).permutation(len(malignant))
     for file, rows in (("archive.csv", order[:PUBLIC_ROWS]), ("patients.csv", order[PUBLIC_ROWS:])):

@@ -113,8 +113,15 @@ def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
 
 
 def _hide_counts(session: Session[DPLRJob]) -> Report:
-    """How many rows were read so far is not told."""
-    return lambda step, _done, _total, _unit: session.report(step)
+    """Return a report that names each step once, because the number of messages grows with the number of rows."""
+    named = set[str]()
+
+    def report(step: str, _done: int, _total: int, _unit: str) -> None:
+        if step not in named:
+            named.add(step)
+            session.report(step)
+
+    return report
 
 
 def cost_of(job: DPLRJob, n_rows: int, n_columns: int) -> FitCost:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import blindfit
 from tests.hints.test_all_followed import all_sites
 
 ROOT = Path(__file__).parents[2]
 INSTALLS = re.compile(r"pip install (?:--[\w-]+ (?:[A-Z]\w+ )?)*'([^']+)'")
 
 
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return found
+
+
+def extras() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = project()["optional-dependencies"]
+    return found
+
+
 def requirements() -> set[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    named = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    named = [*project()["dependencies"], *(one for packages in extras().values() for one in packages)]
     return {requirement.split(";")[0].strip() for requirement in named}
 
 
@@ -30,4 +41,12 @@ def test_pages_install_nothing_else() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     named = {package for page in pages for package in INSTALLS.findall(page.read_text("utf-8"))}
     assert named
-    assert named <= requirements()
+    assert named <= requirements() | {f".[{extra}]" for extra in extras()}
+
+
+def test_the_page_about_installing_lists_every_extra() -> None:
+    page = (ROOT / "docs/install.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \|", page, re.M)
+    listed = {extra: re.findall(r"`([^`]+)`", packages) for extra, packages in rows}
+    assert listed == {extra: packages for extra, packages in extras().items() if extra != "dev"}
+    assert f"blindfit-{blindfit.__version__}-py3-none-any.whl" in page

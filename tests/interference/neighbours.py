@@ -517,6 +517,11 @@ def in_job(build: Build, **changes: Any) -> Build:
     return lambda case, probe: build(case.with_job(**changes), probe)
 
 
+def in_batches(build: Build, party: str, rows: int) -> Build:
+    """The party holds so many rows in memory at a time."""
+    return lambda case, probe: build(case.with_dataset(party, batch_rows=rows), probe)
+
+
 LARGEST = 1e100  # that a snapshot takes
 EXTREME = {"dp_lr__feature_bounds": ["*:0:1e-100"], "dp_lr__clip_norm": 1e-9, "dp_lr__learning_rate": 1e20}
 """Options of a dp-lr job under which much overflows that nothing holds."""
@@ -617,6 +622,7 @@ PAIRS = (
     Pair("dp-lr", "between-jobs", "clinic", between_jobs(a_label("clinic"))),
     Pair("dp-lr", "published-anew", "clinic", between_jobs(a_label("clinic"), publish=True)),
     Pair("dp-lr-add-or-remove", "a-row", "clinic", a_row("clinic")),
+    Pair("dp-lr-add-or-remove", "a-row-in-batches", "clinic", in_batches(a_row("clinic"), "clinic", 7)),
     Pair("dp-lr-add-or-remove", "a-row-at-the-least", "clinic", min_rows("clinic", a_row("clinic"), n_trained)),
     Pair("dp-lr-add-or-remove", "the-only-row", "clinic", in_job(the_only_row("clinic"), **ONE_TRAINED)),
     # taylor: labels

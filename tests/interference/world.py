@@ -104,6 +104,13 @@ def _changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 # --- files ------------------------------------------------------------------------------------------------
 
 
+def _of_one_type(values: Sequence[Any]) -> Sequence[Any]:
+    """As a parquet file has them: texts, where one of them is a text."""
+    if any(isinstance(value, str) for value in values):
+        return [None if value is None else str(value) for value in values]
+    return values
+
+
 def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
     """Writes a party's table; returns its url."""
     columns = ["id", *next(iter(rows.values()))]
@@ -116,7 +123,8 @@ def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
         return f"csv:{party}.csv"
     lines = [[None if value == "" else value for value in line] for line in lines]
     if source == "parquet":
-        table = pa.table(dict(zip(columns, zip(*lines, strict=True), strict=True)))
+        by_column = zip(columns, zip(*lines, strict=True), strict=True)
+        table = pa.table({name: _of_one_type(values) for name, values in by_column})
         pyarrow.parquet.write_table(table, root / f"{party}.parquet")
         return f"parquet:{party}.parquet"
     if source == "postgresql":

@@ -71,4 +71,12 @@ MUTANTS = (
         "session.report",
         (f"{SAME}[dp-lr-add-or-remove-a-row-coordinator]",),
     ),
+    Mutant(
+        "a-message-for-each-batch-of-rows-whose-number-is-private",
+        (25,),
+        "blindfit.parties.dp_lr.trainer:_hide_counts",
+        "if step not in named:",
+        "if step:",
+        (f"{SAME}[dp-lr-add-or-remove-a-row-in-batches-coordinator]",),
+    ),
 )

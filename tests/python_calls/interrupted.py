@@ -13,6 +13,6 @@ from tests.command import Forked
 if __name__ == "__main__":
     with mock.patch.object(launcher, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked})):
         try:
-            blindfit.run("job.toml", out="out", taylor={"epochs": 400})
+            blindfit.run("job.toml", out="out", taylor={"epochs": 10_000, "patience": 0})
         except KeyboardInterrupt:
             print("interrupted", flush=True)

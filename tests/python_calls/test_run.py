@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import blindfit
-from blindfit import ConfigError, Job, PolicyRefused, Result, Stopped
-from blindfit.coordinator.evaluate.report import Written
+from blindfit import ConfigError, PolicyRefused, Stopped
 from tests.command import ROOT
 from tests.hints.following import refused
 from tests.world.loans import loans
@@ -24,6 +23,7 @@ from tests.world.measured import shop_and_meter
 from tests.world.world import World
 
 ENDS_WITHIN_S = 60.0
+ENDLESS = {"epochs": 10_000, "patience": 0}  # on no machine such a job ends before it is stopped
 
 
 async def test_a_job_runs_inside_a_running_loop_and_returns_what_it_left(measured: World) -> None:
@@ -86,7 +86,7 @@ def test_scores_of_a_training_and_of_new_rows_are_data_frames(vertical: World) -
 
 
 def test_a_watcher_hears_every_word_and_cancels(vertical: World) -> None:
-    with blindfit.run("job.toml", out="out", wait=False, taylor={"epochs": 400}) as running:
+    with blindfit.run("job.toml", out="out", wait=False, taylor=ENDLESS) as running:
         heard = []
         for event in running.watch():
             heard.append(event)
@@ -103,8 +103,7 @@ def test_a_watcher_hears_every_word_and_cancels(vertical: World) -> None:
 
 @pytest.mark.parametrize("waits_s", [0.0, 0.05, 0.3, 1.0])
 def test_a_block_that_ends_ends_its_job_at_any_moment(vertical: World, waits_s: float) -> None:
-    more = {"epochs": 400}
-    with blindfit.run("job.toml", out="out", wait=False, taylor=more) as running:
+    with blindfit.run("job.toml", out="out", wait=False, taylor=ENDLESS) as running:
         time.sleep(waits_s)
     assert running.has_ended
     with pytest.raises(Stopped):
@@ -162,10 +161,21 @@ async def test_a_check_runs_inside_a_running_loop(tmp_path: Path, protocol: str)
     assert "bytes" in {finding.about for finding in blindfit.check("job.toml")}
 
 
-def test_a_system_without_typed_figures_says_where_they_are(tmp_path: Path) -> None:
-    members = {"shop": {"role": "active", "dataset": "rows"}, "meter": {"role": "measurement", "dataset": "labels"}}
-    job = Job(protocol="evaluate", parties=members, privacy={"epsilon": 1}, evaluate={"session": "monday"})
-    result = Result(job, Written(tmp_path / "report.json", tmp_path / "report.html", {"session": "tuesday"}))
-    with refused("its figures are in `document`"):
-        _ = result.report
+def test_the_figures_of_an_evaluation_are_typed(measured: World) -> None:
+    for party in ("shop.toml", "meter.toml"):
+        measured.edit(party, "[policy]", '[policy]\nsystems = ["walr", "evaluate"]')
+    trained = blindfit.run("job.toml", out="out", progress=False)
+    privacy = {"epsilon": 1.0, "delta": 1e-5}
+    asked = blindfit.Job(
+        protocol="evaluate",
+        parties=trained.document["job"]["parties"],
+        privacy=privacy,
+        evaluate={"session": "x", "rows": "all"},
+    )
+    result = blindfit.evaluate(asked, model=trained, out="tried", progress=False)
+    figures = result.report.figures
+    assert figures["accuracy"].low <= figures["accuracy"].value <= figures["accuracy"].high
+    assert result.report.trained_in == trained.session
+    assert result.report.rows.counted == result.document["rows"]["counted"]
+    assert result.report.privacy.epsilon == 1.0
     assert result.models == {}

@@ -56,7 +56,7 @@ def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
     done = terminal.run_cells(
         jobs.replace('"epochs": 6', '"epochs": 1')
         + "assert len(scored.scores) and trained.report.evaluation.classes.auc > 0.9\n"
-        + 'job = blindfit.Job(job, taylor={"epochs": 400})\n'
+        + 'job = blindfit.Job(job, taylor={"epochs": 10_000, "patience": 0})\n'
         + "try:\n"
         + "".join(f"    {line}\n" for line in watched.splitlines())
         + "except blindfit.Stopped as stopped:\n    print(stopped.hint)\n"

@@ -71,6 +71,7 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
         yield from (f"epsilon = {BUDGET}", "delta = 1e-5")
     yield from ("", f"[datasets.{DATASET}]", f"url = {toml_of(_url(table.path, out))}", f"id = {toml_of(row_id)}")
+    yield from (f"{option} = {toml_of(value)}" for option, value in table.dialect.options().items())
     if table.label:
         yield f"label = {toml_of(table.label)}"
         if table.positive:
@@ -83,9 +84,12 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         if count_unknown_ids(seats):
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
-    yield 'features = "rest"'
-    if table.left_out:
-        yield f"except = {toml_of(list(table.left_out))}  # not numbers, dates or texts of few levels"
+    yield from (_comment(f"{name or 'a column without a name'}: {why}") for name, why in table.left_out.items())
+    if table.features:
+        yield f"features = {toml_of(list(table.features))}"
+    else:
+        yield 'features = "rest"'
+        yield from [f"except = {toml_of(list(table.left_out))}"] if table.left_out else []
     if table.categories:
         yield f"categories = {toml_of(list(table.categories))}  # a column of zeros and ones for each level"
     if table.dates:
@@ -94,6 +98,10 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
     if seat.role == "passive" and few_columns(table):
         yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
+
+
+def _comment(text: str) -> str:
+    return f"# left out: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)}"
 
 
 def count_unknown_ids(seats: Sequence[Seat]) -> int:

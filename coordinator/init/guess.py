@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
+from blindfit.parties.data.dialect import PLAIN, CsvDialect
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import CsvFile, MissingWords, open_file
 from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
@@ -34,8 +35,10 @@ class Guessed:
 
     Attributes:
         n_features: columns of the table that are learnt from.
-        left_out: columns of too many texts, or of a type that cannot be learnt from.
+        left_out: by each column that is not learnt from, why, and what to do to keep it.
         remarks: sentences about columns that may hold something else than it seems.
+        dialect: how a csv file is written.
+        features: the columns that are learnt from, where "rest" without `left_out` cannot name them; else empty.
     """
 
     path: Path
@@ -44,8 +47,10 @@ class Guessed:
     dates: tuple[str, ...]
     lacks_values: bool
     n_features: int
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    dialect: CsvDialect = PLAIN
+    features: tuple[str, ...] = ()
     label: str = ""
     positive: str = ""
     label_is_number: bool = False
@@ -112,7 +117,7 @@ def guess_table(path: Path, table: Reader, row_id: str, *, label: str = "", posi
             remarks += [f"{kind.misfit.message}; the other values are {kind.name}s"] if kind.misfit else []
     remarks += _words(table, rows, [name for name, kind in kinds.items() if kind in ("category", "other")])
     ids = to_levels(_column(rows, row_id), name=row_id, origin=origin).to_pylist()
-    left_out = tuple(name for name, kind in kinds.items() if kind == "other")
+    left_out = {name: "not numbers, dates or texts of few levels" for name, kind in kinds.items() if kind == "other"}
     return Guessed(
         path,
         frozenset(str(i) for i in ids),

@@ -183,7 +183,7 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
         (),
         False,
         1,
-        left_out=(strange,),
+        left_out={strange: strange},
         label=strange,
         positive="yes",
     )

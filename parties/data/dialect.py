@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
@@ -111,14 +110,10 @@ class CsvDialect:
         }
 
     def in_words(self) -> str:
-        """Return a sentence's end: what the file has, such as `semicolons between fields, decimal commas`."""
-        return ", ".join(self._parts())
-
-    def _parts(self) -> Iterator[str]:
-        yield f"encoding {self.encoding}"
-        yield f"{SEPARATORS.get(self.separator, ascii(self.separator))} between fields"
-        yield f"numbers as {self.example_number}"
-        yield f"dates as {self.date_format}" if self.date_format else "dates as 2024-05-31"
+        """Return what the file has, such as `utf-8, semicolons between fields, numbers as 1.234,5, dates as ...`."""
+        separator = SEPARATORS.get(self.separator, ascii(self.separator))
+        dates = f"dates as {self.date_format or '2024-05-31'}"
+        return f"{self.encoding}, {separator} between fields, numbers as {self.example_number}, {dates}"
 
 
 def _may_separate(character: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         number = snapshot.row.number
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
-            f"`blindfit snapshot {party.file} {party.dataset_name}`"
+            f"`blindfit snapshot {quote(str(party.file))} {quote(party.dataset_name)}`"
         )
         yield Finding("warning", party.name, text)
 
@@ -248,10 +249,13 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job[Any]) -> list[Finding]:
+async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list[Finding]:
+    """Ask parties that are up, by default all of the job, whether they would take part."""
     own = coordinator_identity(job)
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
+        if names is not None and name not in names:
+            continue
         try:
             async with Control.open(own, name, address) as control:
                 findings += _compare(job, name, await control.describe(ALONE_TIMEOUT_S))

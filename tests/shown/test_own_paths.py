@@ -47,7 +47,7 @@ def directory(tmp_path: Path) -> Path:
         ("pretrain", "clinic.toml", "--dataset", "archive", "--out", f"{ODD}.json"),
         ("split-labels", "clinic.toml", "--dataset", "archive", "--out", f"{ODD}.one", f"{ODD}.other"),
         ("import-falcon", "job.json", "--out", f"{ODD}.falcon"),
-        ("init", "--vertical", "archive.csv", "other.csv", "--label", "ill", "--out", f"{ODD}.init"),
+        ("init", "--system", "taylor", "archive.csv", "other.csv", "--label", "ill", "--out", f"{ODD}.init"),
         ("lock", "clinic.toml", "--old-passphrase-file", "old"),
     ],
 )
@@ -72,4 +72,4 @@ def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "party_settings", lambda _job, _name: (Path(f"{ODD}.toml"), None))
     job: Any = SimpleNamespace(parties={"shop": SimpleNamespace(dataset=ODD)})
     jobs._tell_of_changes(job, console)
-    assert f"blindfit snapshot {ODD}.toml {ODD}" in console.export_text()
+    assert f"blindfit snapshot '{ODD}.toml' '{ODD}'" in console.export_text()

@@ -20,9 +20,10 @@ from blindfit.coordinator.init.asked import Unclear
 from blindfit.coordinator.init.places import Place
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
+from blindfit.parties.data.csv_file import CsvFile, MissingWords
 from blindfit.parties.data.dialect import PLAIN, CsvDialect
 from blindfit.parties.data.encoding import MOST_LEVELS
-from blindfit.parties.data.files import CsvFile, MissingWords, open_file
+from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import local_path
 from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from blindfit.algorithms.errors import ConfigError
 
@@ -35,7 +34,7 @@ _FIELDS = {  # directive -> (group, pattern where a character stands between two
     "f": ("fraction", "[0-9]{1,6}", "[0-9]{6}"),
 }
 _KNOWN = ", ".join(f"%{letter}" for letter in _FIELDS)
-_EXAMPLE = 'such as "%d.%m.%Y"'
+_AS = 'write it such as "%d.%m.%Y"'
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,10 @@ class CsvDialect:
         }
 
     def in_words(self) -> str:
-        """Return a sentence's end: what the file has, such as `semicolons between fields, decimal commas`."""
-        return ", ".join(self._parts())
-
-    def _parts(self) -> Iterator[str]:
-        yield f"encoding {self.encoding}"
-        yield f"{SEPARATORS.get(self.separator, ascii(self.separator))} between fields"
-        yield f"numbers as {self.example_number}"
-        yield f"dates as {self.date_format}" if self.date_format else "dates as 2024-05-31"
+        """Return what the file has, such as `utf-8, semicolons between fields, numbers as 1.234,5, dates as ...`."""
+        separator = SEPARATORS.get(self.separator, ascii(self.separator))
+        dates = f"dates as {self.date_format or '2024-05-31'}"
+        return f"{self.encoding}, {separator} between fields, numbers as {self.example_number}, {dates}"
 
 
 def _may_separate(character: str) -> bool:
@@ -145,11 +140,11 @@ def _pattern_of(date_format: str) -> str:
 
 def _check_fields(date_format: str, found: list[str]) -> None:
     if len(set(found)) < len(found):
-        raise ConfigError(f"date_format {date_format!a} has one part of a date twice", hint=f"write it {_EXAMPLE}")
+        raise ConfigError(f"date_format {date_format!a} has one part of a date twice", hint=_AS)
     wanted = (("a day: %d", {_DAY}), ("a month: %m", {"month", "name"}), ("a year: %Y", {_YEAR, "short"}))
     for what, groups in wanted:
         if len(groups & set(found)) != 1:
-            raise ConfigError(f"date_format {date_format!a} needs {what}", hint=f"write it {_EXAMPLE}")
+            raise ConfigError(f"date_format {date_format!a} needs {what}", hint=_AS)
     clock = set(found) - {_DAY, "month", "name", _YEAR, "short"}
     hours = ({"hour"}, {"half", "noon"})
     if clock and clock & {"hour", "half", "noon"} not in hours:
@@ -160,11 +155,6 @@ def _check_fields(date_format: str, found: list[str]) -> None:
         raise ConfigError(
             f"date_format {date_format!a} leaves out minutes or seconds", hint="write %H:%M, %H:%M:%S or %H:%M:%S.%f"
         )
-
-
-def dialect_of(options: dict[str, Any]) -> CsvDialect:
-    """Return the dialect that these options of a dataset describe; other options do not count."""
-    return CsvDialect(**{name: options[name] for name in OPTIONS if name in options})
 
 
 PLAIN = CsvDialect()

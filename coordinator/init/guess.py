@@ -223,7 +223,8 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
     counts = Counter(to_levels(column, name=name, origin=origin).to_pylist())
     values = sorted(str(value) for value in counts if value is not None)
     if None in counts:
-        raise origin.error("a row has no label", column=name, hint="remove the rows without one")
+        row = 1 + pc.index(pc.is_null(column), True).as_py()
+        raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without one")
     if positive is not None:
         if positive not in values:
             known = join_names(values, most=MOST_NAMED)

@@ -14,7 +14,7 @@ from blindfit.coordinator.init.files import COORDINATOR, Seat
 from blindfit.coordinator.init.systems import Plan
 from blindfit.coordinator.terminal.summary_table import lines_with_labels
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.terminal.wording import quantity
+from blindfit.coordinator.terminal.wording import join_names, quantity
 
 NOT_WRITTEN = (
     "its password is not written into a file: set PGPASSWORD for every command that reads the table, or write the "
@@ -75,10 +75,11 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
         yield f"  {command('certs', 'issue', certificates, seat.name, '--role', seat.role, *host)}"
     yield f"  {command('certs', 'issue', certificates, COORDINATOR, '--role', COORDINATOR)}"
     for seat in seats:
-        yield f"{_and(_belongings(seat, out))} to {seat.name}, in the same places; there, start the party:"
+        belongings = join_names(list(_belongings(seat, out)))
+        yield f"{belongings} go to {seat.name}, in the same places; there, start the party:"
         yield f"  {command('party', out / f'{seat.name}.toml')}"
-    also = f" and {out / plan.also}.toml" if plan.also else ""
-    yield f"{job}{also} and {certificates / COORDINATOR} go to the operator who submits the job:"
+    jobs = [str(job), *([f"{out / plan.also}.toml"] if plan.also else [])]
+    yield f"{join_names([*jobs, str(certificates / COORDINATOR)])} go to the operator who submits the job:"
     yield from (f"  {command('check', job)}", f"  {command('submit', job)}")
     if plan.also:
         yield f"  {command('submit', out / f'{plan.also}.toml', '--session', 'SESSION')}"
@@ -87,11 +88,6 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
 def _belongings(seat: Seat, out: Path) -> Iterator[str]:
     yield from (f"{out / seat.name}.toml", str(out / "certificates" / seat.name))
     yield from (str(table.place) for table in (seat.table, seat.public) if table is not None and table.place.is_file)
-
-
-def _and(words: Iterator[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last} go"
 
 
 def _where(seats: Sequence[Seat]) -> str:

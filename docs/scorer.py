@@ -6,6 +6,9 @@ A pair for each party of the model, in any order. The id is the column `id`, or 
 name and converted as the model's record of them says; others are ignored. A row is scored if every file has its id.
 A level that training did not meet is reported, or refused: --refuse-unseen. docs/prediction.md has the format and the
 arithmetic, docs/data.md the conversions: the bits are those of a joint prediction.
+
+A file in another dialect than UTF-8, commas, 1234.5 and 2024-05-31 needs the options of its dataset, such as
+--separator ";" --decimal ",". An option counts for all files; given once for each file, in their order, it is theirs.
 """
 
 import argparse
@@ -28,7 +31,24 @@ MOMENT = re.compile(
     r"(?:[T ]([01][0-9]|2[0-3])(?::([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,9}))?)?)?"
     r"(Z|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
 )
-FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"([^,\r\n]*)|([^,\r\n]*)')
+PLAIN = {"separator": ",", "decimal": ".", "thousands": "", "encoding": "utf-8", "date_format": ""}
+ALIKE = {" ": " \u00a0\u202f", "'": "'\u2019"}  # what stands in the place of a thousands separator
+DATE_PARTS = {  # directive -> (name, pattern next to a character, pattern next to a number)
+    "d": ("day", "[0-9]{1,2}", "[0-9]{2}"),
+    "m": ("month", "[0-9]{1,2}", "[0-9]{2}"),
+    "b": ("name", "[A-Za-z]{3}", "[A-Za-z]{3}"),
+    "B": ("name", "[A-Za-z]{3,9}", "[A-Za-z]{3,9}"),
+    "Y": ("year", "[0-9]{4}", "[0-9]{4}"),
+    "y": ("short", "[0-9]{2}", "[0-9]{2}"),
+    "H": ("hour", "[0-9]{1,2}", "[0-9]{2}"),
+    "I": ("half", "[0-9]{1,2}", "[0-9]{2}"),
+    "p": ("noon", "[AaPp][Mm]", "[AaPp][Mm]"),
+    "M": ("minute", "[0-9]{2}", "[0-9]{2}"),
+    "S": ("second", "[0-9]{2}", "[0-9]{2}"),
+    "f": ("fraction", "[0-9]{1,6}", "[0-9]{6}"),
+}
+MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"]
+MONTHS.append("December")
 UNSEEN = re.compile(  # control characters that are not white space, and what Unicode calls ignorable
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -167,6 +187,84 @@ def loosely(text):
         return text
 
 
+# --- other forms of numbers and dates -----------------------------------------------------------------
+
+
+def in_plain_form(model, row, form):
+    """The same row with its numbers as 1234.5 and its dates as 2024-05-31."""
+    writers = {"number": plain_number, "boolean": plain_number, "date": plain_date}
+    return row | {
+        column["name"]: writers[column["kind"]](row[column["name"]], column["name"], form)
+        for column in record(model)["columns"]
+        if column["kind"] in writers and row[column["name"]] is not None
+    }
+
+
+def plain_number(text, name, form):
+    decimal, thousands = form["decimal"], form["thousands"]
+    if (decimal, thousands) == (".", "") or not re.search("[0-9]", text):
+        return text
+    group = f"[{re.escape(ALIKE.get(thousands, thousands))}]" if thousands else ""
+    whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if thousands else "[0-9]+"
+    point = re.escape(decimal)
+    pattern = rf"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    if not re.fullmatch(pattern, text.strip()):
+        raise ValueError(f"column {name}: not a number in the form 1{thousands}234{decimal}5")
+    return (re.sub(group, "", text.strip()) if group else text.strip()).replace(decimal, ".")
+
+
+def plain_date(text, name, form):
+    found = form["date_format"] and re.fullmatch(date_pattern(form["date_format"]), text.strip())
+    if not form["date_format"] or not text.strip():
+        return text
+    part = found.groupdict() if found else {}
+    months = [month.lower() for month in MONTHS] + [month[:3].lower() for month in MONTHS]
+    named = part.get("name", "january").lower()
+    half = int(part.get("half", "12"))
+    if not found or named not in months or not 1 <= half <= 12:
+        raise ValueError(f"column {name}: not a date in the form {form['date_format']}")
+    month = part.get("month") or str(months.index(named) % 12 + 1)
+    year = part.get("year") or ("19" if int(part["short"]) >= 69 else "20") + part["short"]
+    date = f"{year}-{month.zfill(2)}-{part['day'].zfill(2)}"
+    if not part.keys() & {"hour", "half"}:
+        return date
+    hour = part.get("hour") or str(half % 12 + 12 * (part["noon"].lower() == "pm"))
+    clock = f"{hour.zfill(2)}:{part.get('minute', '00')}:{part.get('second', '00')}"
+    return f"{date}T{clock}" + (f".{part['fraction']}" if "fraction" in part else "")
+
+
+def date_pattern(date_format):
+    """The texts in this form, with a group for each part."""
+    parts, pattern = re.findall(r"%(.?)|([^%]+)", date_format, re.DOTALL), ""
+    for place, (letter, text) in enumerate(parts):
+        if text or letter == "%":
+            pattern += re.escape(text or "%")
+            continue
+        if letter not in DATE_PARTS:
+            raise ValueError(f"--date-format: %{letter} is not supported")
+        name, loose, fixed = DATE_PARTS[letter]
+        near = [parts[one][0] for one in (place - 1, place + 1) if 0 <= one < len(parts)]
+        pattern += f"(?P<{name}>{fixed if any(one in 'dmYyHIMSf' for one in near if one) else loose})"
+    return pattern
+
+
+def forms_of(asked, n_files):
+    """How each file is written."""
+    forms = [dict(PLAIN) for _ in range(n_files)]
+    for option in PLAIN:
+        given = getattr(asked, option) or [PLAIN[option]]
+        if len(given) not in (1, n_files):
+            raise ValueError(f"--{option.replace('_', '-')}: give it once, or once for each of the {n_files} files")
+        for form, value in zip(forms, given * n_files if len(given) == 1 else given, strict=True):
+            form[option] = "\t" if (option, value) == ("separator", "\\t") else value
+    for form in forms:
+        if len(form["separator"]) != 1 or not form["separator"].isascii() or form["separator"] in '"\r\n':
+            raise ValueError(f"--separator {form['separator']!a} is not one character that can stand between fields")
+        if form["decimal"] == form["thousands"]:
+            raise ValueError("--decimal and --thousands are the same character")
+    return forms
+
+
 # --- the files --------------------------------------------------------------------------------------
 
 
@@ -174,25 +272,31 @@ def main(arguments):
     parser = argparse.ArgumentParser(description="Score rows by the parts of one model, one of each party.")
     parser.add_argument("--id", default="id", metavar="COLUMN", help="the column that names a row")
     parser.add_argument("--refuse-unseen", action="store_true", help="refuse a level that training did not meet")
+    parser.add_argument("--separator", action="append", metavar="CHARACTER", help='between fields: ";" or "\\t"')
+    parser.add_argument("--decimal", action="append", choices=[".", ","], help="before the fraction of a number")
+    parser.add_argument("--thousands", action="append", choices=["", ".", ",", " ", "'"], help="between three digits")
+    parser.add_argument("--encoding", action="append", choices=["utf-8", "utf-16", "latin-1", "cp1252"])
+    parser.add_argument("--date-format", action="append", metavar="FORM", help='such as "%%d.%%m.%%Y"')
     parser.add_argument("files", nargs="+", metavar="MODEL ROWS", help="a part of the model (json), and its rows (csv)")
     asked = parser.parse_args(arguments)
     if len(asked.files) % 2:
         parser.error("every part of the model needs its rows: MODEL ROWS")
-    pairs = [(model_of(path), rows) for path, rows in zip(asked.files[::2], asked.files[1::2], strict=True)]
+    forms = forms_of(asked, len(asked.files) // 2)
+    pairs = [(model_of(path), *rows) for path, *rows in zip(asked.files[::2], asked.files[1::2], forms, strict=True)]
     pairs.sort(key=lambda pair: pair[0]["role"])  # the active party first
-    models = [model for model, _ in pairs]
+    models = [model for model, _, _ in pairs]
     if sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
         raise ValueError(f"the model needs one part of each of {', '.join(models[0]['data_parties'])}")
     if len({m["session"] for m in models}) != 1:
         raise ValueError("the parts are not of one training")
-    tables = [read(path, asked.id, model) for model, path in pairs]
+    tables = [read(path, asked.id, model, form) for model, path, form in pairs]
     common = [row for row in tables[0] if all(row in rows for rows in tables)]
     totals = [0] * len(common)
-    for (model, path), rows in zip(pairs, tables, strict=True):
+    for (model, path, form), rows in zip(pairs, tables, strict=True):
         unseen = collections.Counter()
         for place, row in enumerate(common):
             try:
-                totals[place] += score_part(model, rows[row], unseen)
+                totals[place] += score_part(model, in_plain_form(model, rows[row], form), unseen)
             except ValueError as error:
                 raise ValueError(f"{path}, the row with the id {row!a}, {error}") from None
         tell(path, unseen, asked.refuse_unseen)
@@ -222,10 +326,11 @@ def tell(path, unseen, refuses):
         print(f"warning: {problem}: it is scored as 0 in each of its columns", file=sys.stderr)
 
 
-def read(path, id_column, model):
+def read(path, id_column, model, form=PLAIN):
     """{id: {column: text, or None for no value}}, in the order of the file, of the columns that the model reads."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        records = fields_of(file.read(), path)
+    encoding = "utf-8-sig" if form["encoding"] == "utf-8" else form["encoding"]
+    with open(path, encoding=encoding, newline="") as file:
+        records = fields_of(file.read(), path, form["separator"])
     names = [text for text, _ in next(records, [])]
     columns = record(model)["columns"]
     declared = {column["name"]: column["levels"] for column in columns if column.get("declared")}
@@ -254,17 +359,19 @@ def read(path, id_column, model):
     return rows
 
 
-def fields_of(text, path):
+def fields_of(text, path, separator=","):
     """The records of a csv file, each a list of (text, whether it stands in double quotes); empty lines are none."""
+    rest = rf"[^{re.escape(separator)}\r\n]*"
+    field = re.compile(rf'"([^"]*(?:""[^"]*)*)"({rest})|({rest})')
     text, position, fields = text if text.endswith(("\n", "\r")) else text + "\n", 0, []
     while position < len(text):
-        found = FIELD.match(text, position)
+        found = field.match(text, position)
         quoted = found[1] is not None
         if not quoted and found[0].startswith('"'):
             raise ValueError(f"{path} has a double quote that is left open")
         fields.append((found[1].replace('""', '"') + found[2] if quoted else found[0], quoted))
         position = found.end() + 1
-        if text[position - 1] == ",":
+        if text[position - 1] == separator:
             continue
         position += text[position - 1 : position + 1] == "\r\n"
         if fields != [("", False)]:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli.common import (
     JobFile,
     OutOption,
@@ -36,25 +35,49 @@ app = App()
 @app.command(rich_help_panel=PANEL)
 def init(
     context: typer.Context,
-    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or Parquet files.")] = None,
-    vertical: Annotated[bool, typer.Option("--vertical", help="All have columns of the same people.")] = False,
-    walr: Annotated[bool, typer.Option("--walr", help="One has features, one has labels and a budget.")] = False,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to learn.")] = None,
-    row_id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Names a row; by default the one that all have.")
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE...",
+            help="A table of each organisation: a CSV or Parquet file, sqlite:///PATH?table=NAME or "
+            "postgresql://USER@HOST/DATABASE?table=NAME.",
+        ),
     ] = None,
-    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Which label is 1.")] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder.")] = Path("joint"),
+    system: Annotated[
+        str, typer.Option(metavar="SYSTEM", help="System of the job: walr, label-dp, dp-lr, taylor or falcon.")
+    ] = "",
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn.")] = "",
+    row_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column that names a row; by default the one in all tables."),
+    ] = None,
+    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Text of label 1.")] = None,
+    label_range: Annotated[
+        str, typer.Option(metavar="LOW:HIGH", help="Public range of labels that are numbers, for label-dp.")
+    ] = "",
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:LOW:HIGH", help="Public bounds of a feature, for dp-lr; * stands for all others. Repeatable."
+        ),
+    ] = None,
+    public: Annotated[
+        str, typer.Option(metavar="TABLE", help="Table of rows that anyone may have, where dp-lr starts.")
+    ] = "",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=HOST[:PORT]", help="Host of a party; by default localhost. Repeatable."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the files.")] = Path("joint"),
 ) -> Found:
     """Write party files and a job for tables that are here, ready to be checked and run."""
     from blindfit.coordinator.init import command
+    from blindfit.coordinator.init.asked import Asked
 
-    if vertical and walr:
-        raise ConfigError("--vertical and --walr: which of them?")
-    chosen: command.Kind | None = "vertical" if vertical else "walr" if walr else None
+    given = (tuple(words or ()) for words in (tables, bounds, host))
+    asked = Asked(system, next(given), label, row_id, positive, label_range, next(given), public, next(given))
     may_ask = sys.stdin.isatty() and confirm_of(context) is not None
-    kind, paths, column = command.ask(chosen, tables or [], label, may_ask=may_ask)
-    return command.init(command.Asked(kind, paths, column, row_id, positive), out)
+    return command.init(asked, out, typer.prompt if may_ask else None)
 
 
 @app.command(rich_help_panel=PANEL)

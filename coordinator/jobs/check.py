@@ -30,12 +30,29 @@ def check(job: Job[Any]) -> list[Finding]:
                 f"{job.parameters.epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less",
             )
         )
-    if all(party.config is None for party in job.parties.values()):
+    elsewhere = find_elsewhere(job)
+    if len(elsewhere) == len(job.parties):
         return [*findings, *asyncio.run(ask_parties(job))]
+    if elsewhere:
+        findings += catch_error("parties", lambda: asyncio.run(ask_parties(job, elsewhere)))
     here: list[PartyHere] = []
-    for name in job.parties:
+    for name in (name for name in job.parties if name not in elsewhere):
         findings += catch_error(name, partial(_check_settings, job, name, here))
     return [*findings, *chosen.check_rows(job, here)]
+
+
+def find_elsewhere(job: Job[Any]) -> list[str]:
+    """Return the parties whose files are on other machines: the job says only where they are up.
+
+    A file that is not here, of a party without an address, is an error of the job.
+    """
+    nobody_is_here = all(party.config is None for party in job.parties.values())
+    return [
+        name
+        for name, party in job.parties.items()
+        if nobody_is_here
+        or (party.config is not None and party.address is not None and not (job.folder / party.config).exists())
+    ]
 
 
 def _check_settings(job: Job[Any], name: str, here: list[PartyHere]) -> Iterable[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from blindfit.coordinator.terminal.wording import plain
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
 from blindfit.parties.data.origin import Origin
-from blindfit.parties.data.settings import PartyDatasetSettings
+from blindfit.parties.data.settings import PartyDatasetSettings, is_csv
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
@@ -191,6 +192,10 @@ def _not_lost(party: PartyHere) -> Iterator[Finding]:
 def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
     """Say what the job would read of the party's datasets, and that it cannot start with a lost database."""
     yield from catch_error(party.name, partial(_not_lost, party))
+    for name in datasets_of(job, party.name):
+        if name in party.settings.datasets and is_csv(party.settings.datasets[name].url):
+            form = party.settings.datasets[name].dialect.in_words()
+            yield Finding("note", party.name, f"{name} is read as a csv file in this form: {form}")
     for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
         said = f"{name} is not published: `blindfit run` and the party's next start do so"
         yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
@@ -198,7 +203,7 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
         number = snapshot.row.number
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
-            f"`blindfit snapshot {party.file} {party.dataset_name}`"
+            f"`blindfit snapshot {quote(str(party.file))} {quote(party.dataset_name)}`"
         )
         yield Finding("warning", party.name, text)
 
@@ -244,10 +249,13 @@ def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job[Any]) -> list[Finding]:
+async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list[Finding]:
+    """Ask parties that are up, by default all of the job, whether they would take part."""
     own = coordinator_identity(job)
     findings: list[Finding] = []
     for name, address in addresses_of(job).items():
+        if names is not None and name not in names:
+            continue
         try:
             async with Control.open(own, name, address) as control:
                 findings += _compare(job, name, await control.describe(ALONE_TIMEOUT_S))

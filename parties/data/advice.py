@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.settings import DatasetSettings, is_csv
 from blindfit.parties.tables import toml_of
 
 
@@ -45,7 +45,17 @@ class Advice:
         if column in settings.dates:
             return f"correct it, or {self.leave_out(column)}"
         named = f"add {toml_of(column)} to {self.table}.categories or {self.table}.dates"
-        return f"correct it, or {named}, or {self.leave_out(column)}"
+        return f"correct it, or {named}, or {self.leave_out(column)}{self._form_of_numbers()}"
+
+    def no_date(self) -> str:
+        """Return what to do about a text that is not a date, in addition to the correction of it."""
+        is_plain_csv = self.settings is not None and is_csv(self.settings.url) and self.settings.date_format is None
+        return f", or set {self.table}.date_format to the form that it has" if is_plain_csv else ""
+
+    def _form_of_numbers(self) -> str:
+        if self.settings is None or not is_csv(self.settings.url):
+            return ""
+        return f", or set {self.table}.decimal and {self.table}.thousands as the file has them"
 
     def levels(self) -> str:
         """Return how to name the levels of each category."""

@@ -186,6 +186,36 @@ def open_table(
     return SqlTable(engine, table, origin, texts, dates, tolerates)
 
 
+def as_declared(table: SqlTable, texts: frozenset[str]) -> SqlTable:
+    """Return the same table, each column read as its type in the database says.
+
+    What cannot be read is a problem of its column, and no error.
+
+    Args:
+        texts: columns that are read as text, whatever their type; what is wrong with them is an error.
+    """
+    types = {column.name: _base(column.type) for column in table.table.columns}
+    dates = {name for name, kind in types.items() if isinstance(kind, _MOMENTS)}
+    words = {name for name, kind in types.items() if isinstance(kind, (*_TEXTS, *_WITH_ONE_TEXT))}
+    words |= _texts_of_no_type(table, [name for name, kind in types.items() if isinstance(kind, NullType)])
+    return replace(
+        table,
+        texts=texts | (words - dates),
+        dates=frozenset(dates - texts),
+        tolerates=lambda name: name not in texts,
+        problems={},
+    )
+
+
+def _texts_of_no_type(table: SqlTable, names: Sequence[str]) -> set[str]:
+    """Return those columns in which SQLite, which does not ask for types, has a text."""
+    if table.engine.dialect.name != "sqlite":
+        return set()
+    with connect(table.engine, table.origin) as connection, answering(table.origin):
+        found = {name: sa.select(sa.func.typeof(table.table.c[name])).distinct() for name in names}
+        return {name for name, asked in found.items() if "text" in connection.execute(asked).scalars()}
+
+
 def find_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:
     """Return the schema, where one is named, the table, and how errors call it.
 

@@ -10,10 +10,19 @@ from typing import Any
 from blindfit.algorithms.columns.record import Kind, TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.advice import Advice
+from blindfit.parties.data.csv_file import MissingWords
 from blindfit.parties.data.encoding import FromTable, describe, kind_in
-from blindfit.parties.data.files import MissingWords, open_file
+from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, Tolerates, near_names, nothing, refuse_missing_names
+from blindfit.parties.data.origin import (
+    ColumnKinds,
+    Origin,
+    Reader,
+    Tolerates,
+    near_names,
+    nothing,
+    refuse_missing_names,
+)
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
@@ -81,7 +90,7 @@ def open_for_model(
     words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
-    reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
+    reader = _open(settings, base_dir, Origin(name, "", option=option), words, ColumnKinds(texts, dates))
     refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
     filled = settings.missing == "refuse" and record.fill
     chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
@@ -91,7 +100,8 @@ def open_for_model(
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
     words = MissingWords(frozenset(settings.missing_words), settings.declared())
     origin = Origin(name, "", advice=Advice(name, settings))
-    return _open(settings, base_dir, origin, words, settings.text_columns(), frozenset(settings.dates), tolerates)
+    kinds = ColumnKinds(settings.text_columns(), frozenset(settings.dates))
+    return _open(settings, base_dir, origin, words, kinds, tolerates)
 
 
 def _open(
@@ -99,20 +109,22 @@ def _open(
     base_dir: Path,
     origin: Origin,
     words: MissingWords,
-    texts: frozenset[str],
-    dates: frozenset[str],
+    kinds: ColumnKinds,
     tolerates: Tolerates = nothing,
 ) -> Reader:
     if found := file_of(settings.url):
         kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
-        return open_file(kind, path, replace(origin, where=str(path)), settings.made_by, words, tolerates)
+        origin = replace(origin, where=str(path))
+        return open_file(
+            kind, path, origin, settings.made_by, tolerates, words=words, dialect=settings.dialect, kinds=kinds
+        )
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
         raise replace(origin, where=shown).error("this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
+    return open_table(url, base_dir, origin, settings.made_by, kinds.texts, kinds.dates, tolerates)
 
 
 def _readable_roles(

@@ -8,12 +8,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.advice import Advice
 
 NAMES_SHOWN = 12
 NO_ADVICE = Advice()  # no party file describes the table
 Tolerates = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class ColumnKinds:
+    """As what the columns of a source without types are read.
+
+    Attributes:
+        texts: columns that are read as text.
+        dates: columns that are read as dates. All others are read as numbers.
+    """
+
+    texts: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
+
+    def of(self, name: str) -> Kind:
+        if name in self.texts:
+            return "category"
+        return "date" if name in self.dates else "number"
+
+
+PLAIN_KINDS = ColumnKinds()
 
 
 def nothing(_column: str) -> bool:

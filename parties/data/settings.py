@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.parties.data.dialect import OPTIONS, PLAIN, CsvDialect, Decimal, Encoding, Thousands
 from blindfit.parties.data.urls import file_of, without_password
 from blindfit.parties.tables import as_value_errors
 
@@ -65,6 +66,20 @@ class DatasetSettings(BaseModel):
     missing_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(MISSING_WORDS, max_length=1000)
     """Words that stand for "no value" where a csv file has them without quotes. An empty field, a null and a NaN never
     have a value; a declared level always has one."""
+    separator: str = Field(PLAIN.separator, min_length=1, max_length=1)
+    """Character between two fields of a csv file, such as ";" or "\\t". A field that holds this character must stand in
+    double quotes."""
+    decimal: Decimal = PLAIN.decimal
+    """Character before the fraction of a number in a csv file, "." or ","."""
+    thousands: Thousands = PLAIN.thousands
+    """Character between groups of three digits of a number in a csv file: ".", ",", " " or "'". A space also stands for
+    a no-break space. By default numbers have no such groups."""
+    encoding: Encoding = PLAIN.encoding
+    """Encoding of a csv file. A byte order mark at its beginning does not count as text."""
+    date_format: str | None = Field(PLAIN.date_format, min_length=1, max_length=100)
+    """Form of the columns in `dates` of a csv file, such as "%d.%m.%Y" or "%m/%d/%Y %I:%M %p". By default dates are
+    ISO 8601. The parts are those of strptime; %b and %B are English names of months, and %y is a year from 1969 to
+    2068."""
     made_by: str | None = None
     """Command that makes the file. The error about a missing file shows it."""
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
@@ -84,9 +99,16 @@ class DatasetSettings(BaseModel):
         return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
 
     @model_validator(mode="after")
-    def _words_are_of_csv(self) -> DatasetSettings:
+    def _options_of_csv(self) -> DatasetSettings:
+        given = [name for name in OPTIONS if name in self.model_fields_set]
         if "missing_words" in self.model_fields_set and not is_csv(self.url):
             raise ValueError("missing_words is for csv files, remove it: in other sources a missing value is a null")
+        if given and not is_csv(self.url):
+            raise ValueError(f"{given[0]} is for csv files, remove it: other sources have typed values")
+        with as_value_errors():
+            _ = self.dialect
+        if self.date_format is not None and not self.dates:
+            raise ValueError("date_format does nothing without dates, remove it or name the columns: dates = [...]")
         return self
 
     @model_validator(mode="after")
@@ -139,6 +161,11 @@ class DatasetSettings(BaseModel):
         if self.quasi_identifiers and self.missing == "drop":
             raise ValueError('missing = "drop" cannot go with quasi_identifiers: take "mean"')
         return self
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """How a csv file is written."""
+        return CsvDialect(self.separator, self.decimal, self.thousands, self.encoding, self.date_format)
 
     @property
     def fills(self) -> bool:

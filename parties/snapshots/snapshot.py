@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn,
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
+from blindfit.parties.data.dialect import OPTIONS, PLAIN
 from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
 from blindfit.parties.data.origin import Origin, refuse_missing_names
 from blindfit.parties.data.settings import DatasetSettings, PartyDatasetSettings, is_csv, words_besides
@@ -25,14 +26,16 @@ from blindfit.parties.store.snapshots import SnapshotRow
 
 log = structlog.get_logger(__name__)
 
-DIGEST = DigestFormat(renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": []})
+DIGEST = DigestFormat(
+    renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": [], **asdict(PLAIN)}
+)
 """How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 
 
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 
 
-ENCODED = ("positive", "categories", "dates", "missing_words", "left_out")  # done when a snapshot is made
+ENCODED = ("positive", "categories", "dates", "missing_words", "left_out", *OPTIONS)  # done when a snapshot is made
 
 
 SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import structlog
@@ -419,4 +420,4 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
 
 def not_published(dataset: str) -> str:
     """Say so to a proposer: in the same words whatever the rows hold."""
-    return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {dataset}`"
+    return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {quote(dataset)}`"

@@ -346,8 +346,8 @@ def test_shares_of_labels_that_something_has_rewritten(tmp_path: Path) -> None:
 # --- files ---------------------------------------------------------------------------------------------------
 
 
-def as_utf16(path: Path) -> None:
-    path.write_bytes(path.read_text().encode("utf-16"))
+def as_binary(path: Path) -> None:
+    path.write_bytes(b"\x7fELF\0\0")
 
 
 def in_latin(path: Path, place: str) -> None:
@@ -357,7 +357,7 @@ def in_latin(path: Path, place: str) -> None:
 @each_case(
     ("text", "spoil"),
     [
-        (says("save it as csv in UTF-8"), as_utf16),
+        (says("save it as csv in UTF-8"), as_binary),
         (says("save the file in UTF-8"), lambda path: in_latin(path, "age")),
         (says("save the file in UTF-8"), lambda path: in_latin(path, "tea")),
         (says("correct `{}`"), lambda path: path.unlink()),

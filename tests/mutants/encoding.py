@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ENCODING, JOBS = "tests/data/test_encoding.py", "tests/vertical/test_text_columns.py"
 AGREE = "tests/columns/test_scorers_agree.py"
+DIALECTS = "tests/data/test_dialects.py"
 
 MUTANTS = (
     Mutant(
@@ -67,7 +68,7 @@ MUTANTS = (
     Mutant(
         "a-quoted-word-is-missing",
         (31,),
-        "blindfit.parties.data.files:CsvFile._open_arrow",
+        "blindfit.parties.data.csv_file:CsvFile._open_arrow",
         "quoted_strings_can_be_null=False",
         "quoted_strings_can_be_null=True",
         ("tests/columns/test_missing_words.py::test_an_unquoted_word_is_no_value_and_a_quoted_one_is_a_text",),
@@ -103,5 +104,45 @@ MUTANTS = (
         "frame, level = frame.f_back, level + 1",
         "frame, level = frame.f_back, level + (level < 2)",
         ("tests/columns/test_unseen_levels.py::test_a_warning_names_the_line_of_whoever_scores",),
+    ),
+    Mutant(
+        "digits-are-grouped-in-any-way",
+        (31,),
+        "blindfit.parties.data.dialect:CsvDialect.number_pattern",
+        "[0-9]{{3}})+",
+        "[0-9]{{1,3}})+",
+        (f"{DIALECTS}::test_a_text_of_another_form_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "a-number-of-another-form-is-read-as-it-stands",
+        (31,),
+        "blindfit.parties.data.written_values:write_plain_numbers",
+        "    if (row := values.first(is_other)) is not None:\n",
+        "    if (row := values.first(pc.and_(is_other, pc.is_null(texts)))) is not None:\n",
+        (f"{DIALECTS}::test_a_text_of_another_form_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "texts-are-written-as-numbers",
+        (31,),
+        "blindfit.parties.data.csv_file:CsvFile._in_plain_form",
+        'elif kind == "number" and dialect.converts_numbers:',
+        'elif kind != "date" and dialect.converts_numbers:',
+        (f"{DIALECTS}::test_every_way_to_write_a_table_is_the_same_rows",),
+    ),
+    Mutant(
+        "decimal-and-thousands-may-be-one-character",
+        (31,),
+        "blindfit.parties.data.dialect:CsvDialect.__post_init__",
+        "if self.decimal == self.thousands:",
+        "if self.decimal == self.separator == self.thousands:",
+        (f"{DIALECTS}::test_options_that_mean_nothing_are_refused_by_name",),
+    ),
+    Mutant(
+        "a-file-of-another-encoding-is-read",
+        (31,),
+        "blindfit.parties.data.csv_file:_refuse_other_formats",
+        "and head.startswith(codecs.BOM_UTF8)",
+        "and head == codecs.BOM_UTF8",
+        (f"{DIALECTS}::test_a_file_of_another_dialect_is_refused",),
     ),
 )

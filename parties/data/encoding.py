@@ -67,7 +67,7 @@ def describe(
         search.refuse_names_of_levels(name, columns)
     search.read([name for name in columns if name not in search.problems])
     found = tuple(search.column(name) for name in columns if name not in search.problems)
-    refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
+    refuse_duplicate_names([name for column in found for name in column.encoded], reader.origin)
     levels = [level for column in found for level in column.levels]
     words = words_besides(levels, settings.url, settings.missing_words)
     return Described(TableRecord(found, missing_words=words), search.problems)
@@ -211,11 +211,11 @@ class FromTable:
     found: frozenset[str] = frozenset()
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.select(names).names
+        return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
         features: dict[str, Floats] = {}
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             if column.kind == "category":
                 features |= to_indicators(self.levels(batch, column, first_row, origin), column)
             else:
@@ -223,7 +223,7 @@ class FromTable:
         return features
 
     def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:
-        known = None if column.name in self.found else column.levels + (column.reference or ())
+        known = None if column.name in self.found else column.chosen + (column.reference or ())
         return to_levels(batch.column(column.name), name=column.name, first_row=first_row, origin=origin, known=known)
 
 
@@ -251,11 +251,11 @@ class ByModel:
     record: TableRecord
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.select(names).names
+        return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
         features: dict[str, Floats] = {}
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             if column.kind == "category":
                 features |= to_indicators(batch.column(column.name), column)
             else:

@@ -40,7 +40,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
     levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
     how = FromTable(found.record, levels_found)
     problems |= {**without, **found.problems}
-    return Source(name, settings, found.record, found.record.made, reader, how, problems, tolerates)
+    return Source(name, settings, found.record, found.record.encoded, reader, how, problems, tolerates)
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:

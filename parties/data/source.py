@@ -204,13 +204,16 @@ class Source:
         for column in self.record.columns:
 
             def converted(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
-                found = self._features.of(arrow, column.made, first_row, self.origin)
+                found = self._features.of(arrow, column.encoded, first_row, self.origin)
                 if self.settings.missing == "refuse":
                     refuse_without_value(found, column, rows, self.origin)
                 is_category = column.kind == "category"
                 return found, self._features.levels(arrow, column, first_row, self.origin) if is_category else None
 
-            empty = dict.fromkeys(column.made, np.full(arrow.num_rows, np.nan)), pa.nulls(arrow.num_rows, pa.string())
+            empty = (
+                dict.fromkeys(column.encoded, np.full(arrow.num_rows, np.nan)),
+                pa.nulls(arrow.num_rows, pa.string()),
+            )
             found, texts = self._or_else(column.name, converted, empty, problems)
             features |= found
             if column.kind == "category":
@@ -337,7 +340,7 @@ class Source:
             if not np.isnan(batch.features).any():
                 return batch
         found = dict(zip(names, batch.features.T, strict=True))
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             refuse_without_value(found, column, batch.rows, self.origin)
         raise LocalProtocolError("a column lacks a value that nobody looked for")
 

@@ -38,14 +38,17 @@ class Advice:
         if settings.features == "rest" and is_feature:
             without = f"set {self.table}.except = {toml_of([*settings.left_out, column])}"
             return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded), *steps])
-        lists = " and ".join([*([f"{self.table}.features"] if is_feature else []), *encoded])
-        return " and ".join([*([f"remove {quoted} from {lists}"] if lists else []), *steps])
+        lists = [*([f"{self.table}.features"] if is_feature else []), *encoded]
+        if not lists:
+            return " and ".join(steps)
+        named = f"remove {quoted} from {' and '.join(lists)}"
+        return " and ".join([named, *steps])
 
     def without_recipe(self, name: str) -> str:
         """Return how to train without a recipe."""
-        return (
-            f"remove {self.table}.derive.{name}" if self.settings else "leave out the row: the model computes with it"
-        )
+        if self.settings is None:
+            return "leave out the row: the model computes with this number"
+        return f"remove {self.table}.derive.{name}"
 
     def no_number(self, column: str) -> str:
         """Return what to do about a value that is not of the column's kind."""

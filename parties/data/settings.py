@@ -145,7 +145,7 @@ class DatasetSettings(BaseModel):
             if declared is not None and level not in declared:
                 raise ValueError(f"reference_levels.{name}: {level!r} is not one of categories.{name}")
             if declared is not None and len(declared) < 2:
-                raise ValueError(f"reference_levels.{name}: {name} has no other level, remove one of the two options")
+                raise ValueError(f"reference_levels.{name}: {name} has no other level, remove it")
         return self
 
     @model_validator(mode="after")

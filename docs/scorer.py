@@ -25,6 +25,7 @@ import unicodedata
 FORMAT = "blindfit vertical model part v1"
 MISSING_WORDS = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan"]
 DAY_US = 86_400_000_000
+LARGEST = 1e100
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -68,6 +69,8 @@ def score_part(model, row, unseen=None):
     values = {}
     for column in record(model)["columns"]:
         values.update(converted(column, row[column["name"]], record(model)["fill"], unseen))
+    for recipe in record(model).get("recipes", []):
+        values.update(derived(recipe, *(values[name] for name in recipe["of"])))
     names = list(model["weights"])
     columns = [(values[name] - scaling["mean"][name]) / scaling["std"][name] for name in names]
     weights = [model["weights"][name] for name in names]
@@ -124,9 +127,48 @@ def converted(column, text, fill, unseen=None):
         return {made: 0.0 if is_category and indicator else fill[made] for made in valued} | indicator
     if not is_category:
         return {name: value} | indicator
-    if unseen is not None and value not in (known := {*column["levels"], *(column["reference"] or [])}):
+    if unseen is not None and value not in (known := {*chosen(column), *(column["reference"] or [])}):
         unseen[name, value, next((one for one in known if loosely(one) == loosely(value)), "")] += 1
     return {made: float(made == f"{name}={value}") for made in valued} | indicator
+
+
+def chosen(column):
+    """The levels of a category that have a column, and its reference level."""
+    return [*column["levels"], *([column["base"]] if "base" in column else [])]
+
+
+def derived(recipe, x, y=None):
+    """The columns of a recipe: {the model's column: a number}. The last bits depend on the order of the steps."""
+    name, by = recipe["name"], recipe["by"]
+    if by == "log1p":
+        if x <= -1:
+            raise ValueError(f"column {recipe['of'][0]}: the number is not above -1, and {name} is its log1p")
+        return {name: math.log1p(x)}
+    if by == "clip":
+        low, high = (-LARGEST if recipe["low"] is None else recipe["low"]), recipe["high"]
+        return {name: min(max(x, low), LARGEST if high is None else high)}
+    if by == "product":
+        return {name: cut(x * y)}
+    if by == "bins":
+        below = sum(edge < x for edge in recipe["edges"])
+        return {f"{name}={b + 1}": float(below == b) for b in range(1, len(recipe["edges"]) + 1)}
+    if by != "spline":
+        raise ValueError(f"{name} is computed by {by}, which this scorer does not know")
+    knots, made = recipe["knots"], [0.0] * recipe["columns"]
+    if len(knots) > 1:
+        width, last = knots[-1] - knots[0], len(knots) - 2
+        place = [(knot - knots[0]) / width for knot in knots]
+        made[0] = cut((x - knots[0]) / width)
+        inside, beyond = min(made[0], 1.0), max(made[0] - 1.0, 0.0)
+        above = [max(inside - at, 0.0) for at in place[:-1]]
+        cubic = [a * a * a / (1.0 - at) for a, at in zip(above, place, strict=False)]
+        for j in range(last):
+            made[j + 1] = cut((cubic[j] - cubic[last]) + 3.0 * beyond * (place[last] - place[j]))
+    return {f"{name}={j}": number for j, number in enumerate(made, 1)}
+
+
+def cut(number):
+    return max(-LARGEST, min(LARGEST, number))
 
 
 def number(text, name):
@@ -333,7 +375,7 @@ def read(path, id_column, model, form=PLAIN):
         records = fields_of(file.read(), path, form["separator"])
     names = [text for text, _ in next(records, [])]
     columns = record(model)["columns"]
-    declared = {column["name"]: column["levels"] for column in columns if column.get("declared")}
+    declared = {column["name"]: chosen(column) for column in columns if column.get("declared")}
     wanted = [id_column, *(column["name"] for column in columns)]
     if missing := [name for name in wanted if name not in names]:
         raise ValueError(f"{path} has no column {', '.join(missing)}")

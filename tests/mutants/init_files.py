@@ -1,4 +1,4 @@
-"""What `blindfit init` writes: no password, no public fact that only rows know, and a revocation list that must exist."""
+"""What `blindfit init` writes: no password, nothing that only rows know, and a revocation list that must exist."""
 
 from __future__ import annotations
 

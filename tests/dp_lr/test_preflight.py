@@ -13,6 +13,8 @@ from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs import check as preflight
 from tests.dp_lr.conftest import N_ROWS, NAMES, POLICY, Clinic, held_out_of, job
 
+KNOTS = [40.0, 50.0, 60.0]
+
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
     """By level."""
@@ -125,6 +127,3 @@ def test_derived_columns_are_named_and_computed_alike_of_public_rows(clinic: Cli
     assert model["scale"]["table"]["recipes"][1]["knots"] == KNOTS
     clinic.set("datasets.archive.derive", {**derive, "bin": {"by": "bins", "of": column, "edges": [51.0]}})
     assert said(found(clinic)["refuses"], "datasets.archive and patients do not compute bin in the same way")
-
-
-KNOTS = [40.0, 50.0, 60.0]

@@ -1,4 +1,4 @@
-"""What `blindfit init` writes: no password, nothing public that only rows know, and a revocation list that must be there."""
+"""What `blindfit init` writes: no password, nothing that only rows know, and a revocation list."""
 
 from __future__ import annotations
 

@@ -51,6 +51,11 @@ def advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
                 f"cannot run until {escape(f'{out / seat.name}.toml')} says models_per_row = "
                 '"unlimited", or until it says models_per_row = 0 and the job says split.test_fraction = 0 (no scores)'
             )
+        if seat.levels is not None:  # rows are private, and so is which of their columns can be used
+            yield line(
+                f"[yellow]{seat.name}: the columns were chosen by a look at the rows,[/] which epsilon does not cover: "
+                f"check `except` in {escape(f'{out / seat.name}.toml')} before the model leaves the house"
+            )
     if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat for seat in seats if seat.role == role) for role in ("measurement", "active"))
         is_number = server.table is not None and server.table.label_is_number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -10,13 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.command import Done, blindfit
+from tests.hints.following import SETS
 from tests.init.public_tables import births, stocks, titanic
 
 MOST_HINTS = 3
-HINT = re.compile(
-    r"(?P<party>\S+): datasets\.rows: .*?\bset datasets\.rows\.(?P<option>\w+) = (?P<value>[^ ,)]+) (?P<why>.*)"
-)
-
 PATHS: list[tuple[Callable[[Path], None], str, str]] = [
     (titanic, "taylor", "'register.csv' 'shipping line.csv' --label survived"),
     (titanic, "falcon", "'register.csv' 'shipping line.csv' --label survived"),
@@ -28,14 +26,18 @@ PATHS: list[tuple[Callable[[Path], None], str, str]] = [
 QUICK = {"taylor": ("--set", "taylor.epochs=2"), "falcon": ("--set", "falcon.epochs=1")}
 
 
-def follow_hint(folder: Path, said: str) -> str:
-    """Do what a refusal of `check` says, in the file of the party that it names; return what was written."""
-    found = re.search(HINT, " ".join(said.split()))
-    assert found, said
-    file = folder / f"joint/{found['party']}.toml"
-    line = f"{found['option']} = {found['value']}"
-    file.write_text(file.read_text() + f"{line}\n")  # [datasets.rows] is the last table of the file
-    return f"{file.name}: {line}"
+def follow_hint(folder: Path, findings: list[dict[str, str]]) -> str:
+    """Set the first option that the first refusal of `check` names, where it says; return what was written."""
+    refusal = next(one for one in findings if one["level"] == "refuses")
+    found = SETS.search(refusal["text"])
+    assert found, refusal
+    (*table, option), value = found[1].split("."), found[2]
+    file = folder / "joint" / (f"{refusal['about']}.toml" if table[0] == "datasets" else "job.toml")
+    head = f"[{'.'.join(table)}]\n"
+    text = re.sub(rf"^{option} = .*\n", "", file.read_text(), flags=re.MULTILINE)
+    assert head in text
+    file.write_text(text.replace(head, f"{head}{option} = {value}\n"))
+    return f"{file.name}: {head.strip()} {option} = {value}"
 
 
 def walk(folder: Path, system: str, words: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
@@ -49,9 +51,10 @@ def walk(folder: Path, system: str, words: str, say: Callable[[str], None] = lam
     made = typed("init", "--system", system, *shlex.split(words))
     assert made.returncode == 0, made.stderr
     written: list[str] = []
-    while (checked := typed("check", "joint/job.toml", *QUICK.get(system, ()))).returncode:
-        assert len(written) < MOST_HINTS, checked.stdout
-        written.append(follow_hint(folder, checked.stdout))
+    while typed("check", "joint/job.toml", *QUICK.get(system, ())).returncode:
+        assert len(written) < MOST_HINTS, written
+        checked = blindfit(folder, "check", "joint/job.toml", "--json", *QUICK.get(system, ()))
+        written.append(follow_hint(folder, json.loads(checked.stdout)["findings"]))
         say(f"(as the hint says, {written[-1]})\n")
     done = typed("run", "joint/job.toml", "--out", "joint/run", *QUICK.get(system, ()))
     assert done.returncode == 0, done.stderr

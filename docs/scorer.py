@@ -247,7 +247,7 @@ def plain_number(text, name, form):
     if (decimal, thousands) == (".", "") or not re.search("[0-9]", text):
         return text
     group = f"[{re.escape(ALIKE.get(thousands, thousands))}]" if thousands else ""
-    whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if thousands else "[0-9]+"
+    whole = f"(?:[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]+)" if thousands else "[0-9]+"
     point = re.escape(decimal)
     pattern = rf"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
     if not re.fullmatch(pattern, text.strip()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blindfit.algorithms.columns import values as conversions
-from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.init.asked import Unclear
+from blindfit.coordinator.init.forms import Forms, guess_file, guess_forms
+from blindfit.coordinator.init.kinds import OF_PANDAS, Judge, words_for_missing
 from blindfit.coordinator.init.places import Place
 from blindfit.coordinator.terminal.wording import join_names, quantity
-from blindfit.parties.data.columns import Floats, refuse_missing, to_days, to_levels, to_numbers
+from blindfit.parties.data.columns import refuse_missing, to_levels, to_numbers
 from blindfit.parties.data.csv_file import CsvFile, MissingWords
 from blindfit.parties.data.dialect import PLAIN, CsvDialect
-from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, refuse_duplicate_names, refuse_missing_names
+from blindfit.parties.data.local_files import is_there, local_path
+from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of
 
 MOST_MISFITS = 10
@@ -67,7 +66,9 @@ def open_table(place: Place) -> Reader:
     origin = Origin(re.sub(r"\W+", "-", place.stem) or "table", str(place), option=str(place))
     found, table = file_of(place.word), place.open_database(origin)
     if table is None and found is not None:
-        table = open_file(found[0], local_path(found[1], Path(), origin.dataset), origin)
+        path = local_path(found[1], Path(), origin.dataset)
+        dialect = guess_file(path) if found[0] == "csv" and is_there(path, origin) else PLAIN
+        table = open_file(found[0], path, origin, dialect=dialect)
     if table is None:
         raise place.refusal()
     refuse_duplicate_names(table.names, table.origin)
@@ -85,6 +86,7 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
             refuse_missing_names([given], table.names, table.origin)
         return given
     common = set.intersection(*(set(table.names) for table in tables.values())) - {label}
+    common = {name for name in common if name == "index" or not OF_PANDAS.fullmatch(name)}
     if "id" in common:
         return "id"
     if len(common) == 1:
@@ -117,31 +119,43 @@ def guess_table(
         DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
     """
     names = [name for name in table.names if name != row_id]
+    forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
+    if isinstance(table, CsvFile):  # as it is written
+        table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
     rows = pa.Table.from_batches(table.arrow_batches([row_id, *names], 1 << 16)).combine_chunks()
     if not rows.num_rows:
-        raise table.origin.error("there are no rows", hint="a dataset needs at least one row")
-    origin, kinds, gaps, remarks = table.origin, dict[str, str](), list[str](), list[str]()
-    for name in names:
-        if name != label:
-            kind = _Kind("other") if name in table.problems else _kind(_column(rows, name), name, origin)
-            kinds[name] = kind.name
-            gaps += [name] if kind.lacks_values else []
-            remarks += [f"{kind.misfit.message}; the other values are {kind.name}s"] if kind.misfit else []
-    remarks += _words(table, rows, [name for name, kind in kinds.items() if kind in ("category", "other")])
-    ids = to_levels(_column(rows, row_id), name=row_id, origin=origin).to_pylist()
-    left_out = {name: "not numbers, dates or texts of few levels" for name, kind in kinds.items() if kind == "other"}
-    left_out |= {name: problem.message for name, problem in table.problems.items() if name in kinds}
+        raise origin.error("there are no rows", hint="a dataset needs at least one row")
+    if isinstance(table, CsvFile):
+        forms = guess_forms({name: _column(rows, name) for name in names}, table.dialect)
+    judge = Judge(origin, is_csv, forms)
+    kinds = {name: judge.kind_of(_column(rows, name), name) for name in names if name not in (label, *table.problems)}
+    left_out = {name: kind.why for name, kind in kinds.items() if kind.name == "other"}
+    left_out |= {name: problem.message for name, problem in table.problems.items() if name != label}
+    kept = {name: kind for name, kind in kinds.items() if name not in left_out}
+    dates = tuple(name for name, kind in kept.items() if kind.name == "date")
+    ids = to_levels(_column(rows, row_id), name=row_id, origin=origin)
+    remarks = [
+        *_find_repeats(ids, row_id, origin),
+        *judge.remarks(rows, [n for n, kind in kept.items() if kind.name == "number"]),
+    ]
+    remarks += _words(table, rows, [name for name, kind in kept.items() if kind.name == "category"])
+    found = (
+        _label(judge.in_plain_form(_column(rows, label)), label, origin, positive, as_number=as_number) if label else {}
+    )
+    gaps = tuple(name for name, kind in kept.items() if kind.lacks_values)
     return Guessed(
         place,
-        frozenset(str(i) for i in ids),
-        tuple(name for name, kind in kinds.items() if kind == "category"),
-        tuple(name for name, kind in kinds.items() if kind == "date"),
+        frozenset(str(i) for i in ids.to_pylist()),
+        tuple(name for name, kind in kept.items() if kind.name == "category"),
+        dates,
         bool(gaps),
-        len(kinds) - len(left_out),
+        len(kept),
         left_out,
         tuple(remarks),
-        gaps=tuple(gaps),
-        **(_label(_column(rows, label), label, origin, positive, as_number=as_number) if label else {}),
+        dialect=forms.dialect if dates else replace(forms.dialect, date_format=None),
+        features=tuple(kept) if "" in left_out else (),
+        gaps=gaps,
+        **found,
     )
 
 
@@ -149,53 +163,18 @@ def _column(rows: Any, name: str) -> Any:
     return rows.column(name).combine_chunks()
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """
-    Attributes:
-        name: number, date, category or other.
-        misfit: of a column that is a number or a date in all rows but a few, what is wrong with the first of these.
-    """
-
-    name: str
-    lacks_values: bool = False
-    misfit: DataError | None = None
-
-
-def _kind(column: Any, name: str, origin: Origin) -> _Kind:
-    if (found := _number_or_date(column, name, origin)) is not None:
-        return found
-    try:
-        texts = to_levels(column, name=name, origin=origin)
-    except DataError:
-        return _Kind("other")
-    few = len(pc.unique(texts.drop_null())) <= min(MOST_LEVELS, max(2, len(texts) // 5))
-    return _Kind("category" if few else "other", few and texts.null_count > 0)
-
-
-def _number_or_date(column: Any, name: str, origin: Origin) -> _Kind | None:
-    """Return the kind of a column all of whose values fit, but for a few: a job then refuses the first by its row."""
-    plain = {"number": conversions.to_numbers, "date": conversions.to_days}
-    for kind, convert in (("number", to_numbers), ("date", to_days)):
-        try:
-            return _Kind(kind, bool(np.isnan(convert(column, name=name, first_row=1, origin=origin)).any()))
-        except DataError as misfit:
-            if (others := _all_but_a_few(column, plain[kind])) is not None:
-                return _Kind(kind, bool(np.isnan(others).any()), misfit)
-    return None
-
-
-def _all_but_a_few(column: Any, convert: Callable[[Any], Floats]) -> Floats | None:
-    """Return the values that can be converted, if at most MOST_MISFITS, and a tenth of all, cannot."""
-    fits = np.ones(len(column), np.bool_)
-    for _ in range(min(MOST_MISFITS, len(column) // 10) + 1):
-        try:
-            return convert(pc.if_else(pa.array(fits), column, None))[fits]
-        except BadValue as error:
-            if error.row is None:
-                return None
-            fits[error.row] = False
-    return None
+def _find_repeats(ids: Any, name: str, origin: Origin) -> Iterator[str]:
+    """Say that an id stands in several rows, which every job refuses."""
+    counts = pc.value_counts(ids)
+    often = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(often):
+        text = often[0]["values"]
+        places = np.flatnonzero(pc.equal(ids, text).to_numpy(zero_copy_only=False))[:2]
+        first, second = (origin.locate(int(place) + 1) for place in places)
+        yield (
+            f"column {name} repeats: {quantity(len(often), 'id')} in more than one row, such as {text.as_py()!r} in "
+            f"{first} and {second}; a job needs one row for each id, so remove rows or name another column, --id COLUMN"
+        )
 
 
 def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
@@ -205,14 +184,7 @@ def _words(table: Reader, rows: Any, names: Sequence[str]) -> Iterator[str]:
     as_written = replace(table, words=MissingWords(frozenset()))
     texts = pa.Table.from_batches(as_written.arrow_batches(names, 1 << 16)).combine_chunks()
     for name in names:
-        words = _column(texts, name).filter(_column(rows, name).is_null()).drop_null()
-        for found in pc.value_counts(words).to_pylist():
-            word, count = found["values"].strip(), found["counts"]
-            if word:
-                yield (
-                    f"column {name} has {word} in {quantity(count, 'row')}, which is taken for a missing value; if it "
-                    "is a value, leave it out of missing_words, or name it in categories"
-                )
+        yield from words_for_missing(_column(texts, name), _column(rows, name), name)
 
 
 def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_number: bool) -> dict[str, Any]:

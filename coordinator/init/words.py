@@ -34,6 +34,8 @@ def describe_tables(row_id: str, seats: Sequence[Seat]) -> Iterator[RenderableTy
         tables = [table for table in (seat.table, seat.public) if table is not None]
         for table in tables:
             yield from (_note(seat.name, remark) for remark in table.remarks)
+            named = ((name or "a column without a name", why) for name, why in table.left_out.items())
+            yield from (_note(seat.name, f"leaves out {name}: {why}") for name, why in named)
         if any(table.place.hides_password for table in tables):
             yield _note(seat.name, NOT_WRITTEN)
 
@@ -50,6 +52,11 @@ def advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
                 f"[yellow]{seat.name}: scores could tell its {quantity(seat.table.n_features, 'column')};[/] the job "
                 f"cannot run until {escape(f'{out / seat.name}.toml')} says models_per_row = "
                 '"unlimited", or until it says models_per_row = 0 and the job says split.test_fraction = 0 (no scores)'
+            )
+        if seat.levels is not None:  # rows are private, and so is which of their columns can be used
+            yield line(
+                f"[yellow]{seat.name}: the columns were chosen by a look at the rows,[/] which epsilon does not cover: "
+                f"check `except` in {escape(f'{out / seat.name}.toml')} before the model leaves the house"
             )
     if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat for seat in seats if seat.role == role) for role in ("measurement", "active"))
@@ -108,5 +115,9 @@ def _in_words(seat: Seat) -> str:
     said += [f"learns {table.label}" + (f" = {table.positive}" if table.positive else "")] if table.label else []
     said += [f"labels in {seat.label_range[0]:g} to {seat.label_range[1]:g}"] if seat.label_range else []
     said += [f"public rows: {seat.public.place}"] if seat.public else []
-    said += [f"leaves out {', '.join(table.left_out)}"] if table.left_out else []
+    said += (
+        [f"leaves out {', '.join(name or 'a column without a name' for name in table.left_out)}"]
+        if table.left_out
+        else []
+    )
     return "; ".join(said)

@@ -85,7 +85,7 @@ class CsvDialect:
     @cached_property
     def number_pattern(self) -> str:
         """The texts that are numbers; RE2 and Python's `re` read the pattern alike."""
-        whole = rf"(?:[0-9]{{1,3}}(?:{self.grouping}[0-9]{{3}})+|[0-9]+)" if self.thousands else "[0-9]+"
+        whole = rf"(?:[1-9][0-9]{{0,2}}(?:{self.grouping}[0-9]{{3}})+|[0-9]+)" if self.thousands else "[0-9]+"
         point = re.escape(self.decimal)
         return rf"^[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 

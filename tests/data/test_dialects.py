@@ -175,6 +175,7 @@ def test_a_text_is_a_number(tmp_path: Path, text: str, options: dict[str, Any], 
         ("1.2345", GERMAN),
         ("1234.567,8", GERMAN),
         (".234", GERMAN),
+        ("0.234", GERMAN),  # nobody groups the digits of 234 so: it is a plain number
         ("1.234.", GERMAN),
         ("1..234", GERMAN),
         ("1,234,5", GERMAN),

@@ -137,21 +137,6 @@ def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
 
 
-def test_a_few_cells_do_not_take_a_column_out(tables: Path) -> None:
-    """A job refuses the first by its row; without the column there would be a model, and no word."""
-    rows = (tables / "My Bank.csv").read_text().splitlines()
-    cells = rows[5].split(",")
-    rows[5] = ",".join([cells[0], '"-"', cells[2], '"31.5.24"', cells[4]])
-    (tables / "My Bank.csv").write_text("\n".join(rows) + "\n")
-    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
-    assert "My Bank.csv, 700 rows, 3 features; region as levels; since as days" in made.stdout
-    assert "row 5 (line 6), column age: not a number; the other values are numbers" in made.stdout
-    assert "row 5 (line 6), column since: not a date; the other values are dates" in made.stdout
-    checked = blindfit(tables, "check", "joint/job.toml")
-    assert checked.returncode != 0
-    assert "row 5 (line 6), column age: not a number" in " ".join(checked.stdout.split())
-
-
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_value(tables: Path, quote: str) -> None:
     text = (tables / "My Bank.csv").read_text()

@@ -56,6 +56,7 @@ def test_bounds_leave_out_texts_whose_levels_only_the_rows_know(folder: Path) ->
     job, party = files(folder)
     assert job["dp_lr"]["feature_bounds"] == ["age:0:110", "since:10000:25000", "*:-5:5"]
     assert party["datasets"]["rows"]["except"] == ["ward"]
+    assert "hospital: the columns were chosen by a look at the rows" in made.stdout
     assert "its levels are known from the rows only" in (folder / "joint/hospital.toml").read_text()
     assert "mapped by declared bounds" in runs(folder)
 

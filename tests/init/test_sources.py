@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.init.asked import Asked
 from blindfit.coordinator.init.places import Place
 from tests.command import Done, blindfit
 from tests.postgres import PASSWORD, PostgresServer
@@ -128,6 +129,7 @@ def test_no_password_is_shown_or_written(folder: Path, url: str) -> None:
         return
     assert "hidden1" not in place.url_from(folder) + repr(place) + str(place)
     assert place.hides_password
+    assert "hidden1" not in repr(Asked("dp-lr", (url,), public=url))
 
 
 def test_the_same_table_in_two_spellings_is_one(folder: Path) -> None:

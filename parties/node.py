@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,21 @@ from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
 from blindfit.algorithms.texts import cut, printable
+from blindfit.parties.admitting import admission_of, part_of
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.identity import open_identity
-from blindfit.parties.sessions.admission import Admission
 from blindfit.parties.sessions.events import state_to_pb
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Part, Run, Session
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.sessions.sessions import Sessions
-from blindfit.parties.sessions.system import Seat
+from blindfit.parties.sessions.system import Seat, System
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
+from blindfit.parties.systems import seats_of, services_of, snapshot_writer
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
@@ -102,12 +103,11 @@ class PartyNode:
     def sessions(self) -> Sessions:
         return self.party.sessions
 
-    def _part(self, protocol: str, seat: Seat[Any]) -> Part:
-        its = system(protocol)
+    def _part(self, its: System[Any], seat: Seat[Any]) -> Part:
         run, tables = _measure(seat.run), its.tables()
         if tables and its.recorded:
             run = self._record(run, tables)
-        return Part(seat.check, run, tables, its.wrong_roles)
+        return replace(part_of(its, seat), run=run)
 
     def _record(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""
@@ -124,18 +124,7 @@ class PartyNode:
 
     async def start(self) -> None:
         party = self.party
-        admission = Admission(
-            self.settings,
-            party.store,
-            party.limits,
-            lambda peer, address: tls.open_channel(party.identity, peer, address, party.limits),
-            read_proposed,
-            {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
-            party.snapshots,
-            lambda: party.receipts,
-            party.pulse,
-        )
-        party.sessions = Sessions(admission, party.identity.first_revoked)
+        party.sessions = Sessions(admission_of(party, self._seats, self._part), party.identity.first_revoked)
         party.pulse.start()
         coordinators = sum(peer.role == "coordinator" for peer in self.settings.peers.values())
         asyncio.get_running_loop().set_default_executor(threads_for(coordinators, party.limits.running))
@@ -240,6 +229,10 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
     async def Propose(self, request: control_pb2.Proposal, context: Any) -> control_pb2.ProposalAnswer:  # noqa: N802, ARG002
         session = await self._node.sessions.propose(request, current_caller())
         return control_pb2.ProposalAnswer(state=state_to_pb(session.state))
+
+    async def Check(self, request: control_pb2.Proposal, context: Any) -> control_pb2.CheckAnswer:  # noqa: N802, ARG002
+        self._node.sessions.check(request, current_caller())
+        return control_pb2.CheckAnswer()
 
     async def Reserve(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.Place:  # noqa: N802, ARG002
         self._own(request.session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,9 @@ from blindfit.algorithms.statistics.label_dp.options import RegressorName
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.job.tables import PrivacySettings
 from blindfit.parties.tables import Settings, as_value_errors
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.privacy.events import ReleaseEvent
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
 # Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
@@ -92,6 +95,12 @@ class LabelDPJob(TrainingParameters):
     @property
     def delta(self) -> float:
         return super().delta if self.label_dp.mechanism == "gaussian" else 0.0
+
+    def event_at_server(self, neighbours: str) -> ReleaseEvent:
+        from blindfit.algorithms.estimators.label_noise import event_of_unit  # here: `show` needs no estimators
+
+        privacy = self.required_privacy
+        return event_of_unit(self.label_dp.mechanism, privacy.epsilon, privacy.delta, neighbours)
 
     def also_reads(self, role: str) -> tuple[str, ...]:
         return (self.label_dp.evaluate_on,) if role == "active" and self.label_dp.evaluate_on else ()

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import MAX_ROWS
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import (
     LARGEST_SHARED_SUM,
     LARGEST_SUM,
@@ -170,9 +169,7 @@ class WalrJob(SumJob, TrainingParameters):
     @property
     def _noise(self) -> tuple[float, int]:
         """The noise multiplier, and how many rows of a person may count."""
-        privacy = self.required_privacy
-        multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
-        return multiplier, privacy.max_rows_per_person or 1
+        return self.noise_multiplier, self.required_privacy.max_rows_per_person or 1
 
     @property
     def trust(self) -> Trust:

@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,21 +25,21 @@ from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.algorithms.protocols.table import Table
 from blindfit.algorithms.texts import cut, printable
-from blindfit.parties.admitting import admission_of, part_of
 from blindfit.parties.identity import connections as tls
 from blindfit.parties.identity.identity import open_identity
+from blindfit.parties.sessions.admission import Admission
 from blindfit.parties.sessions.events import state_to_pb
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Part, Run, Session
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.sessions.sessions import Sessions
-from blindfit.parties.sessions.system import Seat, System
+from blindfit.parties.sessions.system import ChecksMembers, Seat, System
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.database import Store
-from blindfit.parties.systems import seats_of, services_of, snapshot_writer
+from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
 from blindfit.parties.wire.guard import Guard, current_caller
@@ -59,6 +59,44 @@ SHUTDOWN_GRACE_S = 3.0
 LOCK_POLL_S = 0.05
 SCHEDULE_S = 30.0  # between two looks at what is to be published
 MOST_LOGGED_CHARS = 2000  # of one text
+
+
+# --- what a proposal passes, at a party process and in `blindfit check` ----------------------------------
+
+
+MakePart = Callable[[System[Any], Seat[Any]], Part]
+
+
+def part_of(its: System[Any], seat: Seat[Any]) -> Part:
+    part = Part(seat.check, seat.run, its.tables(), its.wrong_roles)
+    return replace(part, check_members=seat.check_members) if isinstance(seat, ChecksMembers) else part
+
+
+def admission_of(party: Party, seats: Mapping[str, Seat[Any]], make_part: MakePart = part_of) -> Admission:
+    """
+    Args:
+        seats: by system, as `seats_of` opens them.
+        make_part: what the party does in a system, from its seat.
+    """
+    return Admission(
+        party.settings,
+        party.store,
+        party.limits,
+        lambda peer, address: tls.open_channel(party.identity, peer, address, party.limits),
+        read_proposed,
+        {name: make_part(system(name), seat) for name, seat in seats.items()},
+        party.snapshots,
+        lambda: party.receipts,
+        party.pulse,
+    )
+
+
+def open_admission(party: Party) -> Admission:
+    """Open the seats of a party that serves nobody."""
+    return admission_of(party, seats_of(party))
+
+
+# --- the process -----------------------------------------------------------------------------------------
 
 
 class PartyNode:

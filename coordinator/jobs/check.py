@@ -13,26 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, catch_error
+from blindfit.coordinator.preflight.findings import Finding, catch_error, judge_epsilon
 from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_changes, note_habits
 from blindfit.coordinator.preflight.rehearsal import check_together, rehearse
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.systems import view
 
-HIGH_EPSILON = 4
-
 
 def check(job: Job[Any]) -> list[Finding]:
     chosen = view(job.protocol)
-    findings = list(chosen.leaks(job))
-    if job.parameters.epsilon > HIGH_EPSILON:
-        findings.append(
-            Finding(
-                "warning",
-                "privacy.epsilon",
-                f"{job.parameters.epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less",
-            )
-        )
+    findings = [*chosen.leaks(job), *judge_epsilon(job.parameters.epsilon)]
     if all(party.config is None for party in job.parties.values()):
         return [*findings, *asyncio.run(ask_parties(job))]
     with scratch_folder("blindfit check") as scratch:
@@ -45,7 +35,7 @@ def check(job: Job[Any]) -> list[Finding]:
 
 def _check_party(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> Iterable[Finding]:
     """Add to `here` the party whose data can be looked at."""
-    if job.parties[name].config is None:
+    if job.parties[name].config is None and job.parties[name].address is not None:
         yield Finding("note", name, "has no config here: not looked at")
         return
     party = PartyHere.of(job, name)

@@ -17,10 +17,10 @@ from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.running.launcher import check_dataset, coordinator_name, party_settings
+from blindfit.coordinator.running.launcher import check_member, coordinator_name, party_settings
 from blindfit.coordinator.running.session import proposal_of
 from blindfit.coordinator.running.snapshots import datasets_of, find_unpublished, publish_first
-from blindfit.parties.admitting import open_admission
+from blindfit.parties.node import open_admission
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.settings import PartySettings
@@ -45,7 +45,7 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     """
     path, settings = party_settings(job, name)
     Store.check_not_lost(settings, path.parent)
-    check_dataset(job, name)
+    check_member(job, name)
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
     for dataset, _ in unpublished:
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, make_folder
 from blindfit.coordinator.running.scratch import scratch_folder
@@ -84,7 +84,7 @@ def launch(
         ConfigError, DataError: a dataset cannot be published.
     """
     for name in job.parties:
-        check_dataset(job, name)
+        check_member(job, name)
     coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
     publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -145,9 +145,16 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     return path, settings
 
 
-def check_dataset(job: Job[Any], name: str) -> None:
-    """Raises ConfigError: the party's file has no dataset of the name that the job gives."""
+def check_member(job: Job[Any], name: str) -> None:
+    """Check that the party's file goes with what the job says of the party.
+
+    Raises:
+        PolicyRefused: the file has another role.
+        ConfigError: the file has no dataset of the name that the job gives.
+    """
     (path, settings), party = party_settings(job, name), job.parties[name]
+    if settings.role != party.role:  # as the party would say; its certificate for the run has the job's role
+        raise PolicyRefused(party=name, field="role", reason=f"it is {settings.role}, not {party.role}")
     if party.dataset and party.dataset not in settings.datasets:
         raise ConfigError(
             f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",

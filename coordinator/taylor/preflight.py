@@ -21,6 +21,7 @@ from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
+from blindfit.parties.taylor.leaks import refusal as leak_refusal
 from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
@@ -103,7 +104,8 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
     for leak in found:
         allowed = leak.flag in job.parameters.taylor.unsafe
         about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
-        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
+        text = leak.text if allowed else str(leak_refusal(leak, roles.active))
+        yield Finding("warning" if allowed else "refuses", about, text)
     if job.parameters.privacy is not None:
         yield _label_noise(job, trial)
     elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):

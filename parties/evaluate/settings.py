@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.protocols.walr.grid import Grid, wide_grid
 from blindfit.algorithms.statistics.walr.evaluation import FIGURES, LEAST_BINS, LEAST_SCORE_BOUND, MOST_BINS, FigureName
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.measurement.trust import SumJob, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -78,5 +79,7 @@ class EvaluateJob(SumJob):
                 "--model DIR` takes it from that training's report.json)"
             )
         if self.privacy is None:
-            raise ValueError("privacy.epsilon is missing: an evaluation is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: an evaluation is a release under differential privacy. {EPSILON_MEANS}"
+            )
         return self

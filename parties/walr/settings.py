@@ -22,6 +22,7 @@ from blindfit.algorithms.protocols.walr.several_parties import MOST_ITERATIONS
 from blindfit.algorithms.statistics.linear.solver_settings import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.measurement.trust import TRUSTED, SumJob, Trust
 from blindfit.parties.tables import Settings, as_value_errors
 
@@ -187,5 +188,7 @@ class WalrJob(SumJob, TrainingParameters):
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:
         if self.privacy is None:
-            raise ValueError("privacy.epsilon is missing: WALR is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: WALR is a release under differential privacy. {EPSILON_MEANS}"
+            )
         return self

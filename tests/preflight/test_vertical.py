@@ -96,6 +96,8 @@ def test_another_role_or_dataset(project: World) -> None:
 
 def test_a_party_that_is_elsewhere(project: World) -> None:
     project.set("parties.shop.config", None, "job")
+    assert "parties.shop.config is missing" in only(project.check(), "refuses")
+    project.set("parties.shop.address", "shop.example.org:7100", "job")
     findings = project.check()
     assert "has no config here" in said(findings, "shop")
     assert said(findings, "rows") == "shop: not here, so no trial of the whole"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
 from blindfit.algorithms.estimators.label_noise import NoiseProfile
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.label_mechanisms import (
@@ -68,7 +69,11 @@ def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) ->
     yield from describe_budget(party, event, AGAIN)
     grid = LabelGrid(*(dataset.label_range or (0.0, 1.0)))
     rows = (privacy.max_rows_per_person or dataset.max_rows_per_person) if dataset.person else 0
-    mechanism, guessed = expected_mechanism(grid, job, rows)
+    settings_on(grid, job.parameters, rows)  # the active party refuses these, and the server what cannot be fitted
+    try:
+        mechanism, guessed = expected_mechanism(grid, job, rows)
+    except BlindfitError as error:  # as the server says it
+        raise PolicyRefused(party=party.name, field="mechanism", reason=str(error)) from None
     profile = NoiseProfile.of(mechanism, debias=chosen.debias)
     std = profile.typical_std
     noise.append(std)

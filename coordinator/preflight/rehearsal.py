@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, LimitExceeded, PolicyRefused
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.running.launcher import check_member, coordinator_name, party_settings
 from blindfit.coordinator.running.session import proposal_of
-from blindfit.coordinator.running.snapshots import datasets_of, find_unpublished, publish_first
+from blindfit.coordinator.running.snapshots import IS_PUBLISHED, datasets_of, find_unpublished, publish_first
 from blindfit.parties.node import open_admission
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -27,6 +27,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
+from blindfit.parties.wire import error_codes
 from blindfit.parties.work.compute import cluster_of
 
 SESSION = "check"  # of a proposal that nobody keeps
@@ -51,7 +52,10 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
     if unpublished:
         settings = _copy_kept(settings, path.parent, scratch / name)
-        publish_first(job, {name: (path, settings)}, lambda _line: None)
+        said: list[str] = []
+        publish_first(job, {name: (path, settings)}, said.append)
+        cautions = [line.removeprefix(f"{name}: ") for line in said if IS_PUBLISHED not in line]
+        yield from (Finding("warning", name, caution) for caution in cautions)
     yield from _propose(job, PartyHere(name, job.parties[name].dataset, settings, path), here)
 
 
@@ -101,7 +105,7 @@ def _propose(job: Job[Any], party_here: PartyHere, here: list[PartyHere]) -> Ite
         try:
             admission.check(proposal, _proposer(job, settings), {})
         except BlindfitError as error:
-            refused = {str(error): None}
+            refused = {str(_as_told(error, party_here.name)): None}
             for field, reason in job.parameters.refusals(policy, settings.role):  # what it would refuse after that
                 refused[str(PolicyRefused(party=party_here.name, field=field, reason=reason))] = None
             yield from (Finding("refuses", party_here.name, text) for text in refused)
@@ -115,6 +119,13 @@ def _propose(job: Job[Any], party_here: PartyHere, here: list[PartyHere]) -> Ite
                 here.append(party_here)
             return
         here.append(party_here)
+
+
+def _as_told(error: BlindfitError, party: str) -> BlindfitError:
+    """Return a refusal as whoever proposes the job hears it; what is the party's own is told here, on its machine."""
+    if isinstance(error, LimitExceeded):
+        return error_codes.error_of(error_codes.status_of(error), peer=party)
+    return error
 
 
 def check_together(job: Job[Any]) -> Iterator[Finding]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
+from blindfit.parties.store.answers import StoredAnswer
+from blindfit.parties.store.database import stamp
+from blindfit.parties.store.sessions import Prediction, SessionRow
+from blindfit.parties.wire.limits import Limits
 from tests.hints.measured import alone, measured
 from tests.refusals.both import ANYBODY
 from tests.world import World
+from tests.world.holders import Holders
 from tests.world.loans import loans
 
 ROWS = 200
@@ -55,6 +62,15 @@ def private_falcon(root: Path) -> World:
     return world
 
 
+def few_common_rows(root: Path) -> World:
+    """Make three holders of columns, of whom the shop has fewer rows than their columns need."""
+    world = Holders(root)
+    world.write_table("shop", {name: values[:300] for name, values in world.table("shop").items()})
+    world.set("datasets.rows.models_per_row", "unlimited", "bank", "chain")
+    world.set("split.test_fraction", 0.0, "job")
+    return world
+
+
 def evaluation(root: Path) -> World:
     """Make a job that evaluates a model that was trained here."""
     world = walr(root)
@@ -86,6 +102,94 @@ def failed_session(world: World) -> None:
         transaction.change_session(row.session, state="FAILED", changed=row.changed)
 
 
+def part_of_model(scored_by: str | None = None, path: str = "") -> Change:
+    """Make the model one party's part of a joint one, and note a prediction.
+
+    Args:
+        scored_by: the session of the model of the prediction; empty: this one; None: there is no prediction.
+        path: of the scores, from the party's folder.
+    """
+
+    def change(world: World) -> None:
+        (model,) = world.path("state", "shop", "models").glob("*/model.json")
+        model.write_text(json.dumps({"format": PART}))
+        if scored_by is not None:
+            with world.store("shop") as store, store.transaction() as transaction:
+                transaction.note_prediction(Prediction("scored-0123", scored_by or model.parent.name, "a table", path))
+
+    return change
+
+
+def begun(*, other: bool = False) -> Change:
+    """Make checkpoints of a training that was cut, at all parties.
+
+    Args:
+        other: it had read another dataset of the bank.
+    """
+
+    def change(world: World) -> None:
+        for name in ("bank", "post", "shop", "notary"):
+            writing(f"state/{name}/checkpoints/cut-0123/base.json", "{}")(world)
+        if other:
+            kept = tomllib.loads(world.path("bank.toml").read_text())["datasets"]["loans"]
+            world.set("datasets.others", kept, "bank")
+            world.publish("bank", "others")
+            with world.store("bank") as store, store.transaction() as transaction:
+                (row,) = store.reader().snapshots("others")
+                transaction.put_session_snapshot("cut-0123", row.id)
+
+    return change
+
+
+def archive(*, public: bool) -> Change:
+    """Add rows with other columns to the shop."""
+
+    def change(world: World) -> None:
+        table = {"id": [f"a{i}" for i in range(40)], "other": [1.5, 2.5] * 20, "y": [0, 1] * 20}
+        world.write_table("archive", table)
+        about = {"url": "csv:archive.csv", "id": "id", "label": "y", "features": "rest", "public": public}
+        world.set("datasets.archive", about, "shop")
+
+    return change
+
+
+def regions(world: World) -> None:
+    world.columns("shop", region=["north", "south"] * (ROWS // 2))
+    world.set("datasets.rows.categories", ["region"], "shop")
+
+
+def uploads(number: int, consumer: str = "shop") -> Change:
+    """Make so many uploads that had no answer."""
+
+    def change(world: World) -> None:
+        world.publish("meter")
+        with world.store("meter") as store, store.transaction() as transaction:
+            for _ in range(number):
+                transaction.add_upload(consumer, "rows", stamp())
+
+    return change
+
+
+def many_sessions(world: World) -> None:
+    """Let the coordinator have proposed as many jobs as one may in a day."""
+    world.publish("meter")
+    with world.store("meter") as store, store.transaction() as transaction:
+        for number in range(Limits().proposals_a_day):
+            transaction.add_session(SessionRow(f"job-{number}", "walr", "coordinator", "", "DONE", stamp(), b""))
+
+
+def full_share(world: World) -> None:
+    """Let the answers to the shop take what one active party may have of the server's disk."""
+    world.publish("meter")
+    world.set("policy.max_kept_mib", 1, "meter")
+    with world.store("meter") as store, store.transaction() as transaction:
+        transaction.add_answer("shop", "earlier", StoredAnswer("digest", b"", 0, "job-0", 2**20))
+
+
+RESUMED = ['taylor.resume="cut-0123"']
+SCORED = ['evaluate.scores="scored-0123"']
+
+
 @dataclass(frozen=True)
 class Case:
     """
@@ -95,6 +199,7 @@ class Case:
         change: makes them wrong.
         party: which refuses.
         sets: options of the job, as `--set` takes them.
+        is_same_place: as `assert_equal` takes it.
     """
 
     at: str
@@ -102,6 +207,7 @@ class Case:
     party: str
     change: Change = lambda _world: None
     sets: Sequence[str] = ()
+    is_same_place: bool = True
 
     def __str__(self) -> str:
         return f"{self.world.__name__}: {self.at}"
@@ -403,7 +509,55 @@ CASES = [
     Case(
         "parties/walr/start.py read_known_model", walr, "shop", writing("start.json", "{}"), ['walr.init="start.json"']
     ),
+    Case("parties/training/unit.py refuse_dependent_rows: datasets.{}.categories", dp_lr, "shop", regions),
+    Case(
+        "parties/dp_lr/rows.py public_source: datasets.{} and {} do not",
+        dp_lr,
+        "shop",
+        archive(public=True),
+        ['dp_lr.public_dataset="archive"'],
+    ),
+    Case(
+        "parties/measurement/ways/several_parties.py AtServer.check: (refuse)",
+        few_common_rows,
+        "meter",
+        is_same_place=False,
+    ),
+    Case("parties/measurement/charging.py check_space", walr, "meter", full_share),
+    Case("parties/dp_lr/settings.py DPLRSettings.bounds_of", dp_lr, "shop", sets=['dp_lr.feature_bounds=["zz:-1:1"]']),
+    Case("parties/falcon/parameters.py parameters_of", falcon, ANYBODY, sets=["falcon.validation_fraction=0.0"]),
+    # --- limits that are used up before either command
+    Case("parties/measurement/uploads.py check_uploads: (PolicyRefused)", walr, "meter", uploads(20)),
+    Case("parties/measurement/uploads.py check_uploads: (PolicyRefused) #2", walr, "meter", uploads(1000, "bank")),
+    Case("parties/sessions/admission.py Admission._check_room: (LimitExceeded) #2", walr, "meter", many_sessions),
     # --- earlier jobs
+    Case("parties/snapshots/snapshots.py Snapshots.of_session", taylor, "bank", begun(), RESUMED),
+    Case("parties/snapshots/snapshots.py Snapshots.to_read", taylor, "bank", begun(other=True), RESUMED),
+    Case(
+        "parties/training/rows.py require_offered: datasets.{}.features does",
+        evaluation,
+        "shop",
+        setting("datasets.rows.features", ["x0"], "shop"),
+        ['evaluate.rows="all"'],
+    ),
+    Case(
+        "parties/training/rows.py require_offered: datasets.{}.except",
+        evaluation,
+        "shop",
+        setting("datasets.rows.except", ["x0"], "shop"),
+        ['evaluate.rows="all"'],
+    ),
+    Case(
+        "parties/training/rows.py require_offered: datasets.{}: column",
+        evaluation,
+        "shop",
+        setting("datasets.rows.person", "x0", "shop"),
+        ['evaluate.rows="all"'],
+    ),
+    Case(f"{EVALUATE}._find_predicted_file: it has made", evaluation, "shop", part_of_model(), SCORED),
+    Case(f"{EVALUATE}._find_predicted_file: the model of", evaluation, "shop", part_of_model("another-0123"), SCORED),
+    Case(f"{EVALUATE}._find_predicted_file: (_refuse)", evaluation, "shop", part_of_model(""), SCORED),
+    Case(f"{EVALUATE}._find_predicted_file: (_refuse) #2", evaluation, "shop", part_of_model("", "gone.csv"), SCORED),
     Case(f"{EVALUATE}._file", evaluation, "shop", sets=['evaluate.session="nobody-0123"']),
     Case(f"{EVALUATE}.check", evaluation, "shop", sets=['evaluate.scores="predicted-0123"']),
     Case(f"{EVALUATE}._model: {{}} is no model", evaluation, "shop", over_model("[]")),

@@ -1,4 +1,4 @@
-"""Facts of rows are refused when the snapshot is made, to the owner only. A proposer gets one answer for all of them."""
+"""Facts of rows are refused when the snapshot is made, to the owner only: a proposer gets one answer for all."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, catch_error
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
 from blindfit.parties.evaluate.settings import EvaluateJob
 
 
@@ -45,20 +45,16 @@ def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Fin
 
 
 def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    if reason := wrong_labels_here(job, party):
-        yield Finding("refuses", party.name, reason)
-        return
     yield from _grid(job, party)
-    party.source()
-    event = ReleaseEvent("gaussian", noise_multiplier_of(job), UNITS["person" if party.dataset.person else "row"][1])
-    yield from check_budget(party, event, ANSWERED_BEFORE)
+    event = job.parameters.event_at_server(UNITS["person" if party.dataset.person else "row"][1])
+    yield from describe_budget(party, event, ANSWERED_BEFORE)
 
 
 def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
     """What the server refuses, as its desk does."""
     grid = job.parameters.grid
     rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
-    if noise_multiplier_of(job) * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
+    if job.parameters.noise_multiplier * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
         text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: set evaluate.frac_bits = "auto", or more'
         yield Finding("refuses", "evaluate.frac_bits", text)
 
@@ -67,15 +63,10 @@ def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
     yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
 
 
-def noise_multiplier_of(job: Job[EvaluateJob]) -> float:
-    privacy = job.parameters.required_privacy
-    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
-
-
 def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
     """Of a rate; how many rows there will be the training alone knows."""
     parts = len(job.parameters.evaluate.figures)
     noises = len(job.with_role("measurement"))
-    reach = Z_95 * noise_multiplier_of(job) * unit.count * (parts * noises) ** 0.5
+    reach = Z_95 * job.parameters.noise_multiplier * unit.count * (parts * noises) ** 0.5
     text = f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures){unit.caveat}"
     return Finding("ok", "noise", text)

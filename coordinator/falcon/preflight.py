@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
     WEIGHT_BOUND,
@@ -19,13 +18,13 @@ from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
 from blindfit.coordinator.terminal.wording import duration, quantity, size
 from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.falcon.privacy import check_dataset, event_of
+from blindfit.parties.falcon.privacy import event_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import (
     check_weight_bits,
@@ -65,13 +64,8 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
-    if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
-        raise ConfigError(
-            f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
-        )
     if asked.privacy is not None:
-        check_dataset(asked, party.source(), party.dataset)
-        yield from check_budget(party, event_of(asked), AGAIN)
+        yield from describe_budget(party, event_of(asked), AGAIN)
     yield from joint.read_own(party, rows, active=is_active)
 
 

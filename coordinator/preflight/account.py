@@ -66,6 +66,6 @@ def label_account(
     yield Finding(
         "warning",
         "account",
-        "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
-        f"options and draws: that one {free}",
+        "unless it is a training that was finished before on the same snapshots, with the same options and draws, "
+        f"which {free}: {refusal}",
     )

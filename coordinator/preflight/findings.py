@@ -15,6 +15,7 @@ from blindfit.algorithms.texts import printable
 from blindfit.coordinator.terminal.wording import duration
 
 Level = Literal["ok", "note", "warning", "refuses"]
+HIGH_EPSILON = 4
 SLOW_LINK_BYTES_PER_S = 100e6 / 8
 
 
@@ -35,6 +36,12 @@ def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator
         yield from checks()
     except BlindfitError as error:
         yield Finding("refuses", about, str(error))
+
+
+def judge_epsilon(epsilon: float) -> Iterator[Finding]:
+    if epsilon > HIGH_EPSILON:
+        text = f"{epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less"
+        yield Finding("warning", "privacy.epsilon", text)
 
 
 def large_delta(delta: float, rows: int) -> Iterator[Finding]:

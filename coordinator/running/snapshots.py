@@ -20,6 +20,8 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.work.compute import cluster_of
 
+IS_PUBLISHED = "is published as snapshot"
+
 
 def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
     writer = snapshot_writer(settings.role, vault_of(settings, base_dir), cluster_of(settings, base_dir))
@@ -78,6 +80,6 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
                 snapshots = snapshots_of(settings, path.parent, store)
                 is_scored = job.parameters.scores_rows or dataset != job.parties[name].dataset
                 made = snapshots.publish(dataset, skip_unreadable=is_scored, on_waiting=say)
-                say(f"{name}: {dataset} is published as snapshot {made.row.number}, {quantity(made.row.rows, 'row')}")
+                say(f"{name}: {dataset} {IS_PUBLISHED} {made.row.number}, {quantity(made.row.rows, 'row')}")
                 for caution in snapshots.cautions(made):
                     say(f"{name}: {caution}")

@@ -11,8 +11,8 @@ from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.trial import Trial, trial_of
@@ -21,13 +21,14 @@ from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
 from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
-from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
+from blindfit.parties.taylor.leaks import refusal as leak_refusal
+from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.budget import event_of
-from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
+AGAIN = "only a training that was charged before is free"
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
 SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
 
@@ -49,15 +50,10 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """Adds the party's rows to `rows`."""
-    if job.parameters.privacy is not None:
-        refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
     is_active, own = party.name == roles.active, Rows()
-    if not is_active and job.parameters.test_fraction:
-        yield from catch_error(party.name, party.check_gives_scores)
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
-        check_label_dp(party.dataset, party.dataset_name, job.parameters)
-        yield from check_budget(party, event_of(job.parameters.privacy), again="")
+        yield from describe_budget(party, event_of(job.parameters.privacy), AGAIN)
     rows.update(own)
 
 
@@ -108,7 +104,8 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
     for leak in found:
         allowed = leak.flag in job.parameters.taylor.unsafe
         about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
-        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
+        text = leak.text if allowed else str(leak_refusal(leak, roles.active))
+        yield Finding("warning" if allowed else "refuses", about, text)
     if job.parameters.privacy is not None:
         yield _label_noise(job, trial)
     elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):

@@ -12,6 +12,7 @@ from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
 from blindfit.algorithms.statistics.dp_lr.descent import CLIP_NORMS
 from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.tables import Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds
 
@@ -132,7 +133,9 @@ class DPLRJob(TrainingParameters):
     def _is_private(self) -> DPLRJob:
         privacy = self.privacy
         if privacy is None:
-            raise ValueError("privacy.epsilon is missing: a dp-lr job is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: a dp-lr job is a release under differential privacy. {EPSILON_MEANS}"
+            )
         if privacy.mechanism != "analytic":
             raise ValueError("privacy.mechanism does nothing in a dp-lr job, remove it: its noise is always analytic")
         if privacy.max_rows_per_person is not None:

@@ -29,15 +29,14 @@ from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, t
 from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import Dealt, drop_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
-from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
+from blindfit.parties.falcon.privacy import check_dataset, event_of, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import count_end, count_weights, score_bits_of_a_weight, weights_bits
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.store import charging
-from blindfit.parties.training.budget import population_of
+from blindfit.parties.training.budget import check_before
 from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
@@ -94,7 +93,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         if job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_dataset(job, source, dataset)
-            charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
+            snapshot = party.snapshots.to_read(me.dataset, job.resumes)
+            check_before(party.settings, party.store, me.dataset, event_of(job), snapshot.id)
 
     @staticmethod
     def choose_preparation(job: FalconJob) -> Preparation:

@@ -17,6 +17,7 @@ from blindfit.parties.tables import Settings
 
 if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
+    from blindfit.algorithms.privacy.events import ReleaseEvent
     from blindfit.algorithms.randomness import PublicRandomness
     from blindfit.parties.settings import PolicySettings
 
@@ -64,6 +65,14 @@ class JobParameters(Settings):
     def unsafe(self) -> tuple[str, ...]:
         """The defences that it does without."""
         return ()
+
+    def event_at_server(self, neighbours: str) -> ReleaseEvent | None:  # noqa: ARG002 - most jobs ask no server
+        """Return what the budget of a measurement server is charged; None where the job asks none.
+
+        Args:
+            neighbours: what the server's dataset protects.
+        """
+        return None
 
     def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - a job of a system may concern one role alone
         """Those of `unsafe` that a party of this role must allow."""

@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import LocalProtocolError, forget_frames
 from blindfit.algorithms.messages import ParameterValue, parameters_digest
 from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.proposal import Member, digest_of, membership
+from blindfit.parties.sessions.proposal import Member, Proposed, digest_of, membership
 from blindfit.parties.sessions.state import State
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.receipts import SignedReceipt
@@ -124,6 +124,7 @@ class Session(Generic[J_co]):
 
 
 Check = Callable[[Any, Member], None]
+CheckMembers = Callable[[Proposed], None]
 Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
 
 
@@ -132,6 +133,7 @@ class Part:
     """What this party can do in one protocol.
 
     Args:
+        check_members: refuses what the other parties of a proposal make wrong; called after `check`.
         tables: what the members of a session send each other once they have shaken hands.
         wrong_roles: of all members of a job -> which it needs; "" if these.
     """
@@ -140,3 +142,4 @@ class Part:
     run: Run
     tables: Sequence[Table] = ()
     wrong_roles: Callable[[Sequence[str]], str] = lambda _roles: ""
+    check_members: CheckMembers = lambda _asked: None

@@ -154,6 +154,24 @@ class Snapshots:
             raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
         return self._at(found)
 
+    def to_read(self, dataset: str, resumes: str) -> Snapshot:
+        """Return what a job reads of a dataset: the newest snapshot, or the one that a resumed training began with.
+
+        Args:
+            resumes: the session of that training; empty for a job that begins.
+
+        Raises:
+            DataError: as `of_session`.
+            PolicyRefused: as `published`; or the training began with another dataset.
+        """
+        if not resumes:
+            return self.published(dataset)
+        found = self.of_session(resumes)
+        if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
+            reason = f"{dataset} is not the dataset that {resumes} began with"
+            raise PolicyRefused(party=self._settings.name, field="dataset", reason=reason)
+        return found
+
     def _row_of(self, session: str) -> SnapshotRow | None:
         wanted = self._store.reader().session_snapshot(session)
         return next((row for row in self._store.reader().snapshots() if row.id == wanted), None)

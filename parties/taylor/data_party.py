@@ -32,7 +32,6 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.snapshots.snapshot import Snapshot
-from blindfit.parties.store import charging
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
 from blindfit.parties.taylor.label_layouts import count_label_bits, name_fit
@@ -46,7 +45,7 @@ from blindfit.parties.taylor.parameters import (
 )
 from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import Charged, population_of
+from blindfit.parties.training.budget import Charged, check_before, event_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
@@ -86,13 +85,14 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     def check(party: Party, job: TaylorJob, me: Member, source: Source) -> None:
         """Refuse an engine that is missing here, rows that label DP does not fit, and scores that it does not give."""
         check_engine(job, me.name)
+        snapshot = party.snapshots.to_read(me.dataset, job.resumes)
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_label_dp(dataset, me.dataset, job)
-            charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
-        quota = quota_of(party, me, party.snapshots.published(me.dataset))
+            check_before(party.settings, party.store, me.dataset, event_of(job.privacy), snapshot.id)
+        quota = quota_of(party, me, snapshot)
         if quota is not None and job.test_fraction:
             quota.check()
 

@@ -57,4 +57,8 @@ def refuse_leaks(leaks: list[Leak], job: TaylorJob, party: str) -> None:
     """Raise PolicyRefused if something would leak that no flag of the job allows."""
     for leak in leaks:
         if leak.flag not in job.taylor.unsafe:
-            raise PolicyRefused(party=party, field=leak.rule, reason=str(leak))
+            raise refusal(leak, party)
+
+
+def refusal(leak: Leak, party: str) -> PolicyRefused:
+    return PolicyRefused(party=party, field=leak.rule, reason=str(leak))

@@ -49,6 +49,17 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     return dataset.population
 
 
+def check_before(settings: PartySettings, store: Store, dataset: str, event: ReleaseEvent, snapshot: str) -> None:
+    """Refuse a job before it begins whose release the budget of a dataset cannot pay for.
+
+    Raises:
+        ConfigError: the dataset has no population, and so no budget.
+        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as `charging.check_before`.
+    """
+    population = population_of(settings.datasets[dataset], dataset)
+    charging.check_before(store.reader(), population, event, budget_of(settings, population), snapshot)
+
+
 def charge(
     session: Session[TrainingParameters],
     settings: PartySettings,

@@ -71,21 +71,27 @@ def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> Non
 def test_each_iteration_is_composed(clinic: Clinic) -> None:
     levels = found(clinic, dp_lr={"budget": "iteration", "iterations": 4, "public_dataset": "archive"})
     assert said(levels["note"], "epsilon 2 of each of 4 iterations composes to 4.")
-    assert said(levels["warning"], "the budget of patients would be passed")
+    assert said(levels["refuses"], "the budget of patients would be passed")
 
 
 def test_a_spent_budget_is_told(clinic: Clinic) -> None:
     clinic.train(privacy={"epsilon": 4.0})
-    levels = found(clinic)
-    assert said(levels["note"], "epsilon 4 of 4 is spent")
-    assert said(levels["warning"], "only a job that was answered before gets its model again")
+    assert said(found(clinic)["refuses"], "epsilon 4 of 4 is spent, and a release of epsilon 2 does not fit")
+    again = found(clinic, privacy={"epsilon": 4.0})  # it may be the job that was answered
+    assert not again["refuses"]
+    assert said(again["note"], "epsilon 4 of 4 is spent")
+    assert said(again["warning"], "only a job that was answered before gets its model again")
 
 
 @pytest.mark.parametrize(
     ("settings", "changes", "expected"),
     [
-        ({"policy": {"systems": ["dp-lr"], "min_rows": N_ROWS}}, {}, "478 rows are fewer than the least"),
-        ({"policy": {"systems": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
+        (
+            {"policy": {"systems": ["dp-lr"], "min_rows": N_ROWS, "max_epsilon": 5.0}},
+            {},
+            "478 rows are fewer than the least",
+        ),
+        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not one that it takes part in"),
         ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),

@@ -54,20 +54,22 @@ def test_a_bias_that_stays_is_a_warning(project):
 
 def test_too_few_rows_are_refused(project):
     project.edit("meter.toml", "min_rows = 500", "min_rows = 3001")
-    assert "meter: its policy asks for 3,001 rows at least, not 3,000" in text(found(project), "refuses")
+    assert "meter: 3000 rows are fewer than the least that this party's policy asks for, 3001" in text(
+        found(project), "refuses"
+    )
 
 
 def test_a_spent_budget_is_told(project):
     project.edit("meter.toml", "epsilon = 6.0", "epsilon = 3.0")
-    assert "the budget of people would be passed" in text(found(project), "warning")
+    assert "the budget of people would be passed" in text(found(project), "refuses")
 
 
 def test_policies_of_both_parties_are_looked_at(project):
     project.edit("shop.toml", "max_epsilon = 5.0", "max_epsilon = 3.0")
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
-    assert "shop: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
-    assert "meter: its policy has no protocol label-dp" in said
+    assert "shop refuses the job: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
+    assert "meter refuses the job: protocol: label-dp is not one that it takes part in" in said
 
 
 def test_settings_that_make_no_mechanism_are_refused(project):
@@ -84,6 +86,7 @@ def test_binary_labels_are_for_another_protocol(project):
         if not skipping and not (line.startswith("]") and kept and kept[-1] == 'label = "spend"\n'):
             kept.append(line)
     project.path("meter.toml").write_text("".join(kept))
+    project.columns("labels", spend=[0, 1] * (len(project.table("labels")["spend"]) // 2))
     assert "labels has no labels that are numbers" in text(found(project), "refuses")
 
 

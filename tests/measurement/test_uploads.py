@@ -274,7 +274,8 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
     open_house: OpenHouse, tmp_path: Path, public: bool
 ) -> None:
     house = open_house(datasets={"visits": make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)})
-    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service))  # type: ignore[arg-type]
+    about = SimpleNamespace(datasets=house.service.described)
+    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service, settings=about))  # type: ignore[arg-type]
 
     async def at_once(*_: object) -> None:
         pass

@@ -130,9 +130,9 @@ MUTANTS = (
     Mutant(
         "who-takes-part-is-counted-by-coordinators-alone",
         (12,),
-        "blindfit.parties.node:PartyNode._part",
-        "return Part(seat.check, run, tables, its.wrong_roles)",
-        "return Part(seat.check, run, tables)",
+        "blindfit.parties.node:part_of",
+        "Part(seat.check, seat.run, its.tables(), its.wrong_roles)",
+        "Part(seat.check, seat.run, its.tables())",
         (f"{POLICY}::test_a_party_counts_itself_who_takes_part",),
     ),
     Mutant(

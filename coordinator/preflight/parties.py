@@ -145,12 +145,15 @@ class PartyHere:
         check_gives_scores(self.settings, self.dataset_name)
         yield from ()
 
-    def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
+    def check_another_fit(
+        self, rows: PartyRows, learners: Sequence[str], bits: float | None, grid_bits: float = 0.0
+    ) -> Iterator[Finding]:
         """Find out whether the account of scores has room for one more fit on these rows.
 
         Args:
             learners: the other data parties.
             bits: of the score of one row; None: those of a score.
+            grid_bits: those of one row in the figures of grid points.
         """
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
@@ -162,7 +165,7 @@ class PartyHere:
             people = current.people()[rows.in_snapshot[rows.in_snapshot >= 0]]
             quota = ScoreQuota(self.settings, store, self.dataset_name, current.table_columns)
             try:
-                quota.check_another_fit(people, learners, bits)
+                quota.check_another_fit(people, learners, bits, grid_bits)
             except PolicyRefused as refused:
                 entries = Account.of(self.settings, self.dataset_name).entries(store.reader(), "scores")
                 may_repeat = any((one.event, one.snapshot) == (OPENED_FIT, current.id) for one in entries)

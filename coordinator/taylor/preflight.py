@@ -73,7 +73,7 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
     has_noise = job.parameters.taylor.gradient_noise >= gradient_leaks.LEAST_NOISE
-    yield from joint.room_for_fit(data, trial.prepared, None if has_noise else math.inf)
+    yield from joint.room_for_fit(data, trial.prepared, roles.active, None if has_noise else math.inf)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -88,6 +88,11 @@ class LabelDPJob(TrainingParameters):
     protocol: Literal["label-dp"] = "label-dp"
     """System that computes the job."""
     label_dp: LabelDPSettings = LabelDPSettings()
+
+    no_selection: ClassVar[str] = (
+        "a label-dp job pays for each label once, and its labels stay noisy in every fold: remove [select], and "
+        "compare the figures of several jobs, which get the same noisy labels for nothing"
+    )
 
     @property
     def delta(self) -> float:

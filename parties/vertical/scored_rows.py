@@ -47,12 +47,15 @@ from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
+GRID = "figures of grid points"
 OPENED_FIT = "weights or gradients of a model"
 INSTEAD = {
     SCORES: "predict with an earlier model, or ",
     FIGURES: "have the job set split.test_fraction = 0, or ",
+    GRID: "have the job list fewer grid points (select.grid), or ",
     OPENED_FIT: 'have the job set falcon.weights = "shared", or ',
 }
+ABOUT_THE_FIT = ("trained_in", "options")  # fields of a model part that change no score
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -122,12 +125,23 @@ class ScoreQuota:
             PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        everybody, learners = np.arange(session.published.row.rows), _others(session)
-        asked = _Asked(event, learners, f"{event} {question or session.id}", bits, session.id)
+        asked, everybody = self._asked_of_all(session, bits, event, question)
         with self._store.transaction() as transaction:
-            if not self._is_counted(transaction, event, asked.question, learners):
+            if not self._is_counted(transaction, event, asked.question, asked.learners):
                 self._check(transaction, asked, _people(session, everybody))
                 self._write(transaction, session, asked, everybody)
+
+    def check_bits(self, session: Session[JobParameters], bits: float, event: str) -> None:
+        """Check the same before anything is computed for it: nothing is counted of a job that ends before."""
+        asked, everybody = self._asked_of_all(session, bits, event, "")
+        with self._store.view() as reader:
+            self._check(reader, asked, _people(session, everybody))
+
+    def _asked_of_all(
+        self, session: Session[JobParameters], bits: float, event: str, question: str
+    ) -> tuple[_Asked, Positions]:
+        name = f"{event} {question or session.id}"
+        return _Asked(event, _others(session), name, bits, session.id), np.arange(session.published.row.rows)
 
     def count_model(
         self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
@@ -148,12 +162,15 @@ class ScoreQuota:
             if (asked := self._asked(reader, session, fit)) is not None:
                 self._check(reader, asked, _people(session, fit.rows))
 
-    def check_another_fit(self, people: Digests, learners: Sequence[str], bits: float | None = None) -> None:
+    def check_another_fit(
+        self, people: Digests, learners: Sequence[str], bits: float | None = None, grid_bits: float = 0.0
+    ) -> None:
         """Check that a fit on these people may be opened that is no question before. For the party's operator.
 
         Args:
             learners: the other data parties.
             bits: as those of `Fit`.
+            grid_bits: those of one row in the figures of grid points.
 
         Raises:
             PolicyRefused: as `count_fit`.
@@ -163,6 +180,8 @@ class ScoreQuota:
         bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
         with self._store.view() as reader:
             self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people)
+            if grid_bits:
+                self._check(reader, _Asked(GRID, tuple(learners), "", grid_bits, ""), people)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
@@ -388,7 +407,7 @@ def _learners(entry: Disclosure) -> set[str]:
 
 def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
-    numbers = {name: value for name, value in part.to_dict().items() if name != "trained_in"}
+    numbers = {name: value for name, value in part.to_dict().items() if name not in ABOUT_THE_FIT}
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
 
 

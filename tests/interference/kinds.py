@@ -54,6 +54,7 @@ BY_NAME = {
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
     # falcon
+    "ChosenPoint.point": DECLARED,  # by figures that the account counts
     "DealtSeed.seed": RANDOM,
     "DealtKeyShare.share": RANDOM,
     "CheckCommitment.opened": DERIVED,
@@ -104,6 +105,7 @@ BY_NAME = {
     "summary/timing.*": MACHINE,
     "summary/peak_memory_mib": MACHINE,
     "summary/fit.losses": UNPROTECTED,  # the hold-out loss, which the key node decrypts
+    "summary/selection.*": UNPROTECTED,  # figures of grid points
     "summary/evaluation.*": UNPROTECTED,  # figures on the test rows
     "summary/privacy.rows_outside": RELEASED,
     "summary/privacy.noise_std": RELEASED,

@@ -674,6 +674,8 @@ PAIRS = (
     Pair("falcon-weights", "rare-class", "bank", rare_class("bank")),
     Pair("falcon-threshold", "a-label", "bank", a_label("bank")),
     Pair("falcon-threshold", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("falcon-selecting", "a-label", "bank", a_label("bank")),
+    Pair("falcon-selecting", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "a-label", "bank", a_label("bank")),
     Pair("falcon-private", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "between-jobs", "bank", between_jobs(a_label("bank"))),

@@ -94,6 +94,11 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__sampling": ("epochs", "replacement"),
         "falcon__waves": ("medium", "wide"),
     },
+    "falcon-selecting": {
+        "seed": range(1, 1000),
+        "select__by": ("accuracy", "log_loss", "auc"),
+        "falcon__security": ("malicious", "semi-honest"),
+    },
     "falcon-private": {
         "seed": range(1, 1000),
         "falcon__intercept": (True, False),

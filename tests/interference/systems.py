@@ -300,6 +300,12 @@ def falcon_threshold() -> Case:
     return replace(case, job={**case.job, "falcon": trained})
 
 
+def falcon_selecting() -> Case:
+    """A grid of which the best point, and a figure of each point, are declared."""
+    select = {"folds": 3, "by": "accuracy", "grid": {"l2": [0.01, 1.0]}}
+    return replace(falcon_untested(), job={**falcon_untested().job, "select": select})
+
+
 def falcon_private() -> Case:
     """Whole rows under differential privacy: every data party pays."""
     case = falcon_untested()
@@ -414,6 +420,7 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "falcon-untested": falcon_untested,
     "falcon-weights": falcon_weights,
     "falcon-threshold": falcon_threshold,
+    "falcon-selecting": falcon_selecting,
     "falcon-private": falcon_private,
     "predict": predict,
     "evaluate": evaluate,

@@ -255,14 +255,10 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         return FalconTrained(found.epochs, evaluation, self._part(agreed, found), session.id, selection=selection)
 
     def _selection(self, agreed: FalconAgreed, trained: falcon.Trained) -> SelectionFigures | None:
-        """Return what the grid points are worth; a linear model's errors in units of the label."""
-        chosen, selected, scale = agreed.parameters.selection, trained.selected, agreed.prepared.labels.scale
+        chosen, selected = agreed.parameters.selection, trained.selected
         if chosen is None or selected is None:
             return None
-        figures = selected.figures
-        if chosen.by == "mse" and figures is not None:
-            figures = tuple(figure.times(scale**2) for figure in figures)
-        return SelectionFigures.of(chosen, selected.point, figures)
+        return SelectionFigures.of(chosen, selected.point, selected.figures, agreed.prepared.labels.scale)
 
     def _report(self, step: str, done: int, total: int) -> None:
         clock = self._work.clock

@@ -68,7 +68,15 @@ class SelectionFigures(Table):
     errors: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, selection: Selection, chosen: int, figures: Sequence[PointFigure] | None) -> SelectionFigures:
+    def of(
+        cls, selection: Selection, chosen: int, figures: Sequence[PointFigure] | None, scale: float
+    ) -> SelectionFigures:
+        """
+        Args:
+            scale: the unit of a linear model's labels, in which its errors are reported.
+        """
+        if figures is not None and selection.by == "mse":
+            figures = [figure.times(scale**2) for figure in figures]
         return cls(
             folds=selection.folds,
             by=selection.by,

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import MalformedMessage, RangeError, ScoresOutOf
 from blindfit.algorithms.protocols.falcon import Progress
 from blindfit.algorithms.protocols.falcon.messages import ChosenPoint
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.algorithms.statistics.vertical.selection import LossSteps, Point, SelectionFigure
+from blindfit.algorithms.statistics.vertical.selection import MOST_SPREAD, LossSteps, Point, SelectionFigure
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, train
 from tests.falcon.selecting import grid
@@ -108,6 +108,20 @@ def test_folds_of_few_rows_are_refused_with_what_would_do() -> None:
     with pytest.raises(RangeError, match=r"16 rows of a fold .* than 17") as refused:
         train(Case(rows=260, batches=1, options={"test_rows": 0, "selection": grid(folds=10)}))
     assert refused.value.hint == "set select.folds = 5, or use at least 170 training rows"
+
+
+@pytest.mark.parametrize("folds", [3, 5, 10])
+@pytest.mark.parametrize("rows", [170, 455, 10_000, 1_000_000])
+def test_a_mean_loss_has_steps_of_a_quarter_of_its_standard_error_and_as_few_values_as_counted(
+    folds: int, rows: int
+) -> None:
+    steps = LossSteps(rows, folds)
+    quarter = 0.5 / math.sqrt(rows) / 4
+    assert quarter <= 2.0**-steps.mean_bits <= 2 * quarter
+    numbers = {steps.round_folds([loss] * folds) for loss in np.linspace(-1, 9, 2000)}
+    assert len({mean for mean, _ in numbers}) <= 2 ** (steps.bits - math.log2(MOST_SPREAD + 2))
+    wide = [steps.round_folds([0.0] * (folds - 1) + [loss])[1] for loss in np.linspace(0, 9, 2000)]
+    assert 0 <= min(wide) < max(wide) <= MOST_SPREAD
 
 
 def test_progress_says_which_point_and_fold_is_trained() -> None:

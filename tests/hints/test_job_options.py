@@ -441,6 +441,31 @@ CASES = [
         says='"log_loss", "accuracy" or "auc"',
         mend={"select.by": "auc"},
     ),
+    Wrong(
+        "taylor",
+        {**GRID, "select.by": "auc"},
+        says="select.by: a taylor job compares losses: remove it, as {} takes scores of rows",
+        mend={"select.by": None},
+    ),
+    Wrong(
+        "taylor",
+        {**GRID, "taylor.resume": "taylor-0badcafe"},
+        says="select: a job that chooses options is not resumed: remove taylor.resume, and run it again",
+    ),
+    Wrong(
+        "taylor-linked",
+        GRID,
+        says="select: after a linkage nobody knows how many rows of a fold match: remove [select], or set "
+        'align.method = "psi" and remove other options of [align]',
+        mend={"select": None},
+    ),
+    Wrong(
+        "taylor-dp",
+        GRID,
+        says="select: with privacy.epsilon the losses of folds would reveal something about labels that no budget pays "
+        "for: remove [select], or remove [privacy]",
+        mend={"select": None},
+    ),
     # --- the file
     Wrong("dp-lr", {"taylor.epochs": 3}, says="{}: {} does nothing in a {} job, remove it"),
     Wrong("dp-lr", {"protocol": None}, says="it is one of {}", mend={"protocol": "dp-lr"}),

@@ -15,6 +15,7 @@ from tests.mutants import (
     paillier,
     privacy,
     repeats,
+    selection,
     sharing,
     sharing_privacy,
     snapshots,
@@ -41,6 +42,7 @@ MUTANTS = (
     *encoding.MUTANTS,
     *holders.MUTANTS,
     *sharing.MUTANTS,
+    *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
 )
 

@@ -196,9 +196,8 @@ async def _round_losses(seat: Seat, steps: LossSteps, points: int, losses: Share
 def _read(p: FalconParameters, chosen: Selection, numbers: Integers, labels: Integers) -> tuple[PointFigure, ...]:
     n = p.train_rows
     if is_loss(chosen.by):
-        steps = LossSteps(n, chosen.folds)
         means, spreads = np.split(numbers, 2)
-        return tuple(PointFigure(steps.mean(int(m)), steps.error(int(s))) for m, s in zip(means, spreads, strict=True))
+        return LossSteps(n, chosen.folds).read(means.tolist(), spreads.tolist())
     positives = int(labels.sum())
     if chosen.by == "accuracy":
         right = [(int(number) << count_shift(n)) + n - positives for number in numbers]

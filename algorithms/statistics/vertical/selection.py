@@ -67,6 +67,11 @@ class Selection:
         return self.folds * len(self.points)
 
     @property
+    def models_on_a_row(self) -> int:
+        """Return how many trainings a row has, the final one included: each point leaves it out once."""
+        return len(self.points) * (self.folds - 1) + 1
+
+    @property
     def epochs(self) -> int:
         """Return the epochs of all trainings of the folds."""
         return self.folds * sum(point.epochs for point in self.points)
@@ -160,6 +165,18 @@ class LossSteps:
         """Return how many bits one point's two numbers have."""
         means = (self.folds * self.fold_limit >> self.mean_shift) + 3  # rounding may pass either end by one
         return math.log2(means) + math.log2(MOST_SPREAD + 2)
+
+    def round_folds(self, means: Sequence[float]) -> tuple[int, int]:
+        """Return the two numbers of a point, from each fold's mean loss, as a computation in shares makes them."""
+        unit = math.ldexp(self._fold_rows, self.fold_bits)
+        each = [min(max(round(mean * unit), 0), self.fold_limit) for mean in means]
+        total = sum(each)
+        spread = sum((self.folds * one - total) ** 2 for one in each)
+        return total >> self.mean_shift, min(spread >> self.spread_shift, MOST_SPREAD)
+
+    def read(self, opened: Sequence[int], spreads: Sequence[int]) -> tuple[PointFigure, ...]:
+        """Return the figures of all points, from their two numbers."""
+        return tuple(PointFigure(self.mean(m), self.error(s)) for m, s in zip(opened, spreads, strict=True))
 
     def mean(self, opened: int) -> float:
         return math.ldexp(opened, self.mean_shift - self.fold_bits) / self.n_rows

@@ -53,6 +53,8 @@ BY_NAME = {
     "Slots.positions": DECLARED,  # own rows' slots
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
+    "GridFigures.numbers": DECLARED,  # the account counts them
+    "GridChoice.point": DECLARED,
     # falcon
     "ChosenPoint.point": DECLARED,  # by figures that the account counts
     "DealtSeed.seed": RANDOM,

@@ -78,6 +78,7 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-drawn": {"taylor__epochs": (1, 2, 3), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-linear": {**VERTICAL, "taylor__validation_fraction": (0.2, 0.3)},
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
+    "taylor-selecting": {"seed": range(1, 1000), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
     "falcon": {**LARGE_SPLIT, **FALCON},

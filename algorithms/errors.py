@@ -205,14 +205,21 @@ class SharesDoNotFit(ProtocolError):
 class ScoresOutOfRange(ProtocolError):
     """Scores or weights in shares left the range in which what is computed of them is right."""
 
-    def __init__(self, *, epoch: int, session: str = "") -> None:
+    def __init__(self, *, epoch: int, session: str = "", point: int = 0, fold: int = 0) -> None:
+        """
+        Args:
+            point, fold: of a selection, counted from 1; 0 in the final training.
+        """
+        inside = f" of grid point {point}, fold {fold}" if point else ""
+        lower = "remove this point from select.grid, " if point else ""
         super().__init__(
-            f"scores or weights grew out of range in epoch {epoch}: the model would be wrong",
+            f"scores or weights grew out of range in epoch {epoch}{inside}: the model would be wrong",
             session=session,
             step="range test",
-            hint='lower falcon.learning_rate, raise falcon.l2, or, for a logistic model, set falcon.waves = "wide"',
+            hint=lower
+            + 'lower falcon.learning_rate, raise falcon.l2, or, for a logistic model, set falcon.waves = "wide"',
         )
-        self.epoch = epoch
+        self.epoch, self.point, self.fold = epoch, point, fold
 
 
 # --- privacy ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from blindfit.algorithms.protocols.falcon import (
     bits_of_opened_weight,
     check_parameters,
 )
+from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
@@ -27,8 +28,9 @@ from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.privacy import event_of
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import (
+    all_bits,
     check_weight_bits,
-    end_bits,
+    grid_bits_of_a_row,
     refusal,
     score_bits_of_a_weight,
     weights_bits,
@@ -81,7 +83,8 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     for name in roles.chain:
         yield from _rows_of(trial, name)
     if parameters.noise is None and not parameters.weights_stay_shared:
-        yield from joint.room_for_fit(data, trial.prepared, score_bits_of_a_weight(parameters))
+        bits, grid_bits = score_bits_of_a_weight(parameters), grid_bits_of_a_row(parameters)
+        yield from joint.room_for_fit(data, trial.prepared, roles.active, bits, grid_bits)
     if parameters.noise is None:
         yield from catch_error("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
     else:
@@ -159,14 +162,17 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
             "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
         )
         return
-    bits = weights_bits(parameters) + end_bits(parameters, parameters.epochs)
-    share = bits / parameters.train_rows
-    text = _stay_shared(share) if parameters.weights_stay_shared else _describe_opening(parameters)
+    bits = all_bits(parameters)
+    text = (
+        _stay_shared(bits / parameters.train_rows) if parameters.weights_stay_shared else _describe_opening(parameters)
+    )
     yield Finding("note", "weights", text)
-    check_weight_bits(job, share, active.name)
+    if parameters.selection is not None:
+        yield Finding("note", "select", _describe_selection(parameters, parameters.selection, bits))
+    check_weight_bits(job, parameters, bits, active.name)
     rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
     helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
-    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, share, active.name)
+    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, parameters, bits, active.name)
     yield from label_account(active, bits, rows, helps, raised)
 
 
@@ -174,6 +180,15 @@ def _stay_shared(share: float) -> str:
     return (
         "stay in shares: nobody gets one, and predictions are made in shares (`blindfit predict`); only where training "
         f"ends tells of labels, {share:.2g} bits of each"
+    )
+
+
+def _describe_selection(p: FalconParameters, chosen: Selection, bits: float) -> str:
+    each = p.selection_bits / len(chosen.points)
+    return (
+        f"{quantity(chosen.trainings, 'training')} of folds ({len(chosen.points)} grid points, {chosen.folds} folds) "
+        f"and 1 final training reveal at most {bits:,.0f} bits about labels: the weights of folds stay in shares, and "
+        f"of each grid point a rounded {chosen.by} of {each:.1f} bits is opened to the active party and in the report"
     )
 
 
@@ -195,13 +210,15 @@ def _cost(parameters: FalconParameters) -> Iterator[Finding]:
     epochs, every = parameters.epochs, cost.all
     each = cost.epoch if epochs > 1 else cost.first
     fewer = ", or fewer," if parameters.judges else ""
+    before = "" if parameters.selection is None else f"{quantity(parameters.selection_epochs, 'epoch')} of folds, then "
     yield Finding(
         "note",
         "time",
         f"about {cost.train_seconds(speed, here):,.2g} s to train, if all parties are on this machine and nothing "
-        f"else: {quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small training now "
-        f"took {1e9 * speed.element_s:.0f} ns for each number that is dealt, {1e9 * speed.compared_s:.0f} where it is "
-        f"compared, and a message is taken as {1000 * falcon_cost.MESSAGE_S:g} ms",
+        f"else: {before}{quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small "
+        f"training now took {1e9 * speed.element_s:.0f} ns for each number that is dealt, "
+        f"{1e9 * speed.compared_s:.0f} where it is compared, and a message is taken as "
+        f"{1000 * falcon_cost.MESSAGE_S:g} ms",
     )
     yield Finding(
         "note",

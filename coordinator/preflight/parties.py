@@ -122,12 +122,16 @@ class PartyHere:
             entries = account.entries(reader, "labels", account.label)
             return current is not None and any(entry.snapshot == current.id for entry in entries)
 
-    def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
+    def check_another_fit(
+        self, rows: PartyRows, learners: Sequence[str], bits: float | None, grid_bits: float = 0.0, models: int = 1
+    ) -> Iterator[Finding]:
         """Find out whether the account of scores has room for one more fit on these rows.
 
         Args:
             learners: the other data parties.
             bits: of the score of one row; None: those of a score.
+            grid_bits: those of one row in the figures of grid points.
+            models: how many trainings each row has.
         """
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
@@ -139,7 +143,7 @@ class PartyHere:
             people = current.people()[rows.in_snapshot[rows.in_snapshot >= 0]]
             quota = ScoreQuota(self.settings, store, self.dataset_name, current.table_columns)
             try:
-                quota.check_another_fit(people, learners, bits)
+                quota.check_another_fit(people, learners, bits, grid_bits, models)
             except PolicyRefused as refused:
                 entries = Account.of(self.settings, self.dataset_name).entries(store.reader(), "scores")
                 may_repeat = any((one.event, one.snapshot) == (OPENED_FIT, current.id) for one in entries)

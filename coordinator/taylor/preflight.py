@@ -9,6 +9,7 @@ from dataclasses import replace
 from blindfit.algorithms.protocols import taylor
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
+from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
@@ -16,11 +17,12 @@ from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.trial import Trial, trial_of
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
-from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, grid_bits, refusal
+from blindfit.parties.taylor.leaks import leaks_of, refuse_few_batches, rows_that_count
 from blindfit.parties.taylor.leaks import refusal as leak_refusal
 from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
@@ -69,23 +71,42 @@ def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
     has_noise = job.parameters.taylor.gradient_noise >= gradient_leaks.LEAST_NOISE
-    yield from joint.room_for_fit(data, trial.prepared, None if has_noise else math.inf)
+    selection, bits_of_a_fit = job.parameters.selection, None if has_noise else math.inf
+    models = 1 if selection is None else selection.models_on_a_row
+    yield from joint.room_for_fit(data, trial.prepared, roles.active, bits_of_a_fit, models=models)
+    if selection is not None:
+        yield from _selection(job.parameters, selection, trial, roles.active)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
-        end = end_bits(trial.parameters, trial.parameters.epochs)
+        end = end_bits(trial.parameters, job.parameters.most_epochs) + grid_bits(job.parameters, trial.plan)
         yield from label_account(
             active,
             bits + end,
             trial.n_rows,
             "set privacy.epsilon",
-            refusal(job.parameters, active.name),
+            refusal(job.parameters, active.name, trial.plan),
             job.parameters.holds_against,
             again=end,
         )
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
+
+
+def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) -> Iterator[Finding]:
+    """Raises PolicyRefused: a fold would have no batch of its own."""
+    refuse_few_batches(job, trial.plan, active)
+    taylor.Folds(selection, trial.plan, trial.parameters).check()
+    parameters = trial.parameters
+    bits = bits_of(parameters, trial.plan, job.taylor.jitter) + end_bits(parameters, job.most_epochs)
+    text = (
+        f"{quantity(selection.trainings, 'training')} of folds ({len(selection.points)} grid points, {selection.folds} "
+        f"folds) and 1 final training reveal at most {bits + grid_bits(job, trial.plan):,.0f} bits about labels: folds "
+        "are made of the batches of the final training, so their gradients add none; the figures of the grid points "
+        f"have {grid_bits(job, trial.plan):.0f} bits. Each row has {selection.models_on_a_row} models"
+    )
+    yield Finding("note", "select", text)
 
 
 def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
@@ -158,7 +179,7 @@ def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
     rows, records = joint.rows_here(job, here)
     speed, cost = _estimate_cost(job, trial_of(rows, records, joint.roles_of(job), job.parameters))
-    return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
+    return cost.train_seconds(speed, cores(), _count_epochs(job.parameters))
 
 
 def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
@@ -170,10 +191,17 @@ def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed
     )
 
 
+def _count_epochs(job: TaylorJob) -> int:
+    """Count epochs of the final training, with those of folds as so many: a fold leaves out its part of the rows."""
+    selection = job.selection
+    folds = 0 if selection is None else math.ceil(selection.epochs * (1 - 1 / selection.folds))
+    return job.most_epochs + folds
+
+
 def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     speed, cost = _estimate_cost(job, trial)
     here = cores()
-    epochs = job.parameters.taylor.epochs
+    epochs = _count_epochs(job.parameters)
     each = cost.epoch_seconds(speed, here)
     if job.parameters.paillier.engine == "phe":
         speed, cost = taylor_cost.measure_reference(job.parameters.taylor.key_bits), replace(cost, one_by_one=True)

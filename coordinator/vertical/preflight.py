@@ -165,16 +165,24 @@ def prepare_rows(
 
 
 def room_for_fit(
-    data: Mapping[str, PartyHere], prepared: Mapping[str, Prepared], bits: float | None = None
+    data: Mapping[str, PartyHere],
+    prepared: Mapping[str, Prepared],
+    active: str,
+    bits: float | None = None,
+    grid_bits: float = 0.0,
+    models: int = 1,
 ) -> Iterator[Finding]:
     """Say of each data party whose rows have had as many models as it allows that it refuses one more training.
 
     Args:
+        active: the active party, whose rows' scores no figure reveals to others.
         bits: of the score of one row; None: those of a score.
+        grid_bits: those of one row in the figures of grid points.
+        models: how many trainings each row has.
     """
     for name, own in prepared.items():
         learners = [other for other in prepared if other != name]
-        yield from data[name].check_another_fit(own.rows, learners, bits)
+        yield from data[name].check_another_fit(own.rows, learners, bits, 0.0 if name == active else grid_bits, models)
 
 
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:

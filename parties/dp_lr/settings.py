@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -108,6 +108,11 @@ class DPLRJob(TrainingParameters):
     protocol: Literal["dp-lr"] = "dp-lr"
     """System that computes the job."""
     dp_lr: DPLRSettings = DPLRSettings()
+
+    no_selection: ClassVar[str] = (
+        "each fit of a dp-lr job is a release that its budget pays for, and so would each fold be: remove [select], "
+        "and give privacy.epsilon to the options that you would choose"
+    )
 
     def also_reads(self, role: str) -> tuple[str, ...]:
         return (self.dp_lr.public_dataset,) if role == "active" and self.dp_lr.public_dataset else ()

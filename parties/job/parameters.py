@@ -45,6 +45,8 @@ class JobParameters(Settings):
     resume_option: ClassVar[str] = ""
     trust_option: ClassVar[str] = ""
     charges_all_data_parties: ClassVar[bool] = False
+    no_selection: ClassVar[str] = "this job trains nothing: remove [select]"
+    """Why a job of this system has no [select], and what to do."""
 
     @property
     def max_epochs(self) -> int:
@@ -117,6 +119,11 @@ class JobParameters(Settings):
     def resumes(self) -> str:
         """The session that it goes on from; empty where it begins."""
         return ""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether its training, if it stops, goes on from its last epoch."""
+        return bool(self.resume_option)
 
     def is_aside(self, name: str) -> bool:
         """Whether a parameter has no bearing on what comes out: deadlines, and what a job goes on from."""
@@ -234,6 +241,8 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, ParameterVa
     for name, value in values.items():
         if isinstance(value, dict):
             flat += _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, tuple):
+            flat.append((prefix + name, tuple(map(str, value))))
         else:
             flat.append((prefix + name, value))
     return flat

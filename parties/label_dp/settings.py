@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -94,6 +94,11 @@ class LabelDPJob(TrainingParameters):
     protocol: Literal["label-dp"] = "label-dp"
     """System that computes the job."""
     label_dp: LabelDPSettings = LabelDPSettings()
+
+    no_selection: ClassVar[str] = (
+        "a label-dp job pays for each label once, and its labels stay noisy in every fold: remove [select], and "
+        "compare the figures of several jobs, which get the same noisy labels for nothing"
+    )
 
     @property
     def delta(self) -> float:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,12 +18,14 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
 from blindfit.algorithms.protocols.linkage import LinkageSummary
 from blindfit.algorithms.protocols.ready import Ready
-from blindfit.algorithms.protocols.taylor import KeySeat, Progress
+from blindfit.algorithms.protocols.taylor import KeySeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.engine import check_engine
+from blindfit.parties.taylor.leaks import refuse_few_batches
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.receipts import keep_proof
@@ -94,11 +96,14 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         resumed = common_epoch(told)
         parameters = parameters_of(job, seats, told)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
+        refuse_few_batches(job, plan, seats.me)
         patience = Patience(job.taylor.patience, job.taylor.tolerance, relative=parameters.masked)
+        seat = KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1)
+        parameters = await self._select(session, plan, parameters, seat)
         if resumed:
             patience.restore(checkpoints.at(resumed))
         epochs = await taylor.run_key_node(
-            KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1),
+            seat,
             [len(batch) for batch in plan.batches],
             len(plan.validation),
             parameters,
@@ -108,7 +113,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
                 report=lambda step, done, total: session.report(
                     step + _newest(patience.losses), done, total, "batches"
                 ),
-                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, patience.state()),
+                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, patience.state()) if job.can_resume else None,
             ),
             in_thread=asyncio.to_thread,
         )
@@ -119,6 +124,22 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             "key_bits": job.taylor.key_bits,
             **summary,
         }
+
+    async def _select(
+        self, session: Session[TaylorJob], plan: RowPlan, parameters: TaylorParameters, seat: KeySeat
+    ) -> TaylorParameters:
+        """Return the parameters of the final training, after all folds of the job's grid."""
+        selection = session.job.selection
+        if selection is None:
+            return parameters
+        point = await taylor.select_key_node(
+            taylor.Folds(selection, plan, parameters),
+            seat,
+            session.channel,
+            lambda step, done, total: session.report(step, done, total, "batches"),
+            asyncio.to_thread,
+        )
+        return replace(parameters, epochs=selection.points[point].epochs)
 
     async def _begin(self, session: Session[TaylorJob], checkpoints: Checkpoints) -> Begun:
         """A key pair for this training, kept until it ends."""
@@ -175,7 +196,8 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             "slots": slots.hex(),
             "rows": rows,
         }
-        checkpoints.begin(session.question, base)
+        if job.can_resume:
+            checkpoints.begin(session.question, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 

@@ -29,7 +29,7 @@ from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 
-LAYOUT, END = "batch layout", "end of training"
+LAYOUT, END, SELECTION = "batch layout", "end of training", "grid and end of training"
 
 
 def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
@@ -46,6 +46,13 @@ def end_bits(parameters: TaylorParameters, epochs: int) -> float:
     """
     decides = parameters.hold_out_loss and parameters.patience > 0
     return math.log2(max(1, epochs)) if decides else 0.0
+
+
+def grid_bits(job: TaylorJob, plan: RowPlan) -> float:
+    """Return how many bits the figures of all grid points have. The gradients of folds have no more: a fold's batches
+    are batches of the final training.
+    """
+    return 0.0 if job.selection is None else job.selection.figure_bits(len(plan.train))
 
 
 def count_label_bits(
@@ -71,27 +78,34 @@ def count_label_bits(
         LedgerUnavailable: it could not be written.
     """
     job, me = session.job, session.me.name
-    bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs)
-
+    bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs) + grid_bits(job, plan)
+    event_of_end = END if job.selection is None else SELECTION
     question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
     account = Account.of(settings, session.me.dataset)
     read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     with store.transaction() as transaction:
         for event, asked, counted, together in (
             (LAYOUT, question, bits, bits + end),
-            (END, f"{END} {session.id}", end, end),
+            (event_of_end, f"{END} {session.id}", end, end),
         ):
             entry = account.entry("labels", account.label, learners, event, asked, counted, read)
             limit = account.label_limit(transaction)
-            account.enter_below(transaction, entry, limit, lambda: refusal(job, me), asked=together)
+            account.enter_below(transaction, entry, limit, lambda: refusal(job, me, plan), asked=together)
 
 
-def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:
+def refusal(job: TaylorJob, party: str, plan: RowPlan) -> PolicyRefused | None:
     """Return what is raised where a layout does not fit; None where a flag of the job allows it."""
     leak = gradient_leaks.too_many_label_bits()
     if job.taylor.jitter <= 0 or leak.flag in job.taylor.unsafe:  # without jitter all is revealed at once
         return None
-    return PolicyRefused(party=party, field=leak.rule, reason=str(leak))
+    reason = str(leak)
+    if job.selection is not None:
+        points = len(job.selection.points)
+        reason += (
+            f". The figures of {points} grid points are {grid_bits(job, plan):.0f} bits of it: list fewer grid points "
+            "(select.grid), or remove [select]"
+        )
+    return PolicyRefused(party=party, field=leak.rule, reason=reason)
 
 
 def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:

@@ -113,6 +113,11 @@ class WalrJob(SumJob, TrainingParameters):
     """System that computes the job."""
     walr: WalrSettings = WalrSettings()
 
+    no_selection: ClassVar[str] = (
+        "a walr job releases one noisy sum of all training rows, which has no folds: remove [select], and compare the "
+        "test figures of several jobs"
+    )
+
     trust_option: ClassVar[str] = "walr.trust"
 
     def grid(self, norm_bound: float, max_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:

@@ -681,6 +681,8 @@ PAIRS = (
     Pair("taylor-label-dp", "outlier", "shop-a", an_outlier("shop-a")),
     Pair("taylor-label-dp", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
     Pair("taylor-linkage", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("taylor-selecting", "a-label", "bank", a_label("bank")),
+    Pair("taylor-selecting", "a-feature", "shop-a", a_feature("shop-a")),
     # falcon
     Pair("falcon", "a-label", "bank", a_label("bank")),
     Pair("falcon", "class-alone-in-training", "bank", class_alone_in_training("bank")),
@@ -696,6 +698,8 @@ PAIRS = (
     Pair("falcon-weights", "rare-class", "bank", rare_class("bank")),
     Pair("falcon-threshold", "a-label", "bank", a_label("bank")),
     Pair("falcon-threshold", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("falcon-selecting", "a-label", "bank", a_label("bank")),
+    Pair("falcon-selecting", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "a-label", "bank", a_label("bank")),
     Pair("falcon-private", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "between-jobs", "bank", between_jobs(a_label("bank"))),

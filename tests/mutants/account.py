@@ -97,8 +97,8 @@ MUTANTS = (
         "a-training-begins-where-its-end-does-not-fit",
         (28,),
         "blindfit.parties.taylor.label_layouts:count_label_bits",
-        '(END, f"{END} {session.id}", end, end),',
-        '(END, f"{END} {session.id}", end, 0.0),',
+        '(event_of_end, f"{END} {session.id}", end, end),',
+        '(event_of_end, f"{END} {session.id}", end, 0.0),',
         (f"{REPEATS}::test_a_training_does_not_begin_where_its_end_does_not_fit",),
     ),
     Mutant(

@@ -17,6 +17,7 @@ from tests.mutants import (
     privacy,
     recipes,
     repeats,
+    selection,
     sharing,
     sharing_privacy,
     snapshots,
@@ -45,6 +46,7 @@ MUTANTS = (
     *recipes.MUTANTS,
     *holders.MUTANTS,
     *sharing.MUTANTS,
+    *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
 )
 

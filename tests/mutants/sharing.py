@@ -102,8 +102,8 @@ MUTANTS = (
         "others-are-told-what-trainings-before-told",
         (12,),
         "blindfit.parties.falcon.weight_bits:_count",
-        "refusal(job, asked / parameters.train_rows, me)",
-        "refusal(job, (asked + sum(e.bits for e in store.reader().disclosures())) / parameters.train_rows, me)",
+        "refusal(job, parameters, asked, me)",
+        "refusal(job, parameters, asked + sum(e.bits for e in store.reader().disclosures()), me)",
         (f"{SEATS}::test_a_refusal_says_the_same_whatever_trainings_with_others_revealed",),
     ),
     Mutant(
@@ -150,8 +150,8 @@ MUTANTS = (
         "where-a-training-ends-is-free",
         (28,),
         "blindfit.parties.falcon.weight_bits:count_end",
-        '"end of training", end, ',
-        '"end of training", 0.0, ',
+        "event, bits, weights_bits",
+        "event, 0.0, weights_bits",
         ("tests/attacks/test_range_bits.py::test_with_the_rule_every_answer_is_counted_until_there_is_none",),
     ),
     Mutant(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class VerticalModelPart(LinearModel):
     label_mean, label_scale: of a linear model's labels, at the active party.
     slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
     trained_in: the session that began the training; "" in a file of an earlier version.
+    options: those that the training chose from a grid.
 
     Raises:
         DataError, RangeError: this is no part of a model, or its scores could overflow.
@@ -65,6 +66,7 @@ class VerticalModelPart(LinearModel):
     slope: float = 1.0
     offset: float = 0.0
     trained_in: str = ""
+    options: Mapping[str, float | int | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_seat()
@@ -158,6 +160,8 @@ class VerticalModelPart(LinearModel):
         }
         if self.trained_in:
             content["trained_in"] = self.trained_in
+        if self.options:
+            content["options"] = dict(self.options)
         if self.role == "active":
             content |= {"intercept": self.intercept, "label_mean": self.label_mean, "label_scale": self.label_scale}
             content |= {"slope": self.slope, "offset": self.offset}
@@ -183,6 +187,7 @@ class VerticalModelPart(LinearModel):
             row_bound=None if fields.optional_number(stored, "row_bound") is None else _whole(stored, "row_bound"),
             score_rounding=_whole(stored, "score_rounding"),
             trained_in=fields.text(stored, "trained_in") if "trained_in" in stored else "",
+            options=_options(stored),
             **own,
         )
 
@@ -220,6 +225,13 @@ def _of_the_active_party(stored: Mapping[str, Any]) -> dict[str, Any]:
         "slope": fields.number(stored, "slope"),
         "offset": fields.number(stored, "offset"),
     }
+
+
+def _options(stored: Mapping[str, Any]) -> dict[str, float | int | str]:
+    options = fields.table(stored, "options") if "options" in stored else {}
+    if not all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in options.values()):
+        raise DataError("options: a value is neither a number nor a text")
+    return dict(options)
 
 
 def _whole(stored: Mapping[str, Any], name: str) -> int:

@@ -91,7 +91,8 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
         return "id"
     if len(common) == 1:
         return common.pop()
-    said = f"their common columns are {', '.join(sorted(common))}" if common else "they have no column in common"
+    whose = "their common columns are" if len(tables) > 1 else "the columns are"
+    said = f"{whose} {', '.join(sorted(common))}" if common else "they have no column in common"
     raise Unclear("row_id", f"which column names a row? {said}", hint="name it: --id COLUMN")
 
 

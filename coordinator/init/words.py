@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -85,16 +85,18 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
         belongings = join_names(list(_belongings(seat, out)))
         yield f"{belongings} go to {seat.name}, in the same places; there, start the party:"
         yield f"  {command('party', out / f'{seat.name}.toml')}"
-    jobs = [str(job), *([f"{out / plan.also}.toml"] if plan.also else [])]
-    yield f"{join_names([*jobs, str(certificates / COORDINATOR)])} go to the operator who submits the job:"
+    submitted = [job, *([out / f"{plan.also}.toml"] if plan.also else []), certificates / COORDINATOR]
+    yield f"{join_names([quote(str(path)) for path in submitted])} go to the operator who submits the job:"
     yield from (f"  {command('check', job)}", f"  {command('submit', job)}")
     if plan.also:
         yield f"  {command('submit', out / f'{plan.also}.toml', '--session', 'SESSION')}"
 
 
 def _belongings(seat: Seat, out: Path) -> Iterator[str]:
-    yield from (f"{out / seat.name}.toml", str(out / "certificates" / seat.name))
-    yield from (str(table.place) for table in (seat.table, seat.public) if table is not None and table.place.is_file)
+    yield from (quote(f"{out / seat.name}.toml"), quote(str(out / "certificates" / seat.name)))
+    yield from (
+        quote(str(table.place)) for table in (seat.table, seat.public) if table is not None and table.place.is_file
+    )
 
 
 def _where(seats: Sequence[Seat]) -> str:

@@ -72,6 +72,15 @@ def test_public_rows_give_levels_and_scale(folder: Path) -> None:
     assert "standardised by public rows" in runs(folder)
 
 
+def test_public_rows_may_be_written_in_another_form(folder: Path) -> None:
+    (folder / "archive.csv").write_text(table(300, 2).replace(",", ";").replace(".", ","))
+    made = init(folder, "--public", "archive.csv")
+    assert made.returncode == 0, made.stderr
+    public = files(folder)[1]["datasets"]["public"]
+    assert (public["separator"], public["decimal"], public["categories"]) == (";", ",", {"ward": ["a", "b", "c"]})
+    runs(folder)
+
+
 def test_bounds_and_public_rows_go_together(folder: Path) -> None:
     (folder / "archive.csv").write_text(table(300, 2))
     made = init(folder, "--public", "archive.csv", "--bounds", "*:-5:30000")

@@ -420,7 +420,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
             says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
         ),
-        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(says=("a rate of n rows",)),
+        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
+            status=1, says=("a rate of n rows", "it has no model.json of that session")
+        ),
     },
     "docs/prediction.md": {
         "make demo-taylor": Typed(

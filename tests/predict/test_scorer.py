@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.vertical.model import FORMAT, VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
 from tests.each_case import each_case
@@ -176,7 +176,7 @@ def test_a_wrong_call_is_refused_in_one_line(tmp_path):
     odd = run(*files[:3])
     assert odd.returncode == 2
     assert odd.stderr.splitlines()[-1].endswith("error: every part of the model needs its rows: MODEL ROWS")
-    assert refused(files[1], files[0]) == f"error: {files[1]} is not a part of a model in the format {FORMAT}"
+    assert refused(files[1], files[0]) == f"error: {files[1]} is not a linear model, or a part of one"
     assert refused("--id", "number", *files) == f"error: {files[1]} has no column number"
     model_files(tmp_path, {"post": part_of("post", data_parties=(ACTIVE, "post"))}, session="another")
     assert "not of one training" in refused(*files)

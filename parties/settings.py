@@ -178,7 +178,7 @@ SERVER_OPTIONS = {
     "label_range",
 }
 SEVERAL_PARTIES = {"walr", "taylor", "falcon", "predict"}  # systems in which several parties may have columns
-CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
+CONSUMER_OPTIONS = {"features", "missing", "categories", "reference_levels", "dates", "derive"}
 
 
 class ScoresSettings(Settings):

@@ -36,6 +36,10 @@ OUTER = 0.05  # the first knot is at this quantile, the last one as far from the
 NOT_ABOVE_MINUS_1 = "the number is not above -1, and log1p takes the logarithm of 1 + number"
 
 
+class Damaged(Exception):
+    """A field of a stored recipe is wrong."""
+
+
 class BadInput(DataError):
     """A recipe cannot take a number.
 
@@ -89,7 +93,11 @@ class Recipe:
         return self
 
     def check(self, values: Sequence[Floats]) -> None:
-        """Raises BadInput: a number has no result. NaN is no number."""
+        """Check what a training or a dataset of new rows may hold; NaN is no number.
+
+        Raises:
+            BadInput: a number has no result, or one that is too large to compute with.
+        """
 
     def apply(self, values: Sequence[Floats]) -> list[Floats]:
         """Return the model's columns; `values` are those of the columns that it reads, without NaN.
@@ -111,7 +119,7 @@ class Recipe:
 
     @classmethod
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
-        """Raises ValueError: says which number is wrong, and why."""
+        """Raises Damaged: says which number is wrong, and why."""
         del stored
         return cls(name, of)
 
@@ -173,9 +181,9 @@ class Clip(Recipe):
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
         low, high = (None if stored.get(end) is None else _number(stored[end], end) for end in ("low", "high"))
         if low is None and high is None:
-            raise ValueError("low and high are missing")
+            raise Damaged("low and high are missing")
         if low is not None and high is not None and low > high:
-            raise ValueError("low is above high")
+            raise Damaged("low is above high")
         return cls(name, of, low, high)
 
 
@@ -225,7 +233,7 @@ class Bins(Recipe):
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
         edges = _numbers(stored.get("edges"), "edges", MOST_BINS - 1)
         if any(a > b for a, b in pairwise(edges)):
-            raise ValueError("edges are not in ascending order")
+            raise Damaged("edges are not in ascending order")
         return cls(name, of, len(edges) + 1, edges)
 
 
@@ -297,18 +305,25 @@ class Spline(Recipe):
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
         knots, columns = _numbers(stored.get("knots"), "knots", MOST_KNOTS), stored.get("columns")
         if not are_apart(knots):
-            raise ValueError("knots are not in ascending order, or too near to each other")
+            raise Damaged("knots are not in ascending order, or too near to each other")
         if type(columns) is not int or not max(1, len(knots) - 1) <= columns < MOST_KNOTS:
-            raise ValueError("columns is not one fewer than the knots that were asked for")
+            raise Damaged("columns is not one fewer than the knots that were asked for")
         return cls(name, of, columns + 1, knots)
 
 
 @dataclass(frozen=True)
 class Product(Recipe):
-    """x y, which lets the weight of one column depend on another one."""
+    """x y, which lets the weight of one column depend on another one. A scorer cuts a product that is too large."""
 
     by = "product"
     reads = 2
+
+    def check(self, values: Sequence[Floats]) -> None:
+        with np.errstate(over="ignore"):
+            beyond = np.flatnonzero(np.abs(values[0] * values[1]) > LARGEST)
+        if beyond.size:
+            problem = f"its product with {self.of[1]} is beyond {LARGEST:g}, and too large to compute with"
+            raise BadInput(problem, int(beyond[0]), self.of[0])
 
     def apply(self, values: Sequence[Floats]) -> list[Floats]:
         with np.errstate(over="ignore"):
@@ -330,7 +345,7 @@ def read_recipe(stored: Any) -> Recipe:
         raise DataError(f"table.recipes: {name}: of is not a list with the names of {kind.reads} columns")
     try:
         return kind.read(name, tuple(of), stored)
-    except ValueError as error:
+    except Damaged as error:
         raise DataError(f"table.recipes: {name}: {error}") from None
 
 
@@ -380,11 +395,11 @@ def _apart(knots: Sequence[float]) -> tuple[float, ...]:
 
 def _number(stored: Any, name: str) -> float:
     if not is_finite(stored) or abs(stored) > LARGEST:
-        raise ValueError(f"{name} is not a number from -1e100 to 1e100")
+        raise Damaged(f"{name} is not a number from -1e100 to 1e100")
     return float(stored)
 
 
 def _numbers(stored: Any, name: str, most: int) -> tuple[float, ...]:
     if not isinstance(stored, list) or not 1 <= len(stored) <= most:
-        raise ValueError(f"{name} is not a list of 1 to {most} numbers")
+        raise Damaged(f"{name} is not a list of 1 to {most} numbers")
     return tuple(_number(number, name) for number in stored)

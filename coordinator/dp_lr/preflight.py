@@ -9,7 +9,7 @@ from blindfit.algorithms.estimators.cautions import LEAST_SIGNAL
 from blindfit.coordinator.dp_lr.cautions import UNDECLARED
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, list_derived
 from blindfit.coordinator.terminal.wording import figure
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
@@ -53,6 +53,7 @@ def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
     rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
+    yield from list_derived(party, source)
     cost_of(job.parameters, len(rows.test), k).check()
     check_min_rows(int(job.parameters.expected_rows(rows.n_trained)), party.settings)
     yield _noise(job, rows.n_trained, k + 1)

@@ -54,8 +54,8 @@ def check_rows(job: Job[FalconJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here."""
-    rows, names = joint.rows_here(job, here)
-    parameters = trial_of(rows, names, joint.roles_of(job), job.parameters).parameters
+    rows, records = joint.rows_here(job, here)
+    parameters = trial_of(rows, records, joint.roles_of(job), job.parameters).parameters
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
 
 
@@ -79,8 +79,8 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
-    names = {name: party.source().feature_names for name, party in data.items()}
-    trial = trial_of(rows, names, roles, job.parameters, data[roles.active].dataset.label_range)
+    records = {name: party.source().record for name, party in data.items()}
+    trial = trial_of(rows, records, roles, job.parameters, data[roles.active].dataset.label_range)
     parameters = trial.parameters
     yield joint.common_rows(trial.n_rows, job.parameters.align.min_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")

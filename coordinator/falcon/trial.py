@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.protocols.falcon import FalconParameters
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.roles import Roles
@@ -17,19 +18,19 @@ Trial = joint.Trial[FalconParameters]
 
 def trial_of(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     roles: Roles,
     job: FalconJob,
     label_range: tuple[float, float] | None = None,
 ) -> Trial:
     """
     Args:
-        rows: of every data party, as they are read. names: of their columns.
+        rows: of every data party, as they are read. records: of their columns.
 
     Raises:
         DataError: too few rows.
     """
     positions = joint.positions_to_train_on(rows)
-    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    prepared = joint.prepare_rows(rows, records, positions, roles, job, preparation_of(job), label_range)
     plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

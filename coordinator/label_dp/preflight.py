@@ -20,7 +20,7 @@ from blindfit.algorithms.statistics.label_dp.options import check_options
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, list_derived
 from blindfit.parties.label_dp.consumer import cost_of, read_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
@@ -116,6 +116,7 @@ def _check_features(
     n, k = rows.train_features.shape
     cost_of(job.parameters, len(rows.ids), k).check()
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
+    yield from list_derived(party, source)
     yield from large_delta(job.parameters.delta, len(rows.ids))
     if server is not None and len(rows.ids) < (least := server.settings.policy.min_rows):
         yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")

@@ -24,7 +24,7 @@ from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.snapshots import datasets_of, find_changed, find_unpublished
-from blindfit.coordinator.terminal.wording import plain
+from blindfit.coordinator.terminal.wording import join_names, plain
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
 from blindfit.parties.data.origin import Origin
@@ -33,8 +33,9 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.row_content import content_of_columns, count_unknowns
 from blindfit.parties.snapshots.scored import refuse_weak_content
-from blindfit.parties.snapshots.snapshot import check_kinds, content_of_columns
+from blindfit.parties.snapshots.snapshot import check_kinds, check_recipes
 from blindfit.parties.snapshots.snapshots import Snapshots, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows, require_offered
@@ -95,6 +96,7 @@ class PartyHere:
         settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
         origin = Origin(self.dataset_name, without_password(settings.url))
         check_kinds(scale.record, self.kinds(), origin)
+        check_recipes(scale.record, settings.derive, origin)
         record = scale.record.with_fill(scale.means() if settings.fills else {})
         return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
@@ -137,7 +139,7 @@ class PartyHere:
                     return
         counts = {name: len(np.unique(column)) for name, column in zip(source.feature_names, features.T, strict=True)}
         content = content_of_columns(source.feature_names, source.record, [counts])
-        refuse_weak_content(self.dataset_name, content, len(source.record.columns), self.settings)
+        refuse_weak_content(self.dataset_name, content, count_unknowns(source.record), self.settings)
         yield from ()
 
     def check_gives_scores(self) -> Iterator[Finding]:
@@ -201,6 +203,14 @@ def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
             f"`blindfit snapshot {party.file} {party.dataset_name}`"
         )
         yield Finding("warning", party.name, text)
+
+
+def list_derived(party: PartyHere, source: Source) -> Iterator[Finding]:
+    """Name the columns that recipes compute."""
+    for recipe in source.record.recipes:
+        columns = "1 column" if len(recipe.made) == 1 else f"{len(recipe.made)} columns"
+        text = f"{recipe.name}: {columns} by {recipe.by} of {join_names(recipe.of)}"
+        yield Finding("ok", party.name, text)
 
 
 def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:

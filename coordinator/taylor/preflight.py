@@ -65,8 +65,8 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
-    names = {name: party.source().feature_names for name, party in data.items()}
-    trial = trial_of(rows, names, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
+    records = {name: party.source().record for name, party in data.items()}
+    trial = trial_of(rows, records, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
     yield _alignment(job, trial)
     yield from joint.split(trial.plan, sum(trial.parameters.columns), "the hold-out loss", "taylor.l2")
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
@@ -159,8 +159,8 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
-    rows, names = joint.rows_here(job, here)
-    speed, cost = _estimate_cost(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
+    rows, records = joint.rows_here(job, here)
+    speed, cost = _estimate_cost(job, trial_of(rows, records, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Positions
@@ -20,20 +21,20 @@ Trial = joint.Trial[TaylorParameters]
 
 def trial_of(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     roles: Roles,
     job: TaylorJob,
     *,
     label_range: tuple[float, float] | None = None,
 ) -> Trial:
     """Args:
-    rows: of every data party, as they are read. names: of their columns. label_range: of the active party's labels.
+    rows: of every data party, as they are read. records: of their columns. label_range: of the active party's labels.
 
     Raises:
         DataError: too few rows, a constant column, labels of one class.
     """
     positions = _slots(rows, job) if job.align.method == "linkage" else joint.positions_to_train_on(rows)
-    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    prepared = joint.prepare_rows(rows, records, positions, roles, job, preparation_of(job), label_range)
     seats = Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared)))
 

@@ -10,12 +10,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.held_out import smallest_fraction
 from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, catch_error
-from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.preflight.parties import PartyHere, list_derived
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.common_ids import none_in_common
 from blindfit.coordinator.vertical.roles import Learnt, Roles
@@ -80,19 +81,20 @@ def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]
     """Adds the party's rows."""
     source = party.source()
     found = read_rows(source, labels=active, report=lambda *_: None)
-    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
+    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.model_columns)} features")
+    yield from list_derived(party, source)
     yield from catch_error(party.name, partial(party.check_content, source, found.features))
     rows[party.name] = found
 
 
-def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
-    """Of data parties that are all here: their rows, and the names of their columns."""
+def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, TableRecord]]:
+    """Of data parties that are all here: their rows, and what their columns are made of."""
     roles = roles_of(job)
     sources = {party.name: party.source() for party in here if party.name in roles.chain}
     rows = {
         name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
     }
-    return rows, {name: source.feature_names for name, source in sources.items()}
+    return rows, {name: source.record for name, source in sources.items()}
 
 
 # --- all of them together ------------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
 
 def prepare_rows(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     positions: Positions,
     roles: Roles,
     job: TrainingParameters,
@@ -152,11 +154,12 @@ def prepare_rows(
     return {
         name: prepare(
             rows[name].take(positions[name]),
-            names[name],
+            records[name].encoded,
             chosen,
             order,
             active=name == roles.active,
             label_range=label_range,
+            table=records[name],
         )
         for name in roles.chain
     }

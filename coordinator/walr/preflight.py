@@ -17,7 +17,7 @@ from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, noise_multiplier_of, rows_are_hidden
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.coordinator.preflight.parties import PartyHere, check_budget, list_derived, wrong_labels_here
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
@@ -123,6 +123,7 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
+    yield from list_derived(party, party.source())
     share = prepared.rows_clipped / n
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")

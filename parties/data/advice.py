@@ -32,10 +32,23 @@ class Advice:
             return "fill it in: the model needs this column"
         quoted = toml_of(column)
         encoded = [f"{self.table}.{name}" for name in ("categories", "dates") if column in getattr(settings, name)]
-        if settings.features == "rest":
+        recipes = [name for name, recipe in settings.derive.items() if column in recipe.sources]
+        steps = [f"remove {self.table}.derive.{name}" for name in recipes]
+        is_feature = settings.is_feature(column) or not recipes
+        if settings.features == "rest" and is_feature:
             without = f"set {self.table}.except = {toml_of([*settings.left_out, column])}"
-            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded)])
-        return f"remove {quoted} from {' and '.join([f'{self.table}.features', *encoded])}"
+            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded), *steps])
+        lists = [*([f"{self.table}.features"] if is_feature else []), *encoded]
+        if not lists:
+            return " and ".join(steps)
+        named = f"remove {quoted} from {' and '.join(lists)}"
+        return " and ".join([named, *steps])
+
+    def without_recipe(self, name: str) -> str:
+        """Return how to train without a recipe."""
+        if self.settings is None:
+            return "leave out the row: the model computes with this number"
+        return f"remove {self.table}.derive.{name}"
 
     def no_number(self, column: str) -> str:
         """Return what to do about a value that is not of the column's kind."""

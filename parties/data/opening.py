@@ -55,7 +55,7 @@ def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str 
 
 
 def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, Kind]:
-    """Return the kind of each feature that could be read, without reading a row.
+    """Return the kind of each column that could be read as a feature or by a recipe, without reading a row.
 
     Raises:
         DataError: as `fingerprint_of`.
@@ -77,14 +77,16 @@ def open_for_model(
     Raises:
         DataError: as `open_source`.
     """
-    declared = {column.name: frozenset(column.levels) for column in record.columns if column.declared}
+    declared = {column.name: frozenset(column.chosen) for column in record.columns if column.declared}
     words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
     reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
     refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
-    filled = settings.missing == "refuse" and record.fill
-    chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
+    chosen = settings
+    if settings.missing == "refuse" and record.filled:  # what the model's own rule fills, and nothing else
+        chosen = settings.model_copy(update={"missing": "mean"})
+        record = record.with_fill({name: record.fill[name] for name in record.filled})
     return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
 
 
@@ -138,13 +140,14 @@ def _readable_roles(
 def _features_of(
     reader: Reader, settings: DatasetSettings, tolerates: Tolerates
 ) -> tuple[tuple[str, ...], dict[str, DataError]]:
-    """Return the features as the reader has them, and why some cannot be read.
+    """Return the features as the reader has them and the columns that recipes read, and why some cannot be read.
 
     Raises:
         DataError: it has not the columns that the settings name.
     """
     refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
-    wanted = _rest(reader, settings) if settings.features == "rest" else settings.features
+    features = _rest(reader, settings) if settings.features == "rest" else settings.features
+    wanted = tuple(dict.fromkeys((*features, *settings.sources)))
     found, problems = [], dict[str, DataError]()
     for name in wanted:
         try:
@@ -173,7 +176,7 @@ def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
     """
     used = (*settings.key_columns(), *settings.left_out)
     rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))
-    if not rest:
+    if not rest and not settings.derive:
         table = reader.origin.advice.table
         hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
         raise reader.origin.error("no column is left for the features", hint=hint)

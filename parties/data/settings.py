@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.parties.data.recipe_settings import RecipeSettings, mistakes_of, sources_of
 from blindfit.parties.data.urls import file_of, without_password
 from blindfit.parties.tables import as_value_errors
 
@@ -53,8 +54,13 @@ class DatasetSettings(BaseModel):
     """Features that are text. Each level becomes a column of zeros and ones. A list of names takes the levels of the
     rows. `{ region = ["north", "south"] }` declares levels without the rows; a row with another level has 0 in all of
     them."""
+    reference_levels: dict[ColumnName, ColumnName] = {}
+    """Level that has no column, for each category that has such a level: `{ region = "north" }`. The weights of the
+    other levels are then differences from this level. By default every level has a column."""
     dates: tuple[ColumnName, ...] = ()
     """Features that are dates or moments, as ISO 8601 text or of a date type. They become days since 1970-01-01."""
+    derive: dict[ColumnName, RecipeSettings] = {}
+    """Columns that are computed from the table's, by the name that each gets."""
     quasi_identifiers: dict[str, ColumnName] = {}
     """Fields for record linkage: the name that a field has in the job, and its column here. The columns are read as
     text and are not features."""
@@ -82,6 +88,11 @@ class DatasetSettings(BaseModel):
         if isinstance(chosen, dict):
             return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
         return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
+
+    @field_validator("reference_levels")
+    @classmethod
+    def _levels_in_one_spelling(cls, chosen: dict[str, str]) -> dict[str, str]:
+        return dict(zip(chosen, _in_one_spelling(tuple(chosen.values())), strict=True))
 
     @model_validator(mode="after")
     def _words_are_of_csv(self) -> DatasetSettings:
@@ -111,16 +122,38 @@ class DatasetSettings(BaseModel):
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
-        if excepted := [name for name in encoded if name in self.left_out]:
+        if excepted := [name for name in encoded if name in self.left_out and name not in self.sources]:
             raise ValueError(f"column {excepted[0]} of categories or dates is in except, remove it from one of them")
-        if self.features != "rest" and (strangers := [name for name in encoded if name not in self.features]):
-            raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
+        if self.features != "rest":
+            read = (*self.features, *self.sources)
+            if strangers := [name for name in encoded if name not in read]:
+                raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
         if isinstance(self.categories, dict):
             repeated = [name for name, levels in self.categories.items() if len(set(levels)) < len(levels)]
             if repeated:
                 raise ValueError(f"categories.{repeated[0]} names a level twice")
         if self.positive is not None and (self.label is None or self.label_kind != "binary"):
             raise ValueError('positive says which text is label 1: it needs a label, and label_kind = "binary"')
+        return self
+
+    @model_validator(mode="after")
+    def _reference_levels_are_of_categories(self) -> DatasetSettings:
+        for name, level in self.reference_levels.items():
+            if name not in self.categories:
+                raise ValueError(f"reference_levels.{name}: {name} is not one of categories")
+            declared = self.categories[name] if isinstance(self.categories, dict) else None
+            if declared is not None and level not in declared:
+                raise ValueError(f"reference_levels.{name}: {level!r} is not one of categories.{name}")
+            if declared is not None and len(declared) < 2:
+                raise ValueError(f"reference_levels.{name}: {name} has no other level, remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _recipes_read_numbers(self) -> DatasetSettings:
+        named = () if self.features == "rest" else self.features
+        used = (*self.key_columns(), *named, *self.left_out)
+        for mistake in mistakes_of(self.derive, used, self.categories, self.key_columns()):
+            raise ValueError(mistake)
         return self
 
     @model_validator(mode="after")
@@ -144,6 +177,15 @@ class DatasetSettings(BaseModel):
     def fills(self) -> bool:
         """Whether a missing value becomes a mean."""
         return self.missing in ("mean", "indicator")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The table's columns that recipes read."""
+        return sources_of(self.derive)
+
+    def is_feature(self, column: str) -> bool:
+        """Return whether one of the table's columns that are read is learnt from itself, and not only by recipes."""
+        return column not in self.left_out if self.features == "rest" else column in self.features
 
     def declared(self) -> dict[str, frozenset[str]]:
         """Return the texts that are values by name in each column, whatever words stand for "no value"."""

@@ -45,7 +45,7 @@ class Trainer:
         snapshot, opened = self._party.snapshots.published(me.dataset), self._party.snapshots.source
         source = check_private(snapshot.source())
         check_start(self._party.settings, self._party.base_dir, job, source, opened)
-        if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():
+        if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
             raise PolicyRefused(party=me.name, field="dp_lr.iterations", reason=refused)
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
@@ -60,7 +60,7 @@ class Trainer:
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _hide_counts(session))
         check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
         clock.lap("prepare_s")
-        public = {"columns": list(source.feature_names), "start": start.identity}
+        public = {"columns": list(source.model_columns), "start": start.identity}
         ledger = TrainingLedger(session, self._party.settings, self._party.store, public, name_randomness(randomness))
         answer, is_new = self._answer(session, ledger, start, rows)
         session.receipt = self._party.receipts.newest(ledger.population)

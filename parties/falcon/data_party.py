@@ -162,7 +162,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         return self._work.is_active and self._job.privacy is None
 
     def _draws(self, agreed: FalconAgreed) -> Draws:
-        return Draws(self._party, self._session, (agreed.drawn, *self._work.source.feature_names))
+        return Draws(self._party, self._session, (agreed.drawn, *self._work.source.model_columns))
 
     # --- the stations
 

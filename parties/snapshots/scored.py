@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
 
@@ -38,7 +39,7 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
         ConfigError: the reason, and what to set.
     """
     if declared_models(settings, row.dataset) not in (0, "unlimited"):
-        refuse_weak_content(row.dataset, content_of(row, known), len(record_of(row).columns), settings)
+        refuse_weak_content(row.dataset, content_of(row, known), count_unknowns(record_of(row)), settings)
 
 
 def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, settings: PartySettings) -> None:

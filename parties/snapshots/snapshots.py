@@ -412,6 +412,7 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
         "levels": {column.name: column.levels for column in usable if column.kind == "category"},
         "reference": {name: written.reference.get(name) for name in source.record.names if name in written.reference},
         "booleans": [column.name for column in usable if column.kind == "boolean"],
+        "sources": [column.name for column in usable if not column.is_feature],
         "indicators": [column.name for column in usable if column.missing == "indicator"],
         "unusable": {name: problem.message for name, problem in written.problems.items()},
     }

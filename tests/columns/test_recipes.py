@@ -17,6 +17,7 @@ from blindfit.algorithms.columns.derived import derive_columns, derive_matrix, f
 from blindfit.algorithms.columns.recipes import LARGEST, BadInput, Bins, Clip, Log1p, Product, Recipe, Spline
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError
+from tests.columns.scorers import scorer
 
 AGES = np.random.default_rng(1).gamma(4.0, 10.0, 500)
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -147,6 +148,33 @@ def test_every_result_is_a_finite_number(values: list[float], data: st.DataObjec
     made = apply(recipe.fit(x), *[x] * recipe.reads)
     assert np.isfinite(made).all()
     assert (np.abs(made) <= LARGEST).all()
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=12), NUMBERS | st.sampled_from([1e300, -1e300, 0.0, -0.5]), st.data())
+def test_the_scorer_in_plain_python_computes_the_same_bits(values: list[float], x: float, data: st.DataObject) -> None:
+    trained, module = np.array(values), scorer()
+    recipes = [
+        Log1p("a", ("x",)),
+        Clip("a", ("x",), low=-1.5),
+        Clip("a", ("x",), quantiles=(0.1, 0.8)),
+        Bins("a", ("x",), data.draw(st.integers(2, 9))),
+        Spline("a", ("x",), data.draw(st.integers(3, 9))),
+        Product("a", ("x", "y")),
+    ]
+    for recipe in recipes:
+        x = max(x, -0.5) if recipe.by == "log1p" else x
+        read = [x, trained[0]][: recipe.reads]
+        fitted = recipe.fit(trained)
+        ours = [column[0] for column in fitted.apply([np.array([number]) for number in read])]
+        theirs = module.derived(json.loads(json.dumps(fitted.to_dict())), *read)
+        assert theirs == dict(zip(fitted.made, ours, strict=True))
+
+
+def test_the_scorer_in_plain_python_refuses_what_it_cannot_compute() -> None:
+    with pytest.raises(ValueError, match="column x: the number is not above -1"):
+        scorer().derived(Log1p("a", ("x",)).to_dict(), -1.0)
+    with pytest.raises(ValueError, match="a is computed by cube, which this scorer does not know"):
+        scorer().derived({"name": "a", "by": "cube", "of": ["x"]}, 1.0)
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
-        "blindfit.parties.snapshots.snapshot:content_of_columns",
+        "blindfit.parties.snapshots.row_content:content_of_columns",
         "            held[column.name] = held.get(column.name, 1) + 1",
         "            held[name] = distinct",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),

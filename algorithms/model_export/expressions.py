@@ -146,12 +146,12 @@ def value_of(term: Term, number: Expression, *, marks_refused: bool = False) -> 
     return call("if", call("not", is_missing), found)
 
 
-def unseen_levels(categories: Iterable[Input]) -> Expression:
+def count_new_levels(categories: Iterable[Input]) -> Expression:
     """Return how many of a row's categories have a level that training did not meet."""
-    return add_all(_is_unseen(each) for each in categories)
+    return add_all(_is_new(each) for each in categories)
 
 
-def _is_unseen(source: Input) -> Expression:
+def _is_new(source: Input) -> Expression:
     known: list[Expression] = [IsText(source.name, level) for level in sorted(source.column.known)]
     is_known = reduce(lambda one, other: call("or", one, other), known, call("is missing", Name(source.name)))
     return call("if", is_known, 0.0, 1.0)
@@ -256,11 +256,11 @@ def program_of(formula: Formula, prefix: str, *, marks_refused: bool = False) ->
         layers.append({odds.name: _odds(outputs[formula.score_name], formula)})
         outputs[formula.predicts] = sigmoid(odds) if formula.predicts == "probability" else odds
     if formula.categories:
-        outputs[UNSEEN] = unseen_levels(formula.categories)
-    return Program(_filled(columns), tuple(map(tuple, rows)), _filled(layers), outputs)
+        outputs[UNSEEN] = count_new_levels(formula.categories)
+    return Program(_without_empty(columns), tuple(map(tuple, rows)), _without_empty(layers), outputs)
 
 
-def _filled(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+def _without_empty(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     return tuple(layer for layer in layers if layer)
 
 

@@ -65,7 +65,7 @@ def _load_onnx() -> Any:
     except ImportError:
         raise ConfigError(
             "an export to ONNX needs the package onnx, which is not installed",
-            hint="run `pip install 'onnx>=1.17' 'onnxruntime>=1.20'`",
+            hint="run `pip install 'onnx>=1.17'`",
         ) from None
     return onnx
 

@@ -37,14 +37,14 @@ class PostgreSQL:
             seen = f"regexp_replace({written}, {self.text(_UNSEEN)}, '', 'g')"
             first = {f"{name} type": f"CAST(pg_typeof({column}) AS text)"}
             return [
-                first | {f"{name} text": self._trimmed(f"normalize({seen}, NFC)")},
+                first | {f"{name} text": self._trim(f"normalize({seen}, NFC)")},
                 {name: self._level(source, name)},
             ]
         if kind == "date":
-            return [{f"{name} text": self._trimmed(written)}, *self._date(name)]
-        return [{f"{name} text": f"lower({self._trimmed(written)})"}, {name: self._number(name)}]
+            return [{f"{name} text": self._trim(written)}, *self._date(name)]
+        return [{f"{name} text": f"lower({self._trim(written)})"}, {name: self._number(name)}]
 
-    def _trimmed(self, text: str) -> str:
+    def _trim(self, text: str) -> str:
         return f"btrim({text}, {self.text(WHITE_SPACE)})"
 
     def _number(self, name: str) -> str:

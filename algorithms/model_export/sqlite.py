@@ -24,12 +24,12 @@ class SQLite:
         column, kind = f"t.{quote(source.name)}", source.column.kind
         first = {f"{name} type": f"typeof({column})", f"{name} given": column}
         if kind == "category":
-            return [first | {f"{name} text": self._trimmed(column)}, {name: self._level(source, name)}]
+            return [first | {f"{name} text": self._trim(column)}, {name: self._level(source, name)}]
         if kind == "date":
-            return [first | {f"{name} text": self._trimmed(column)}, *_date(name)]
-        return [first | {f"{name} text": f"lower({self._trimmed(column)})"}, *_number(name)]
+            return [first | {f"{name} text": self._trim(column)}, *_date(name)]
+        return [first | {f"{name} text": f"lower({self._trim(column)})"}, *_number(name)]
 
-    def _trimmed(self, column: str) -> str:
+    def _trim(self, column: str) -> str:
         spaces = f"char({', '.join(str(ord(c)) for c in WHITE_SPACE)})"
         return f"CASE WHEN typeof({column}) = 'text' THEN trim({column}, {spaces}) END"
 

@@ -13,7 +13,7 @@ def facts(formula: Formula) -> dict[str, str]:
     """Return each fact by its name, in the order in which files show them."""
     parties = ", ".join(part.party for part in formula.parts if part.party)
     outputs = ", ".join(formula.outputs)
-    return {**formula.about, **({"parties": parties} if parties else {}), "outputs": outputs}
+    return {**formula.about, **({"parties in this file": parties} if parties else {}), "outputs": outputs}
 
 
 def comment_lines(formula: Formula) -> Iterator[str]:

@@ -129,8 +129,8 @@ class _Graph:
             total = self._add("Mul", total, self._constant(SCORE_UNIT))
         score = self._add("Identity", total, output=self._formula.score_name)
         if self._formula.predicts != "none":
-            odds = self._add("Mul", score, self._constant(self._formula.slope))
-            odds = self._add("Add", odds, self._constant(self._formula.offset))
+            self._names[f"{PREFIX}score total"] = score
+            odds = self._render(program.layers[-1][f"{PREFIX}odds"])
             last = "Sigmoid" if self._formula.predicts == "probability" else "Identity"
             self._add(last, odds, output=self._formula.predicts)
         if UNSEEN in program.outputs:
@@ -138,9 +138,11 @@ class _Graph:
 
     def _part(self, part: Part, values: list[str]) -> str:
         """Return a party's part of the scores, from the values that are to be standardised: each of shape (rows, 1)."""
+        is_one = 0.0 if part.constant is None else 1.0
         rows = self._add("Concat", *values, axis=1)
-        rows = self._add("Sub", rows, self._constant([term.mean for term in part.terms]))
-        rows = self._add("Div", rows, self._constant([term.std for term in part.terms]))
+        rows = self._add("Pad", rows, self._constant([0, 0, 0, 1]), self._constant(is_one))
+        rows = self._add("Sub", rows, self._constant([*(term.mean for term in part.terms), 0.0]))
+        rows = self._add("Div", rows, self._constant([*(term.std for term in part.terms), 1.0]))
         low, high = self._constant(-part.limit), self._constant(part.limit)
         if part.refuses:
             inside = self._add("And", self._add("LessOrEqual", low, rows), self._add("LessOrEqual", rows, high))
@@ -149,11 +151,7 @@ class _Graph:
             rows = self._add("Clip", rows, low, high)
         if part.on_grid:
             rows = self._add("Round", self._add("Mul", rows, self._constant(2.0**FEATURE_BITS)))
-        weights = [term.weight for term in part.terms]
-        if part.constant is not None:
-            ends = self._constant(np.array([[0, 0], [0, 1]]).T.reshape(-1))
-            rows = self._add("Pad", rows, ends, self._constant(part.step_of_constant))
-            weights.append(part.constant)
+        weights = [*(term.weight for term in part.terms), part.constant or 0.0]
         if part.longest is not None:
             rows = self._shorten(rows, part, float(part.longest))
         total = self._add("MatMul", rows, self._constant([[weight] for weight in weights]))
@@ -201,4 +199,13 @@ class _Graph:
         if expression.function == "if":
             otherwise = arguments[2] if len(arguments) > 2 else self._constant(math.nan)
             return self._add("Where", arguments[0], arguments[1], otherwise)
+        last = expression.arguments[-1]
+        if expression.function in ("*", "/") and isinstance(last, Number) and _is_nearly_one(last.value):
+            doubled = self._add(OPERATORS[expression.function], arguments[0], self._constant(2 * last.value))
+            return self._add("Mul", doubled, self._constant(0.5 if expression.function == "*" else 2.0))
         return self._add(OPERATORS[expression.function], *arguments)
+
+
+def _is_nearly_one(factor: float) -> bool:
+    """Return whether onnxruntime would leave out this factor: it compares it with 1 in single precision."""
+    return factor != 1.0 and float(np.float32(factor)) == 1.0

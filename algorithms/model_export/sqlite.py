@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from blindfit.algorithms.model_export.formula import Input
 from blindfit.algorithms.model_export.sql_names import WHITE_SPACE, levels_of_numbers, levels_of_truths, quote
 
 REFUSED = "9e999"
+LARGEST_WHOLE, FACTOR_BITS = 2**53, 62
+LIMITS = (sys.float_info.max, 1e100, 2e100, 1e150, 1e300, 2e300)  # of values, where a neighbour does as well
 HOUR = "({0} GLOB '[01][0-9]' OR {0} GLOB '2[0-3]')"
 
 
@@ -15,7 +18,15 @@ class SQLite:
     needs = "For SQLite 3.35 or newer with its mathematical functions."
 
     def number(self, value: float) -> str:
-        return f"({value!r})" if value < 0 else repr(value)
+        """Return whole numbers whose quotient is the double: SQLite rounds some decimals to a neighbour of it."""
+        numerator, denominator = abs(value).as_integer_ratio()
+        if denominator == 1 and (numerator < LARGEST_WHOLE or abs(value) in LIMITS):
+            return f"({value!r})" if value < 0 else repr(value)
+        power = (numerator & -numerator).bit_length() - denominator.bit_length()
+        odd = f"{'-' if value < 0 else ''}{numerator >> max(0, power)}"
+        factors = [2**FACTOR_BITS] * (abs(power) // FACTOR_BITS) + [2 ** (abs(power) % FACTOR_BITS)]
+        operator = "*" if power > 0 else "/"
+        return f"(CAST({odd} AS REAL){''.join(f' {operator} {factor}' for factor in factors if factor > 1)})"
 
     def text(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'"

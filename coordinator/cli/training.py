@@ -206,7 +206,7 @@ def export_model(
     ],
     form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="onnx, pmml, python or sql.")],
     dialect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The database for sql: sqlite or postgresql.  [default: sqlite]")
+        str | None, typer.Option(metavar="NAME", help="The database for sql: sqlite (the default) or postgresql.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The new file; by default next to the first model.")

@@ -25,7 +25,8 @@ TAIL = '''# --- the model ------------------------------------------------------
 
 {about}
 MODELS = {models}
-NAMES = {names}  # of the table's columns, for each party: where two parties have a column of one name
+#: For each party, what the table calls a column, where two parties have one of the same name.
+NAMES = {names}
 
 
 # --- the command ----------------------------------------------------------------------------------

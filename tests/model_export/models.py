@@ -28,6 +28,7 @@ from blindfit.algorithms.statistics.walr.model import WALRModel
 NAMES = ("age", 'a "quoted" one', "it's; --", "select", "größe 年", "a=b", "<x> & y", "{brace}", "%s", "back\\slash")
 LEVELS = ("north", "o'clock", "1", "ü", '<&">', "true", "back\\")
 UNKNOWN = "never met"
+SIZE = "size"
 Row = dict[str, Any]
 
 
@@ -143,11 +144,21 @@ def _answer(models: Sequence[Any], table: Mapping[str, list[Any]]) -> dict[str, 
             return {"score_part": score}
         predicted = "value" if first.model == "linear" else "probability"
         return {"score": score, predicted: float(first.predictions(total)[0])}
+    size = _size(first, table)
     if isinstance(first, LabelRegressionModel):
         value = float(first.predict(table)[0])
-        return {"score": value, "value": value} if math.isfinite(value) else {}
+        return {"score": value, "value": value, SIZE: size} if math.isfinite(value) else {}
     score = float(first.scores(table)[0])
-    return {"score": score, "probability": float(first.probabilities(table)[0])} if math.isfinite(score) else {}
+    probability = float(first.probabilities(table)[0])
+    return {"score": score, "probability": probability, SIZE: size} if math.isfinite(score) else {}
+
+
+def _size(model: Any, table: Mapping[str, list[Any]]) -> float:
+    """Return the sum of the sizes of what the columns add to a score: the last bits of the score depend on it."""
+    weights, constant = model.standardised_weights()
+    if isinstance(model, WALRModel):
+        return float(np.abs(model.rows(table)[0]) @ np.abs(model.weights))
+    return float(np.abs(model.standardiser.transform_and_clip(table)[0]) @ np.abs(weights)) + abs(constant)
 
 
 def _of_party(table: Mapping[str, list[Any]], model: VerticalModelPart) -> dict[str, list[Any]]:

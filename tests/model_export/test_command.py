@@ -53,7 +53,7 @@ def test_parts_of_one_training_are_merged(trained: list[Path], tmp_path: Path) -
     assert runtimes.run_python(text, rows) == expected
     session = json.loads(trained[0].read_text())["session"]
     assert f"# session: {session}" in text
-    assert "# parties: bank, shop-a, shop-b" in text
+    assert "# parties in this file: bank, shop-a, shop-b" in text
     assert "# privacy: " in text
 
 

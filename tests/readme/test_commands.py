@@ -426,7 +426,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit export-model runs/taylor/hospital/model.json runs/taylor/laboratory/model.json "
         "runs/taylor/archive/model.json --format onnx --out runs/diagnosis.onnx": Typed(
-            says=("31 columns in, score, probability out",), writes=("runs/diagnosis.onnx",)
+            says=("30 columns in, score, probability out",), writes=("runs/diagnosis.onnx",)
         ),
         "blindfit export-model runs/taylor/archive/model.json --format sql --dialect postgresql "
         "--out runs/archive.sql": Typed(says=("score_part out",), writes=("runs/archive.sql",)),

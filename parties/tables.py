@@ -279,11 +279,12 @@ LENGTHS = {"string_too_short", "string_too_long", "too_short", "too_long"}
 SHOWN = {"literal_error", "string_pattern_mismatch"}
 #: How pydantic calls a choice between types, behind the option's name.
 _CHOICES = {"int", "float", "str", "bool", "constrained-str", "constrained-int", "constrained-float"}
+_CHOSEN_LIST = re.compile(r"(tuple|list|dict|function-[a-z]+)\[")  # also before the place of a value
 
 
 def name_option(location: Iterable[str | int]) -> str:
     """The option as in the file: "datasets.rows.features", not with the type that was tried."""
-    parts = [str(part) for part in location]
+    parts = [part for part in map(str, location) if not _CHOSEN_LIST.match(part)]
     while len(parts) > 1 and (parts[-1] in _CHOICES or "[" in parts[-1]):
         parts.pop()
     return ".".join(parts)

@@ -161,6 +161,7 @@ def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns])
     n, k, bound = len(read.norms), read.columns.width, read.norm_bound(settings.walr)
     told.append(read)
     yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
+    yield from list_derived(party, read.source)
     yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
     yield from large_delta(settings.delta, n)
 

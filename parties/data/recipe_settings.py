@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from blindfit.algorithms.columns.recipes import (
     LARGEST,
@@ -23,7 +23,15 @@ from blindfit.algorithms.columns.recipes import (
 from blindfit.parties.tables import Settings
 
 ColumnName = Annotated[str, Field(min_length=1)]
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+
+
+def _is_computed_with(number: float) -> float:
+    if abs(number) > LARGEST:
+        raise ValueError(f"{number:g} is beyond {LARGEST:g}, and too large to compute with")
+    return number
+
+
+Number = Annotated[float, AfterValidator(_is_computed_with)]
 Quantile = Annotated[float, Field(ge=0, le=1)]
 NUMBERS = ("low", "high", "quantiles", "bins", "edges", "knots")
 TAKES = {

@@ -16,13 +16,15 @@ from structlog.testing import capture_logs
 
 from blindfit import load_model
 from blindfit.algorithms.statistics.vertical.model import real_scores
+from blindfit.parties.vertical.model_store import SharedModels
 from tests.certificates import demo_authority
 from tests.columns.scorers import SCORER
 from tests.each_case import each_case
 from tests.interference.systems import CHAIN, SYSTEMS
 from tests.interference.world import Case, Rows, begin
+from tests.shared_scores.test_job import OFF, SAME, SHARED, UNROUNDED
 from tests.world import World
-from tests.world.vertical import bank_and_shops
+from tests.world.vertical import bank_and_shops, bank_and_shops_in_shares
 
 DERIVE: dict[str, Any] = {
     "income_log": {"by": "log1p", "of": "income"},
@@ -256,6 +258,50 @@ def test_a_part_records_its_recipes_and_the_mean_of_a_column_that_only_they_read
     assert next(column["base"] for column in table["columns"] if column["name"] == "region") == "north"
     assert list(recipes_in({"standardiser": scale})) == list(DERIVE)
     assert 30 < table["fill"]["age"] < 50
+
+
+def test_a_model_that_nobody_holds_scores_as_the_one_that_was_opened(tmp_path: Path) -> None:
+    """But for the rounding of its weights: the recipes are each party's own."""
+    project = bank_and_shops_in_shares(tmp_path, rows=160, epochs=2)
+    shop = pd.read_csv(tmp_path / "shop-a.csv", index_col="id")
+    write(tmp_path / "shop-a.csv", with_columns({i: dict(row) for i, row in shop.iterrows()}))
+    derive = {name: DERIVE[name] for name in ("income_log", "age_bin")}
+    own = {"except": ["age", "income", "region", "x0"], "derive": derive}
+    text = "".join(f"{name} = {toml(value)}\n" for name, value in own.items())
+    project.edit("shop-a.toml", 'features = "rest"\n', f'features = "rest"\n{text}')
+    found, sessions = [], []
+    for option in (SHARED, UNROUNDED):
+        sessions.append(project.run(*SAME, option, 'falcon.security="semi-honest"').id)
+        predicted = project.run(f'predict.session="{sessions[-1]}"', job="predict.toml").id
+        found.append(column(tmp_path / "state/bank/predictions" / predicted / "scores.csv", "score"))
+    shared, opened = found
+    assert shared.keys() == opened.keys()
+    assert len(shared) == 160
+    size = dict.fromkeys(shared, 1.0)  # of each row, the intercept included: its weights are off by a step each
+    for name in ("bank", "shop-a", "shop-b"):
+        table = pd.read_csv(tmp_path / f"{name}.csv")
+        scale = load_model(tmp_path / "state" / name / "models" / sessions[1] / "model.json").standardiser
+        for row, x in zip(table["id"], scale.transform(table), strict=True):
+            if row in size:
+                size[row] += np.abs(x.clip(-8, 8)).sum()
+    step = 2.0 ** -SharedModels(tmp_path / "state/bank").read(sessions[0]).kept_bits
+    off = {row: abs(shared[row] - opened[row]) / size[row] for row in shared}
+    assert max(off.values()) < step + OFF
+    (one, other) = SharedModels(tmp_path / "state/shop-a").read(sessions[0]), project.written("shop-a", sessions[1])
+    assert one.standardiser.to_dict() == other["standardiser"]
+    assert set(recipes_in(other)) == set(derive)
+
+
+def test_the_pre_flight_names_derived_columns(trained: tuple[World, str]) -> None:
+    project, _ = trained
+    said = [finding.text for finding in project.check() if finding.about == "shop-a" and finding.level == "ok"]
+    assert {
+        "income_log: 1 column by log1p of income",
+        "income_cap: 1 column by clip of income",
+        "age_bin: 2 columns by bins of age",
+        "age_curve: 3 columns by spline of age",
+        "age_income: 1 column by product of age and income",
+    } <= set(said)
 
 
 @pytest.mark.parametrize("number", [-1.0, -3.5])

@@ -14,6 +14,7 @@ from blindfit.algorithms.columns.derived import fit_recipes
 from blindfit.algorithms.columns.recipes import Bins, Log1p, Product, Recipe
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.coordinator.preflight.parties import PartyHere
@@ -126,3 +127,23 @@ def test_no_row_with_the_reference_level_is_told_to_the_owner(new: Make) -> None
     assert list(rows.snapshots.publish("new").remarks) == []
     record = rows.snapshots.published("new").source().record
     assert record.by_name["region"] == TableColumn("region", "category", ("x",), (), base="z")
+
+
+# --- a start that was fitted to public rows ---------------------------------------------------------------------------
+
+
+def pretrained(*recipes: Recipe) -> Pretrained:
+    record = fit_recipes(TableRecord((TableColumn("age"),), recipes=recipes), {"age": TRAINED})
+    n = len(record.made)
+    scale = Standardiser(record.made, tuple(range(n)), (0.0,) * n, (1.0,) * n, record)
+    return Pretrained(scale, (1.0,) * n, 0.0)
+
+
+@each_case("data", [Bins("age_bin", ("age",), 2), Bins("age_bin", ("age",), 2, (24.0,)), Log1p("age_bin=2", ("age",))])
+def test_a_pre_trained_model_has_the_recipes_of_the_data(data: Recipe) -> None:
+    """Its weights would mean something else otherwise; numbers that a training will fit are not known yet."""
+    model = pretrained(Bins("age_bin", ("age",), 2))
+    same = TableRecord((TableColumn("age"),), recipes=(Bins("age_bin", ("age",), 2, (25.0,)),))
+    model.check_columns(same.made, same)
+    with pytest.raises(DataError, match="does not compute age_bin"):
+        model.check_columns(same.made, TableRecord((TableColumn("age"),), recipes=(data,)))

@@ -125,12 +125,21 @@ def test_a_recipe_has_no_name_of_the_rest(name: str, tmp_path: Path) -> None:
         opened(tmp_path, {name: {"by": "log1p", "of": "income"}})
 
 
-def test_a_mistake_is_named_by_its_option() -> None:
-    values = PARTIES["active"] | {
-        "datasets": {"rows": {"url": "a.csv", "id": "id", "derive": {"a": {"by": "bins", "of": "x", "bins": "7"}}}}
-    }
-    with pytest.raises(ConfigError, match=r"datasets\.rows\.derive\.a\.bins: .*whole number"):
-        validate(values, PartySettings, source="party.toml")
+@each_case(
+    ("recipe", "said"),
+    [
+        ({"by": "bins", "of": "x", "bins": "7"}, "datasets.rows.derive.a.bins: must be a whole number, not the text"),
+        ({"by": "spline", "of": "x", "knots": [1, "b", 3]}, "datasets.rows.derive.a.knots.1: must be a number, not"),
+        ({"by": "product", "of": ["x"]}, "datasets.rows.derive.a.of.1 is missing"),
+        ({"by": "clip", "of": "x", "low": 1e200}, "datasets.rows.derive.a.low: 1e+200 is beyond 1e+100"),
+        ("log1p", "datasets.rows.derive.a: must be a table, not a text"),
+    ],
+)
+def test_a_mistake_is_named_by_its_option(recipe: Any, said: str) -> None:
+    table = {"url": "a.csv", "id": "id", "derive": {"a": recipe}}
+    with pytest.raises(ConfigError) as refused:
+        validate({**PARTIES["active"], "datasets": {"rows": table}}, PartySettings, source="party.toml")
+    assert said in str(refused.value)
 
 
 def test_a_measurement_server_learns_from_no_column() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs import check as preflight
-from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, held_out_of, job
+from tests.dp_lr.conftest import N_ROWS, NAMES, POLICY, Clinic, held_out_of, job
+
+KNOTS = [40.0, 50.0, 60.0]
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
@@ -102,3 +105,25 @@ def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
         _ = clinic.settings("clinic")
     clinic.set("policy", POLICY)
     assert clinic.settings("clinic").policy.min_rows == 100
+
+
+def test_derived_columns_are_named_and_computed_alike_of_public_rows(clinic: Clinic) -> None:
+    column = NAMES[0]
+    derive = {
+        "bin": {"by": "bins", "of": column, "edges": [50.0]},
+        "curve": {"by": "spline", "of": column, "knots": KNOTS},
+    }
+    for name in ("patients", "archive"):
+        clinic.set(f"datasets.{name}.derive", derive)
+    levels = found(clinic)
+    assert not levels["refuses"]
+    assert said(levels["ok"], f"bin: 1 column by bins of {column}")
+    assert said(levels["ok"], f"curve: 2 columns by spline of {column}")
+    assert said(levels["ok"], "478 rows to train on, 122 held out, 6 columns")
+    clinic.train()
+    model = json.loads(clinic.output("s1", "model.json").read_text())
+    assert {"bin=2", "curve=1", "curve=2"} < set(model["scale"]["columns"])
+    assert [recipe["name"] for recipe in model["scale"]["table"]["recipes"]] == ["bin", "curve"]
+    assert model["scale"]["table"]["recipes"][1]["knots"] == KNOTS
+    clinic.set("datasets.archive.derive", {**derive, "bin": {"by": "bins", "of": column, "edges": [51.0]}})
+    assert said(found(clinic)["refuses"], "datasets.archive and patients do not compute bin in the same way")

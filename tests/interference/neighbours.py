@@ -346,6 +346,22 @@ def a_missing_value(party: str) -> Build:
     return build
 
 
+def derived(party: str, build: Build, **numbers: Any) -> Build:
+    """Where x0 is no feature itself, and recipes compute columns from it.
+
+    Args:
+        numbers: of the bins; by default the training rows decide them.
+    """
+    recipes = {"bin": {"by": "bins", "of": "x0", **(numbers or {"bins": 3})}}
+    if not numbers:
+        recipes["curve"] = {"by": "spline", "of": "x0", "knots": 3}
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        return build(case.with_dataset(party, **{"except": ["x0"]}, derive=recipes), probe)
+
+    return built
+
+
 def a_name(party: str, name: str) -> Build:
     """By which a linkage finds the last row, or does not."""
     return lambda case, _: pair(case, case.data, changed(case.data, party, {LAST: {"name": name}}))
@@ -699,6 +715,14 @@ PAIRS = (
     Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
     Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
     Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
+    # derived columns, whose numbers training rows decide; in which bins are empty and knots are equal
+    Pair("walr", "derived-feature", "shop", derived("shop", a_feature("shop")), NORM),
+    Pair("walr", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop")), NORM),
+    Pair("label-dp", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop"))),
+    Pair("dp-lr", "derived-feature", "clinic", derived("clinic", a_feature("clinic"), edges=[-0.5, 0.5])),
+    Pair("taylor", "derived-feature", "shop-a", derived("shop-a", a_feature("shop-a"))),
+    Pair("taylor", "derived-constant-in-training", "shop-a", derived("shop-a", column_constant_in_training("shop-a"))),
+    Pair("falcon-untested", "derived-outlier", "shop-a", derived("shop-a", an_outlier("shop-a"))),
     # scores: 16 or 17 values of a column decide whether any score would reveal the rows; no job shows it
     *(
         Pair(

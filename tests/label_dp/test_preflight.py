@@ -10,6 +10,7 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.check import Finding, check
 from blindfit.coordinator.label_dp.preflight import expected_mechanism, trees_on_noise
 from blindfit.parties.label_dp.settings import LabelDPSettings
+from tests.label_dp.conftest import COLUMNS
 
 GRID = LabelGrid(0.0, 10.0)
 
@@ -39,6 +40,13 @@ def test_the_noise_is_told_against_the_range(project, mechanism):
     assert ("if labels were spread evenly" in said) == (mechanism in ("rp-with-prior", "unbiased"))
     if mechanism == "laplace":  # range / epsilon, times the root of two
         assert f"standard deviation {10 / 4 * np.sqrt(2):.3g} on each label" in said
+
+
+def test_derived_columns_are_named(project):
+    project.set("datasets.rows.derive", {"bin": {"by": "bins", "of": COLUMNS[0], "bins": 4}}, "shop")
+    said = text(found(project), "ok")
+    assert f"shop: bin: 3 columns by bins of {COLUMNS[0]}" in said
+    assert f"held out, {len(COLUMNS) + 3} columns" in said
 
 
 def test_noise_that_drowns_a_model_is_a_warning(project):

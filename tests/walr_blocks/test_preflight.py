@@ -50,6 +50,15 @@ def test_fewer_than_forty_rows_for_each_column_are_refused(
     assert not refusals(house_of(tmp_path / "enough", needed, **columns).check(WHOLE))
 
 
+def test_derived_columns_need_rows_as_others_do(tmp_path: Path) -> None:
+    """And they are named."""
+    house = house_of(tmp_path, 439)
+    house.set("datasets.rows.derive", {"bin": {"by": "bins", "of": "a", "bins": 4}}, "bank")
+    (said,) = refusals(found := house.check(WHOLE))
+    assert "439 rows to train on are too few for the columns of these parties, which need 440" in said
+    assert "bin: 3 columns by bins of a" in [finding.text for finding in found if finding.about == "bank"]
+
+
 def test_rows_that_are_held_out_are_not_trained_on(tmp_path: Path) -> None:
     house = house_of(tmp_path, 330)
     assert not refusals(house.check(WHOLE))

@@ -1,11 +1,12 @@
-"""Scores rows from the parties' parts of a model and csv files of their raw features, with Python alone.
+"""Scores rows by a model, or by the parties' parts of one, and csv files of their raw features, with Python alone.
 
     python scorer.py MODEL.json ROWS.csv MODEL.json ROWS.csv ... > scores.csv
 
-A pair for each party of the model, in any order. The id is the column `id`, or another: --id NAME. Columns are found by
-name and converted as the model's record of them says; others are ignored. A row is scored if every file has its id.
-A level that training did not meet is reported, or refused: --refuse-unseen. docs/prediction.md has the format and the
-arithmetic, docs/data.md the conversions: the bits are those of a joint prediction.
+A pair for each party of a vertical model, in any order, or one pair for another linear model. The id is the column
+`id`, or another: --id NAME. Columns are found by name and converted as the model's record of them says; others are
+ignored. A row is scored if every file has its id. A level that training did not meet is reported, or refused:
+--refuse-unseen. docs/prediction.md has the format and the arithmetic, docs/data.md the conversions: the bits are those
+of a joint prediction.
 
 A file in another dialect than UTF-8, commas, 1234.5 and 2024-05-31 needs the options of its dataset, such as
 --separator ";" --decimal ",". An option counts for all files; given once for each file, in their order, it is theirs.
@@ -23,9 +24,14 @@ import sys
 import unicodedata
 
 FORMAT = "blindfit vertical model part v1"
+WHOLE_MODELS = {  # what each predicts
+    "blindfit-walr-model-1": "probability",
+    "blindfit-dp-logistic-1": "probability",
+    "blindfit label regression v1": "value",
+}
 MISSING_WORDS = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan"]
 DAY_US = 86_400_000_000
-LARGEST = 1e100
+LARGEST = 1e100  # of a recipe's result, and of what a dp-lr model scales
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -65,8 +71,31 @@ def score_part(model, row, unseen=None):
 
     `unseen` counts levels that training did not meet, by (column, level).
     """
-    scaling, grid, bound = model["standardiser"], model["grid"], model["feature_bound"]
-    values = {}
+    grid, bound = model["grid"], model["feature_bound"]
+    columns, weights = standardised(model, row, unseen)
+    steps = [round(max(-bound, min(bound, x)) * 2.0 ** grid["feature_bits"]) for x in columns]
+    if model["row_bound"] is not None:
+        steps = shortened(steps, model["row_bound"])
+    part = sum(x * round(w * 2.0 ** grid["weight_bits"]) for x, w in zip(steps, weights, strict=True))
+    rounding = model["score_rounding"]
+    return (part + (1 << rounding >> 1)) >> rounding << rounding
+
+
+def score_whole(model, row, unseen=None):
+    """{column: text, or None for no value} -> the score of a model that is not in parts."""
+    columns, weights = standardised(model, row, unseen)
+    if model["format"] == "blindfit-dp-logistic-1":
+        columns = [max(-LARGEST, min(LARGEST, x)) for x in columns]
+    elif not all(map(math.isfinite, columns)):
+        raise ValueError("a value is too far from the mean of its column")
+    if "norm_bound" in model and (norm := math.hypot(*columns)) > model["norm_bound"]:
+        columns = [x * (model["norm_bound"] / norm) for x in columns]
+    return sum(x * w for x, w in zip(columns, weights, strict=True))
+
+
+def standardised(model, row, unseen):
+    """The numbers that have a weight, and the weights: of the constant 1 the last, if there is one."""
+    scaling, values = scaling_of(model), {}
     for column in record(model)["columns"]:
         values.update(converted(column, row[column["name"]], record(model)["fill"], unseen))
     for recipe in record(model).get("recipes", []):
@@ -76,12 +105,7 @@ def score_part(model, row, unseen=None):
     weights = [model["weights"][name] for name in names]
     if model.get("intercept") is not None:
         columns, weights = [*columns, 1.0], [*weights, model["intercept"]]
-    steps = [round(max(-bound, min(bound, x)) * 2.0 ** grid["feature_bits"]) for x in columns]
-    if model["row_bound"] is not None:
-        steps = shortened(steps, model["row_bound"])
-    part = sum(x * round(w * 2.0 ** grid["weight_bits"]) for x, w in zip(steps, weights, strict=True))
-    rounding = model["score_rounding"]
-    return (part + (1 << rounding >> 1)) >> rounding << rounding
+    return columns, weights
 
 
 def shortened(steps, most):
@@ -95,21 +119,47 @@ def shortened(steps, most):
 
 def prediction(active, score):
     """The sum of all parts -> (the real score, the probability or the value)."""
-    real = math.ldexp(score, -active["grid"]["feature_bits"] - active["grid"]["weight_bits"])
+    real = real_score(active, score)
     if active["model"] == "linear":
         return real, real * active["label_scale"] + active["label_mean"]
-    odds = real * active["slope"] + active["offset"]  # log odds
-    if odds >= 0:
-        return real, 1.0 / (1.0 + math.exp(-odds))
-    return real, math.exp(odds) / (1.0 + math.exp(odds))
+    return real, sigmoid(real * active["slope"] + active["offset"])
+
+
+def real_score(model, score):
+    return math.ldexp(score, -model["grid"]["feature_bits"] - model["grid"]["weight_bits"])
+
+
+def sigmoid(odds):
+    """Log odds -> the probability."""
+    return 1.0 / (1.0 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1.0 + math.exp(odds))
+
+
+def score_of(model, row, unseen=None):
+    """{column: text, or None for no value} -> the score, or a part of it in steps of 2^-42."""
+    return (score_whole if model["format"] in WHOLE_MODELS else score_part)(model, row, unseen)
+
+
+def outcome(models, scores):
+    """The models, all parts or one, the active party's first, and what `score_of` says of each -> {name: number}."""
+    active, total = models[0], sum(scores)
+    if predicts := WHOLE_MODELS.get(active["format"]):
+        return {"score": total, predicts: sigmoid(total) if predicts == "probability" else total}
+    score, predicted = prediction(active, total) if active["role"] == "active" else (real_score(active, total), None)
+    if len(models) < len(active["data_parties"]):
+        return {"score_part": score}
+    return {"score": score, "value" if active["model"] == "linear" else "probability": predicted}
 
 
 # --- the conversions --------------------------------------------------------------------------------
 
 
+def scaling_of(model):
+    return model["scale"] if "scale" in model else model["standardiser"]
+
+
 def record(model):
     """What the model's columns are made of; a model without a record reads numbers under their names."""
-    scaling = model["standardiser"]
+    scaling = scaling_of(model)
     numbers = [{"name": name, "kind": "number", "missing": "refuse"} for name in scaling["columns"]]
     return scaling.get("table") or {"columns": numbers, "fill": {}, "missing_words": MISSING_WORDS}
 
@@ -290,6 +340,14 @@ def date_pattern(date_format):
     return pattern
 
 
+def add_options_of_forms(parser):
+    parser.add_argument("--separator", action="append", metavar="CHARACTER", help='between fields: ";" or "\\t"')
+    parser.add_argument("--decimal", action="append", choices=[".", ","], help="before the fraction of a number")
+    parser.add_argument("--thousands", action="append", choices=["", ".", ",", " ", "'"], help="between three digits")
+    parser.add_argument("--encoding", action="append", choices=["utf-8", "utf-16", "latin-1", "cp1252"])
+    parser.add_argument("--date-format", action="append", metavar="FORM", help='such as "%%d.%%m.%%Y"')
+
+
 def forms_of(asked, n_files):
     """How each file is written."""
     forms = [dict(PLAIN) for _ in range(n_files)]
@@ -307,54 +365,24 @@ def forms_of(asked, n_files):
     return forms
 
 
-# --- the files --------------------------------------------------------------------------------------
+# --- the tables -------------------------------------------------------------------------------------
 
 
-def main(arguments):
-    parser = argparse.ArgumentParser(description="Score rows by the parts of one model, one of each party.")
-    parser.add_argument("--id", default="id", metavar="COLUMN", help="the column that names a row")
-    parser.add_argument("--refuse-unseen", action="store_true", help="refuse a level that training did not meet")
-    parser.add_argument("--separator", action="append", metavar="CHARACTER", help='between fields: ";" or "\\t"')
-    parser.add_argument("--decimal", action="append", choices=[".", ","], help="before the fraction of a number")
-    parser.add_argument("--thousands", action="append", choices=["", ".", ",", " ", "'"], help="between three digits")
-    parser.add_argument("--encoding", action="append", choices=["utf-8", "utf-16", "latin-1", "cp1252"])
-    parser.add_argument("--date-format", action="append", metavar="FORM", help='such as "%%d.%%m.%%Y"')
-    parser.add_argument("files", nargs="+", metavar="MODEL ROWS", help="a part of the model (json), and its rows (csv)")
-    asked = parser.parse_args(arguments)
-    if len(asked.files) % 2:
-        parser.error("every part of the model needs its rows: MODEL ROWS")
-    forms = forms_of(asked, len(asked.files) // 2)
-    pairs = [(model_of(path), *rows) for path, *rows in zip(asked.files[::2], asked.files[1::2], forms, strict=True)]
-    pairs.sort(key=lambda pair: pair[0]["role"])  # the active party first
-    models = [model for model, _, _ in pairs]
-    if sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
-        raise ValueError(f"the model needs one part of each of {', '.join(models[0]['data_parties'])}")
-    if len({m["session"] for m in models}) != 1:
-        raise ValueError("the parts are not of one training")
-    tables = [read(path, asked.id, model, form) for model, path, form in pairs]
+def write(paths, models, tables, forms, *, refuses_unseen):
+    """Write the scores of the rows that every table has, as a csv file on standard output."""
     common = [row for row in tables[0] if all(row in rows for rows in tables)]
-    totals = [0] * len(common)
-    for (model, path, form), rows in zip(pairs, tables, strict=True):
+    scores = [[] for _ in common]
+    for path, model, rows, form in zip(paths, models, tables, forms, strict=True):
         unseen = collections.Counter()
         for place, row in enumerate(common):
             try:
-                totals[place] += score_part(model, in_plain_form(model, rows[row], form), unseen)
+                scores[place].append(score_of(model, in_plain_form(model, rows[row], form), unseen))
             except ValueError as error:
                 raise ValueError(f"{path}, the row with the id {row!a}, {error}") from None
-        tell(path, unseen, asked.refuse_unseen)
+        tell(path, unseen, refuses_unseen)
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["id", "score", "value" if models[0]["model"] == "linear" else "probability"])
-    table.writerows([row, *prediction(models[0], total)] for row, total in zip(common, totals, strict=True))
-
-
-def model_of(path):
-    try:
-        model = json.loads(pathlib.Path(path).read_text("utf-8"))
-    except ValueError:
-        model = None
-    if not isinstance(model, dict) or model.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a part of a model in the format {FORMAT}")
-    return model
+    table.writerow(["id", *outcome(models, [0] * len(models))])
+    table.writerows([row, *outcome(models, parts).values()] for row, parts in zip(common, scores, strict=True))
 
 
 def tell(path, unseen, refuses):
@@ -368,31 +396,36 @@ def tell(path, unseen, refuses):
         print(f"warning: {problem}: it is scored as 0 in each of its columns", file=sys.stderr)
 
 
-def read(path, id_column, model, form=PLAIN):
-    """{id: {column: text, or None for no value}}, in the order of the file, of the columns that the model reads."""
+def read(path, id_column, model, form, names=None):
+    """{id: {column: text, or None for no value}}, in the order of the file, of the columns that the model reads.
+
+    `names` says what the file calls a column, where that is not the model's name of it.
+    """
     encoding = "utf-8-sig" if form["encoding"] == "utf-8" else form["encoding"]
     with open(path, encoding=encoding, newline="") as file:
         records = fields_of(file.read(), path, form["separator"])
-    names = [text for text, _ in next(records, [])]
+    header = [text for text, _ in next(records, [])]
     columns = record(model)["columns"]
     declared = {column["name"]: chosen(column) for column in columns if column.get("declared")}
-    wanted = [id_column, *(column["name"] for column in columns)]
-    if missing := [name for name in wanted if name not in names]:
+    wanted = {None: id_column} | {
+        column["name"]: (names or {}).get(column["name"], column["name"]) for column in columns
+    }
+    if missing := [name for name in wanted.values() if name not in header]:
         raise ValueError(f"{path} has no column {', '.join(missing)}")
-    if twice := [name for name in wanted if names.count(name) > 1]:
+    if twice := [name for name in wanted.values() if header.count(name) > 1]:
         raise ValueError(f"{path} has the column {', '.join(twice)} twice")
-    places = {name: names.index(name) for name in wanted}
+    places = {name: header.index(of_file) for name, of_file in wanted.items()}
     words, rows = set(record(model)["missing_words"]), {}
     for fields in records:
-        if len(fields) != len(names):
-            more = "more" if len(fields) > len(names) else "fewer"
+        if len(fields) != len(header):
+            more = "more" if len(fields) > len(header) else "fewer"
             raise ValueError(f"{path} has a row with {more} values than there are columns")
         row = {}
         for name, place in places.items():
             text, quoted = fields[place]
             is_word = not quoted and text.strip() in words and text.strip() not in declared.get(name, [])
             row[name] = None if is_word or not text.strip() else text
-        key = one_spelling(row.pop(id_column) or "")
+        key = one_spelling(row.pop(None) or "")
         if not key:
             raise ValueError(f"{path} has a row without an id")
         if key in rows:
@@ -401,7 +434,7 @@ def read(path, id_column, model, form=PLAIN):
     return rows
 
 
-def fields_of(text, path, separator=","):
+def fields_of(text, path, separator):
     """The records of a csv file, each a list of (text, whether it stands in double quotes); empty lines are none."""
     rest = rf"[^{re.escape(separator)}\r\n]*"
     field = re.compile(rf'"([^"]*(?:""[^"]*)*)"({rest})|({rest})')
@@ -419,6 +452,42 @@ def fields_of(text, path, separator=","):
         if fields != [("", False)]:
             yield fields
         fields = []
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description="Score rows by the parts of one model, one of each party.")
+    parser.add_argument("--id", default="id", metavar="COLUMN", help="the column that names a row")
+    parser.add_argument("--refuse-unseen", action="store_true", help="refuse a level that training did not meet")
+    add_options_of_forms(parser)
+    parser.add_argument("files", nargs="+", metavar="MODEL ROWS", help="a part of the model (json), and its rows (csv)")
+    asked = parser.parse_args(arguments)
+    if len(asked.files) % 2:
+        parser.error("every part of the model needs its rows: MODEL ROWS")
+    forms = forms_of(asked, len(asked.files) // 2)
+    pairs = [(model_of(path), *rows) for path, *rows in zip(asked.files[::2], asked.files[1::2], forms, strict=True)]
+    pairs.sort(key=lambda pair: pair[0].get("role", ""))  # the active party first
+    models, paths, forms = zip(*pairs, strict=True)
+    if len(models) > 1 and any(model["format"] in WHOLE_MODELS for model in models):
+        raise ValueError("one of the models is whole: score it by itself")
+    if models[0]["format"] == FORMAT and sorted(m["party"] for m in models) != sorted(models[0]["data_parties"]):
+        raise ValueError(f"the model needs one part of each of {', '.join(models[0]['data_parties'])}")
+    if len({m.get("session") for m in models}) != 1:
+        raise ValueError("the parts are not of one training")
+    tables = [read(path, asked.id, model, form) for model, path, form in pairs]
+    write(paths, models, tables, forms, refuses_unseen=asked.refuse_unseen)
+
+
+def model_of(path):
+    try:
+        model = json.loads(pathlib.Path(path).read_text("utf-8"))
+    except ValueError:
+        model = None
+    if not isinstance(model, dict) or model.get("format") not in (FORMAT, *WHOLE_MODELS) or "weights" not in model:
+        raise ValueError(f"{path} is not a linear model, or a part of one")
+    return model
 
 
 if __name__ == "__main__":

@@ -223,6 +223,25 @@ def evaluate(
 
 
 @app.command(rich_help_panel=PANEL)
+def export_model(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL.JSON...", help="A model, or all parts of one.", show_default=False)
+    ],
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="onnx, pmml, python or sql.")],
+    dialect: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The database for sql: sqlite (the default) or postgresql.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The new file; by default next to the first model.")
+    ] = None,
+) -> Found:
+    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages."""
+    from blindfit.coordinator.export_model import command
+
+    return command.export_model(models, form, dialect, out)
+
+
+@app.command(rich_help_panel=PANEL)
 def pretrain(
     settings: PartyFile,
     dataset: Annotated[str, typer.Option(help="A dataset of the party whose rows are public.")],

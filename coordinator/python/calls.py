@@ -13,6 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
+from blindfit.coordinator.export_model import command as exporting_models
 from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init import command as drafting
 from blindfit.coordinator.job.folders import new_folder
@@ -252,6 +253,29 @@ def export(training: Folder | Result, out: str | Path) -> Found:
         training: the training's result, or the folder of its reports.
     """
     return exporting.export(training.folder if isinstance(training, Result) else Path(training), Path(out))
+
+
+def export_model(
+    models: Result | Any,
+    format: Literal["onnx", "pmml", "python", "sql"],  # noqa: A002 - the word of the command line
+    *,
+    dialect: Literal["sqlite", "postgresql"] | None = None,
+    out: str | Path | None = None,
+) -> Found:
+    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages.
+
+    Args:
+        models: the training's result, a model.json or a fitted model; or a list of all parts of one model.
+        dialect: the database for "sql"; SQLite by default.
+        out: the new file; by default next to the first model's file.
+
+    Raises:
+        ConfigError: the format or dialect is unknown, a package is missing, or the file cannot be written.
+        DataError: this is not a model that can be exported.
+    """
+    named = models.model_files if isinstance(models, Result) else models
+    listed = named if isinstance(named, list | tuple) else [named]
+    return exporting_models.export_model(listed, format, dialect, None if out is None else Path(out))
 
 
 def verify(

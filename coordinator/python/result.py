@@ -57,7 +57,12 @@ class Result:
     def models(self) -> dict[str, Any]:
         """Return each party's model, or its part of a vertical one, by the party's name; only of parties that ran
         here."""
-        return {name: load_model(self.folder / name / "model.json") for name in self.document.get("models", {})}
+        return {path.parent.name: load_model(path) for path in self.model_files}
+
+    @property
+    def model_files(self) -> list[Path]:
+        """Return the file of each party's model, of parties that ran here."""
+        return [self.folder / name / "model.json" for name in self.document.get("models", {})]
 
     @property
     def model(self) -> Any:

@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
 import blindfit
@@ -35,6 +36,9 @@ async def test_a_job_runs_inside_a_running_loop_and_returns_what_it_left(measure
     assert list(result.models) == ["shop"]
     assert result.model.feature_weights == result.models["shop"].feature_weights
     assert result.session in html.unescape(result._repr_html_())
+    exported = blindfit.export_model(result, "sql", out="walr.sql")
+    assert exported.document["outputs"] == ("score", "probability")
+    assert result.model.privacy_statement_[:30] in Path("walr.sql").read_text()
     assert [entry["epsilon"] for entry in blindfit.ledger("meter.toml").document["entries"]] == [1.0]
     with refused("a prediction leaves one, and so does a vertical training with split.test_fraction above 0"):
         _ = result.scores
@@ -82,6 +86,12 @@ def test_scores_of_a_training_and_of_new_rows_are_data_frames(vertical: World) -
     assert set(trained.models) == {"bank", "post", "shop"}
     with refused("take `models`, which has all of them"):
         _ = trained.model
+    blindfit.export_model(trained, "onnx")
+    exported = onnx.load("out/bank/model.onnx")
+    assert len(exported.graph.input) == 12
+    facts = {each.key: each.value for each in exported.metadata_props}
+    assert facts["session"] == trained.session
+    assert trained.document["privacy_statement"][0]["title"] in facts["privacy"]
     assert list(trained.models["bank"].feature_names_in_) == ["bank0", "bank1", "bank2"]
 
 

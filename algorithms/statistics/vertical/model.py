@@ -112,9 +112,9 @@ class VerticalModelPart(LinearModel):
     def largest_steps(self) -> int:
         """No part of a score is farther from 0 before it is rounded, in steps of 2^-42."""
         bound = round(math.ldexp(self.feature_bound, FEATURE_BITS))
-        return bound * int(np.abs(self._integer_weights()).sum())
+        return bound * int(np.abs(self.integer_weights()).sum())
 
-    def _integer_weights(self) -> npt.NDArray[np.int64]:
+    def integer_weights(self) -> npt.NDArray[np.int64]:
         return np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
 
     def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
@@ -130,7 +130,7 @@ class VerticalModelPart(LinearModel):
         if self.row_bound is not None:
             rows = clip_integer_rows(rows, self.row_bound)
         half = (1 << self.score_rounding) >> 1
-        return np.asarray((rows @ self._integer_weights() + half) >> self.score_rounding << self.score_rounding)
+        return np.asarray((rows @ self.integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
         """Sums of all parties' parts -> probabilities, or the values that a linear model predicts.

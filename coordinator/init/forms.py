@@ -171,8 +171,12 @@ def forms_of_dates(column: Any) -> list[str | None]:
     if _fits(lambda: to_days(texts)):
         return [None]
     head = texts.slice(0, 1)
-    likely = [form for form in DATES if _fits(lambda: read_dates(head, _of(form)))]  # noqa: B023
-    return [form for form in likely if _fits(lambda: read_dates(texts, _of(form)))]  # noqa: B023
+    likely = [form for form in DATES if _reads(form, head)]
+    return [form for form in likely if _reads(form, texts)]
+
+
+def _reads(form: str, texts: Any) -> bool:
+    return _fits(lambda: read_dates(texts, _of(form)))
 
 
 def _with_digits(column: Any) -> Any:

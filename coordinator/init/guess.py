@@ -25,7 +25,7 @@ from blindfit.parties.data.dialect import PLAIN, CsvDialect
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
-from blindfit.parties.data.urls import file_of
+from blindfit.parties.data.urls import file_of, sheet_of
 
 MOST_MISFITS = 10
 MOST_NAMED = 5
@@ -68,7 +68,7 @@ def open_table(place: Place) -> Reader:
     if table is None and found is not None:
         path = local_path(found[1], Path(), origin.dataset)
         dialect = guess_file(path) if found[0] == "csv" and is_there(path, origin) else PLAIN
-        table = open_file(found[0], path, origin, dialect=dialect)
+        table = open_file(found[0], path, origin, dialect=dialect, sheet=sheet_of(place.word))
     if table is None:
         raise place.refusal()
     refuse_duplicate_names(table.names, table.origin)

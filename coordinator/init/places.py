@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.data.origin import Origin, Reader
-from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+from blindfit.parties.data.urls import KINDS_OF_URL, SHEET, database_of, file_of, sheet_of, without_password
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -41,7 +41,8 @@ class Place:
 
     def refusal(self) -> ConfigError:
         return ConfigError(
-            f"{self}: this kind of table is not known", hint=f"name a .csv or .parquet file, or use {KINDS_OF_URL}"
+            f"{self}: this kind of table is not known",
+            hint=f"name a .csv, .parquet or .xlsx file, or use {KINDS_OF_URL}",
         )
 
     @property
@@ -70,7 +71,8 @@ class Place:
         """Return the `url` of a dataset in a party file of this folder; it holds no password."""
         if self._url is None:
             found = file_of(self.word)
-            return "" if found is None else f"{found[0]}:{_relative(found[1], folder)}"
+            sheet = sheet_of(self.word) if found is not None and found[0] == "excel" else ""
+            return "" if found is None else f"{found[0]}:{_relative(found[1], folder)}{SHEET if sheet else ''}{sheet}"
         url = self._url.set(query={key: value for key, value in self._url.query.items() if not _is_secret(key)})
         if url.get_backend_name() == "sqlite":
             url = url.set(database=_relative(Path(url.database or ""), folder))
@@ -91,16 +93,21 @@ class Place:
         return open_table(self._url, Path(), origin, None)
 
     def as_declared(self, table: Reader, texts: Collection[str]) -> Reader:
-        """Return the same table, whose columns are read as the types of the database say; a file has none.
+        """Return the same table, whose columns are read as the types of the database or of Excel's cells say.
 
         Args:
             texts: columns that are texts, whatever their type.
         """
-        if self._url is None:
-            return table
-        from blindfit.parties.data.database import SqlTable, as_declared
+        if self._url is not None:
+            from blindfit.parties.data.database import SqlTable, as_declared
 
-        return as_declared(table, frozenset(texts)) if isinstance(table, SqlTable) else table
+            return as_declared(table, frozenset(texts)) if isinstance(table, SqlTable) else table
+        found = file_of(self.word)
+        if found is not None and found[0] == "excel":
+            from blindfit.parties.data.excel_file import ExcelFile
+
+            return table.as_typed(frozenset(texts)) if isinstance(table, ExcelFile) else table
+        return table
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -22,7 +22,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import locate_errors
 from blindfit.parties.data.dialect import PLAIN, SEPARATORS, CsvDialect
 from blindfit.parties.data.local_files import BLOCK_BYTES, USE_THREADS, file_fingerprint, readable
-from blindfit.parties.data.origin import PLAIN_KINDS, ColumnKinds, Origin, Tolerates, no_rows, nothing
+from blindfit.parties.data.origin import PLAIN_KINDS, ColumnKinds, Origin, Tolerates, no_rows, nothing, or_nulls
 from blindfit.parties.data.written_values import read_dates, write_plain_numbers
 from blindfit.parties.tables import toml_of
 
@@ -115,15 +115,12 @@ class CsvFile:
             convert, made = write_plain_numbers, pa.string()
         else:
             return column
-        if name not in self.problems:
-            try:
-                with locate_errors(self.origin, name, first_row, hint=self.origin.advice.no_number(name)):
-                    return convert(column, dialect)
-            except DataError as error:
-                if not self.tolerates(name):
-                    raise
-                self.problems[name] = error
-        return pa.nulls(len(column), made)
+
+        def converted() -> Any:
+            with locate_errors(self.origin, name, first_row, hint=self.origin.advice.no_number(name)):
+                return convert(column, dialect)
+
+        return or_nulls(name, converted, pa.nulls(len(column), made), self.problems, self.tolerates)
 
     def _with_nulls(self, names: Sequence[str]) -> Iterator[Any]:
         """Arrow takes one list of words for all columns: columns of other words are read beside, block by block."""

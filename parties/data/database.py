@@ -25,7 +25,7 @@ from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import locate_errors
 from blindfit.parties.data.local_files import local_path, require_file
-from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, or_nulls, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
@@ -108,14 +108,8 @@ class SqlTable:
         return "as text" if kind == "category" and isinstance(base, _WITH_ONE_TEXT) else "refused"
 
     def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
-        if name not in self.problems:
-            try:
-                return self._to_arrow(name, values, first_row)
-            except DataError as error:
-                if not self.tolerates(name):
-                    raise
-                self.problems[name] = error
-        return pa.nulls(len(values), _ARROW[self._kind(name)])
+        nulls = pa.nulls(len(values), objects.ARROW[self._kind(name)])
+        return or_nulls(name, partial(self._to_arrow, name, values, first_row), nulls, self.problems, self.tolerates)
 
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
         kind, declared = self._kind(name), self.table.c[name].type
@@ -131,12 +125,6 @@ class SqlTable:
             return objects.MAKERS[kind](values)
 
 
-_ARROW: dict[Kind, Any] = {
-    "number": pa.float64(),
-    "boolean": pa.float64(),
-    "date": pa.timestamp("us"),
-    "category": pa.string(),
-}
 _HINTS: dict[Kind, str] = {
     "category": "store it as text or as whole numbers",
     "date": "store it as a date, a timestamp, or a text such as 2024-05-31",

@@ -22,6 +22,7 @@ def open_file(
     words: MissingWords | None = None,
     dialect: CsvDialect = PLAIN,
     kinds: ColumnKinds = PLAIN_KINDS,
+    sheet: str = "",
 ) -> Reader:
     """Return a reader of a file that exists and whose header is sound.
 
@@ -30,10 +31,15 @@ def open_file(
         tolerates: which columns may have a problem.
         words: that stand for no value in a csv file.
         dialect: of a csv file.
-        kinds: as what columns are read.
+        kinds: as what the columns of a csv or Excel file are read.
+        sheet: of an Excel file; empty: its only one.
     """
     require_file(path, origin, made_by)
     with readable(origin):
         if kind == "csv":
             return CsvFile.open(path, origin, words or MissingWords(), dialect, kinds, tolerates)
+        if kind == "excel":
+            from blindfit.parties.data.excel_file import ExcelFile  # here: other files need no openpyxl
+
+            return ExcelFile.open(path, origin, sheet, kinds, tolerates)
         return ParquetFile.open(path, origin, tolerates)

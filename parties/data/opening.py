@@ -25,7 +25,7 @@ from blindfit.parties.data.origin import (
 )
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
-from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, sheet_of, without_password
 
 
 def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Source:
@@ -116,7 +116,15 @@ def _open(
         kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
         origin = replace(origin, where=str(path))
         return open_file(
-            kind, path, origin, settings.made_by, tolerates, words=words, dialect=settings.dialect, kinds=kinds
+            kind,
+            path,
+            origin,
+            settings.made_by,
+            tolerates,
+            words=words,
+            dialect=settings.dialect,
+            kinds=kinds,
+            sheet=sheet_of(settings.url),
         )
     shown = without_password(settings.url)
     url = database_of(settings.url)

@@ -101,6 +101,27 @@ class Reader(Protocol):
         """`pyarrow.RecordBatch`es with these columns, in this order; a name must exist."""
 
 
+def or_nulls(
+    name: str, convert: Callable[[], Any], nulls: Any, problems: dict[str, DataError], tolerates: Tolerates
+) -> Any:
+    """Return a column, or nulls from the first batch on in which it cannot be read, where that is tolerated.
+
+    Args:
+        problems: gets why.
+
+    Raises:
+        DataError: it cannot be read, and is needed.
+    """
+    if name not in problems:
+        try:
+            return convert()
+        except DataError as error:
+            if not tolerates(name):
+                raise
+            problems[name] = error
+    return nulls
+
+
 def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

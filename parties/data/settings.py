@@ -28,8 +28,8 @@ class DatasetSettings(BaseModel):
     )
 
     url: str = Field(min_length=1)
-    """Place of the rows: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
-    `postgresql://user@host/database?table=schema.name`."""
+    """Place of the rows: `csv:PATH`, `parquet:PATH`, `excel:PATH?sheet=NAME`, a path ending in .csv, .parquet or .xlsx,
+    `sqlite:///PATH?table=NAME` or `postgresql://user@host/database?table=schema.name`."""
     id: ColumnName
     """Column that names a row. It is read as text, so 00123 stays 00123, and in one spelling, so white space around it
     does not count."""

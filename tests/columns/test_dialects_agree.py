@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_texts_are_the_same_dates_or_refused_by_both(
 
 def test_the_lists_are_those_of_the_reader() -> None:
     assert [month.lower() for month in MODULE.MONTHS] == list(MONTHS)
-    assert {**PLAIN.__dict__} == {**MODULE.PLAIN, "date_format": None}
+    assert asdict(PLAIN) == {**MODULE.PLAIN, "date_format": None}
 
 
 COLUMNS = (

@@ -394,7 +394,7 @@ def test_tables_without_common_rows(tables: Path) -> None:
 def test_a_table_of_another_kind(tables: Path) -> None:
     (tables / "shop.txt").write_text("client,spent\n")
     told = refused_command(
-        "name a .csv or .parquet file, or use {}",
+        "name a .csv, .parquet or .xlsx file, or use {}",
         blindfit(tables, "init", "--system", "taylor", "bank.parquet", "shop.txt", "--label", "churned"),
     )
     assert "shop.txt: this kind of table is not known" in told.text

@@ -498,15 +498,6 @@ def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypa
     led_past(Told("run `pip install 'psycopg[binary]>=3.2.1'`"), party.publish)
 
 
-def test_a_kind_of_url_that_is_not_known(tmp_path: Path) -> None:
-    as_sqlite(tmp_path)
-    party = Party.of(tmp_path, **{"except": ["note"]})
-    with refused("csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"):
-        party.set(url="rows.txt")
-    party.set(url="csv:rows.csv")
-    party.set(url="sqlite:///rows.db?table=people", **{"except": None})
-
-
 def test_a_field_of_a_linkage_that_no_column_has(tmp_path: Path) -> None:
     party = Party.of(tmp_path, "id,age,surname,y\na,1,x,0\nb,2,z,1\n", **{"except": ["surname"]})
     settings = validate(party.values, PartySettings, source="party.toml")

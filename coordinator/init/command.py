@@ -99,10 +99,11 @@ def _draft(asked: Asked, plan: Plan) -> Draft:
             seat, more = _with_public_facts(asked, plan, seat, table, row_id)
         if asked.system == "label-dp" and place == owner:
             seat = replace(seat, label_range=asked.range_of_labels())
-        _check_features(seat)
         seats.append(seat)
     seats.sort(key=lambda seat: seat.role != "active")
     _check_rows(seats)
+    for seat in seats:
+        _check_features(seat)
     seats += [Seat(KEY_NODE, "key-node", None)] if plan.key_node else []
     hosts = hosts_of([seat.name for seat in seats], asked.hosts)
     return Draft(row_id, [seat.at(hosts[seat.name]) for seat in seats], more)

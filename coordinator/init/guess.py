@@ -91,7 +91,8 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
         return "id"
     if len(common) == 1:
         return common.pop()
-    said = f"their common columns are {', '.join(sorted(common))}" if common else "they have no column in common"
+    whose = "their common columns are" if len(tables) > 1 else "the columns are"
+    said = f"{whose} {', '.join(sorted(common))}" if common else "they have no column in common"
     raise Unclear("row_id", f"which column names a row? {said}", hint="name it: --id COLUMN")
 
 
@@ -195,7 +196,8 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
     counts = Counter(to_levels(column, name=name, origin=origin).to_pylist())
     values = sorted(str(value) for value in counts if value is not None)
     if None in counts:
-        raise origin.error("a row has no label", column=name, hint="remove the rows without one")
+        row = 1 + pc.index(pc.is_null(column), True).as_py()
+        raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without one")
     if positive is not None:
         if positive not in values:
             known = join_names(values, most=MOST_NAMED)

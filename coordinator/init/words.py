@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -14,7 +14,7 @@ from blindfit.coordinator.init.files import COORDINATOR, Seat
 from blindfit.coordinator.init.systems import Plan
 from blindfit.coordinator.terminal.summary_table import lines_with_labels
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.terminal.wording import quantity
+from blindfit.coordinator.terminal.wording import join_names, quantity
 
 NOT_WRITTEN = (
     "its password is not written into a file: set PGPASSWORD for every command that reads the table, or write the "
@@ -53,6 +53,11 @@ def advice(seats: Sequence[Seat], out: Path) -> Iterator[RenderableType]:
                 f"cannot run until {escape(f'{out / seat.name}.toml')} says models_per_row = "
                 '"unlimited", or until it says models_per_row = 0 and the job says split.test_fraction = 0 (no scores)'
             )
+        if seat.levels is not None:  # rows are private, and so is which of their columns can be used
+            yield line(
+                f"[yellow]{seat.name}: the columns were chosen by a look at the rows,[/] which epsilon does not cover: "
+                f"check `except` in {escape(f'{out / seat.name}.toml')} before the model leaves the house"
+            )
     if unknown := files.count_unknown_ids(seats):
         server, active = (next(seat for seat in seats if seat.role == role) for role in ("measurement", "active"))
         is_number = server.table is not None and server.table.label_is_number
@@ -77,23 +82,21 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
         yield f"  {command('certs', 'issue', certificates, seat.name, '--role', seat.role, *host)}"
     yield f"  {command('certs', 'issue', certificates, COORDINATOR, '--role', COORDINATOR)}"
     for seat in seats:
-        yield f"{_and(_belongings(seat, out))} to {seat.name}, in the same places; there, start the party:"
+        belongings = join_names(list(_belongings(seat, out)))
+        yield f"{belongings} go to {seat.name}, in the same places; there, start the party:"
         yield f"  {command('party', out / f'{seat.name}.toml')}"
-    also = f" and {out / plan.also}.toml" if plan.also else ""
-    yield f"{job}{also} and {certificates / COORDINATOR} go to the operator who submits the job:"
+    submitted = [job, *([out / f"{plan.also}.toml"] if plan.also else []), certificates / COORDINATOR]
+    yield f"{join_names([quote(str(path)) for path in submitted])} go to the operator who submits the job:"
     yield from (f"  {command('check', job)}", f"  {command('submit', job)}")
     if plan.also:
         yield f"  {command('submit', out / f'{plan.also}.toml', '--session', 'SESSION')}"
 
 
 def _belongings(seat: Seat, out: Path) -> Iterator[str]:
-    yield from (f"{out / seat.name}.toml", str(out / "certificates" / seat.name))
-    yield from (str(table.place) for table in (seat.table, seat.public) if table is not None and table.place.is_file)
-
-
-def _and(words: Iterator[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last} go"
+    yield from (quote(f"{out / seat.name}.toml"), quote(str(out / "certificates" / seat.name)))
+    yield from (
+        quote(str(table.place)) for table in (seat.table, seat.public) if table is not None and table.place.is_file
+    )
 
 
 def _where(seats: Sequence[Seat]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pytest
 from blindfit.coordinator.init.files import Seat, party_text
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.coordinator.init.places import Place
+from blindfit.parties.data import local_files
 from tests.command import Done, blindfit
 
 ROWS = 700
@@ -181,6 +184,7 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
 
 # --- what it cannot guess ----------------------------------------------------------------------------------
 
+_PATCHES = contextlib.ExitStack()  # of a change that only a patch can make
 BOTH = ("--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
 
 
@@ -197,6 +201,26 @@ def _two_words(tables: Path) -> None:
 def _two_common(tables: Path) -> None:
     shop = pq.read_table(tables / "shop.parquet")
     pq.write_table(shop.append_column("age", pa.array([1.0] * ROWS)), tables / "shop.parquet")
+
+
+def _label_in_both(tables: Path) -> None:
+    shop = pq.read_table(tables / "shop.parquet")
+    pq.write_table(shop.append_column("churned", pa.array(["no"] * ROWS)), tables / "shop.parquet")
+
+
+def _one_row(tables: Path) -> None:
+    pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 1), tables / "shop.parquet")
+
+
+def _a_folder(tables: Path) -> None:
+    (tables / "shop.parquet").unlink()
+    (tables / "shop.parquet").mkdir()
+
+
+def _unreadable(tables: Path) -> None:
+    """What the system says to a user who may not read a file; a test may run as root."""
+    refuse = mock.patch.object(local_files, "other_kind", side_effect=PermissionError(13, "Permission denied"))
+    _PATCHES.enter_context(refuse)
 
 
 def _no_common_rows(tables: Path) -> None:
@@ -223,6 +247,16 @@ def _there_already(tables: Path) -> None:
         (None, ("--system", "walr", "My Bank.csv", "shop.parquet", "--label", "income"), "walr needs labels 0 and 1"),
         (_third_value, BOTH, "has 3 values: no, perhaps and yes"),
         (_two_words, BOTH, "which label is 1, go or stay?"),
+        (_label_in_both, BOTH, "both have a column churned"),
+        (_one_row, BOTH, "have 1 row in common"),
+        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
+        (_a_folder, BOTH, "this is a directory"),
+        (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
+        (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),
+        (None, (*BOTH, "--bounds", "age:0:110"), "--bounds does nothing with --system taylor"),
+        (None, (*BOTH, "--host", "shop=some host"), "'some host:7102' is not an address"),
+        (None, (*BOTH, "--host", "shop=localhost:7101"), "two parties are at localhost:7101"),
+        (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
         (_there_already, BOTH, "joint is there already"),
@@ -231,10 +265,11 @@ def _there_already(tables: Path) -> None:
 def test_one_line_says_what_is_wrong_and_nothing_is_left(
     tables: Path, change: Callable[[Path], Any] | None, words: tuple[str, ...], said: str
 ) -> None:
-    if change is not None:
-        change(tables)
-    before = sorted(path.name for path in tables.rglob("*"))
-    refused = init(tables, *words)
+    with _PATCHES:
+        if change is not None:
+            change(tables)
+        before = sorted(path.name for path in tables.rglob("*"))
+        refused = init(tables, *words)
     assert refused.returncode in (1, 2)
     assert said in refused.stderr
     assert "bug" not in refused.stderr

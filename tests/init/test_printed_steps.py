@@ -20,6 +20,7 @@ from tests.init.tables import FILES, PARTIES, WORDS, write_tables
 from tests.ports import held_address
 
 SYSTEMS = tuple(WORDS)
+OUT = "our 'joint' model"
 QUICK = {"taylor": ("--set", "taylor.epochs=2"), "falcon": ("--set", "falcon.epochs=1")}
 STARTS_WITHIN_S = 60.0
 
@@ -28,7 +29,7 @@ def made(folder: Path, system: str) -> list[str]:
     """Write tables and what `blindfit init` makes of them; return what it printed."""
     write_tables(folder)
     hosts = [word for name in PARTIES[system] for word in ("--host", f"{name}={held_address()}")]
-    done = blindfit(folder, "init", "--system", system, *WORDS[system], *hosts)
+    done = blindfit(folder, "init", "--system", system, *WORDS[system], *hosts, "--out", OUT)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -57,7 +58,7 @@ def test_on_one_machine(tmp_path: Path, system: str) -> None:
     ]
     for words in said:
         typed(tmp_path, words, *(QUICK.get(system, ()) if words[0] in ("check", "run") else ()))
-    assert (tmp_path / "joint/run/report.html").exists()
+    assert (tmp_path / OUT / "run/report.html").exists()
 
 
 @contextmanager
@@ -100,8 +101,13 @@ def test_between_organisations(tmp_path: Path, system: str) -> None:
             home,
             office,
             "coordinator",
-            [path.name for path in (home / "joint").glob("*.toml") if path.stem not in parties],
+            [path.name for path in (home / OUT).glob("*.toml") if path.stem not in parties],
         )
+        own = tmp_path / PARTIES[system][0]  # which submits a job too: the others' files are elsewhere
+        for path in ("job.toml", "certificates/coordinator"):
+            copy = shutil.copytree if (office / OUT / path).is_dir() else shutil.copy
+            copy(office / OUT / path, own / OUT / path)
+        typed(own, ["check", f"{OUT}/job.toml"], *QUICK.get(system, ()))
         session = ""
         for words in (words for words in said if words[0] in ("check", "submit")):
             words = [session if word == "SESSION" else word for word in words]
@@ -124,7 +130,7 @@ def _all_up(home: Path, root: Path, parties: dict[str, list[str]]) -> Iterator[N
 
 
 def _move(home: Path, folder: Path, name: str, files: list[str]) -> None:
-    (folder / "joint/certificates").mkdir(parents=True)
+    (folder / OUT / "certificates").mkdir(parents=True)
     for file in files:
-        shutil.copy(home / "joint" / file, folder / "joint")
-    shutil.copytree(home / "joint/certificates" / name, folder / "joint/certificates" / name)
+        shutil.copy(home / OUT / file, folder / OUT)
+    shutil.copytree(home / OUT / "certificates" / name, folder / OUT / "certificates" / name)

@@ -14,6 +14,9 @@ from rich.console import Console
 
 from blindfit.coordinator.jobs import run as jobs
 from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import places
+from blindfit.coordinator.terminal.terminal import line
 from tests.command import Done, blindfit
 from tests.falcon.configs import falcon_job
 from tests.snapshots.bank import Bank
@@ -63,6 +66,13 @@ def test_a_chain_that_is_exported_and_checked(tmp_path: Path) -> None:
     ledger_view.export(bank.settings("bank"), bank.root, path).show(console)
     ledger_view.verify(path).show(console)
     assert console.export_text().count(f"{ODD}.jsonl") == 3
+
+
+def test_a_line_stays_on_one_line_of_a_narrow_terminal() -> None:
+    screen = io.StringIO()
+    shown = (line("[bold]clinic:[/] " + "many words " * 20), *places([("report", "a path with spaces " * 10)]))
+    Found({}, shown).show(Console(file=screen, width=40))
+    assert len(screen.getvalue().splitlines()) == 2
 
 
 def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:

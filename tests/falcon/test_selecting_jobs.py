@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
-from blindfit.algorithms.protocols.falcon import LEAST_TEST_ROWS, bits_of_opened_weight
+from blindfit.algorithms.protocols.falcon import LEAST_TEST_ROWS, bits_of_opened_weight, program
+from blindfit.algorithms.protocols.falcon.seats import DataSeat
 from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.algorithms.statistics.vertical.selection import LossSteps
@@ -174,7 +175,18 @@ def test_a_passive_party_counts_the_figures_of_the_grid_on_its_rows(tmp_path: Pa
     assert entries[GRID] == pytest.approx(3 * LossSteps(600, 3).bits / LEAST_TEST_ROWS)
 
 
-def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(tmp_path: Path) -> None:
+def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    select = program.select
+
+    async def note(*arguments: Any) -> Any:
+        if isinstance(arguments[0], DataSeat):  # the dealer deals ahead
+            begun.append(arguments[0].me)
+        return await select(*arguments)
+
+    monkeypatch.setattr(program, "select", note)
     world = loans(tmp_path, "falcon", rows=400, columns=(4, 8, 8))
     for name in world.roles:
         world.edit(f"{name}.toml", 'systems = ["falcon"]', 'systems = ["falcon"]\nunsafe = ["weight-bits"]')
@@ -186,6 +198,7 @@ def test_rows_that_hold_too_little_for_a_grid_refuse_it_before_the_first_fold(tm
     with refused("have the job list fewer grid points (select.grid), or ") as told:
         world.run(*sets, f"select.grid.l2={grid}")
     assert any(told.is_in(finding.text) for finding in world.check(*sets, f"select.grid.l2={grid}"))
+    assert begun == []
     with world.store("shop") as store:
         assert store.reader().disclosures(subject="scores") == []
     world.run(*sets, f"select.grid.l2={grid[:3]}")

@@ -66,7 +66,12 @@ def test_figures_are_the_losses_of_the_rows_that_each_fold_leaves_out(
     told = report_of(world, session, "bank")["selection"]
     by_party = {name: [one for one in made if one[0] == name] for name in DATA_PARTIES}
     losses = []
+    final = by_party["bank"][-1][2]
     for training in range(2 * 3):
+        plan = by_party["bank"][training][2]
+        whole = {tuple(batch) for batch in plan.batches}
+        assert whole < {tuple(batch) for batch in final.batches}  # their gradients reveal nothing new of a label
+        assert sorted([*plan.train, *plan.validation]) == sorted(final.train)
         seats = [by_party[name][training] for name in DATA_PARTIES]
         tested = seats[0][2].validation
         z = sum(prepared.columns[tested] @ seat.optimiser.weights for _, seat, _, prepared in seats)

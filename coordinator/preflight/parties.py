@@ -33,12 +33,17 @@ from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.scored import refuse_weak_content
+from blindfit.parties.snapshots.scored import check_number_of_models, refuse_weak_content
 from blindfit.parties.snapshots.snapshot import check_kinds, content_of_columns
 from blindfit.parties.snapshots.snapshots import Snapshots, not_published
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows, require_offered
-from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, check_gives_scores
+from blindfit.parties.vertical.scored_rows import (
+    OPENED_FIT,
+    ScoreQuota,
+    check_gives_scores,
+    models_of,
+)
 from blindfit.protos import control_pb2
 
 
@@ -155,7 +160,13 @@ class PartyHere:
             bits: of the score of one row; None: those of a score.
             grid_bits: those of one row in the figures of grid points.
             models: how many trainings each row has.
+
+        Raises:
+            PolicyRefused: they are more than a row may ever have.
         """
+        if self.dataset.models_per_row != "unlimited" and not self.dataset.public:
+            allowed = models_of(self.dataset, len(self.source().record.columns))
+            check_number_of_models(self.settings, self.dataset_name, allowed, models)
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
             return

@@ -32,11 +32,13 @@ from blindfit.parties.data.settings import PartyDatasetSettings, is_csv
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.row_content import count_unknowns
+from blindfit.parties.snapshots.scored import check_number_of_models
 from blindfit.parties.snapshots.snapshot import check_kinds, check_recipes
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows, require_offered
-from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota
+from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, models_of
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,13 @@ class PartyHere:
             bits: of the score of one row; None: those of a score.
             grid_bits: those of one row in the figures of grid points.
             models: how many trainings each row has.
+
+        Raises:
+            PolicyRefused: they are more than a row may ever have.
         """
+        if self.dataset.models_per_row != "unlimited" and not self.dataset.public:
+            allowed = models_of(self.dataset, count_unknowns(self.source().record))
+            check_number_of_models(self.settings, self.dataset_name, allowed, models)
         store = Store.existing(self.settings, self.base_dir)
         if store is None:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.row_content import count_unknowns
@@ -80,3 +80,22 @@ def are_too_weak(row: SnapshotRow, known: Sequence[SnapshotRow], settings: Party
     except ConfigError as error:
         return error
     return None
+
+
+def check_number_of_models(party: PartySettings, dataset: str, allowed: int, asked: int) -> None:
+    """Check a job by itself, from what its party declares.
+
+    Args:
+        asked: how many trainings each row has, those of folds included.
+
+    Raises:
+        PolicyRefused: they are more than a row may ever have.
+    """
+    if asked > max(1, allowed):
+        reason = (
+            f"the trainings of all folds and grid points are {asked} models on each row, and it allows "
+            f"{models_in_words(max(1, allowed))}: have the job list fewer grid points (select.grid) or set "
+            'select.folds = 3, train with protocol = "falcon", or have its operator set '
+            f"datasets.{dataset}.models_per_row = {asked}"
+        )
+        raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)

@@ -39,7 +39,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import Digests, join, pack, places, unpack
-from blindfit.parties.snapshots.scored import models_in_words
+from blindfit.parties.snapshots.scored import check_number_of_models, models_in_words
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Store, Writes
@@ -255,13 +255,7 @@ class ScoreQuota:
     def _check(self, reader: Reads, asked: _Asked, people: Digests, asked_models: int = 1) -> None:
         if self._is_unlimited:
             return
-        if asked_models > self.most_models:
-            self._refuse(
-                f"the trainings of all folds and grid points are {asked_models} models on each row, and it allows "
-                f"{models_in_words(self.most_models)}: have the job list fewer grid points (select.grid) or set "
-                'select.folds = 3, train with protocol = "falcon", or have its operator set '
-                f"datasets.{self._dataset}.models_per_row = {asked_models}"
-            )
+        check_number_of_models(self._settings, self._dataset, self.most_models, asked_models)
         known, models = join(reader.people(self._account.population)), self.most_models
         before = _reveal(self._entries(reader), asked, places(known, people), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)

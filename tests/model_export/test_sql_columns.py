@@ -56,7 +56,7 @@ def check(model: Any, values: Sequence[Any], connection: psycopg.Connection, kin
 
 
 def unquote(text: str) -> str:
-    return next(scorer.fields_of(text, ""), [("", False)])[0][0]
+    return next(scorer.fields_of(text, "", ","), [("", False)])[0][0]
 
 
 NUMBERS = """1|+1.5|-.5|5.|1e3|1E-3| 7\t|TRUE|false|nan|-NaN|| |12 a|0x10|1_0|--1|1.2.3|1e|e5|1e5.5|inf|-Infinity|1e999

@@ -92,7 +92,8 @@ class Result:
         if path is None or not path.exists():
             raise DataError(
                 f"{self.session} left no file of scores here" + (f"; they are in {path}" if path else ""),
-                hint="a prediction leaves one, and so does a vertical training with split.test_fraction above 0",
+                hint="a prediction leaves one, and a taylor training with split.test_fraction above 0 leaves that of its "
+                "test rows",
             )
         return read_table(path)
 
@@ -101,7 +102,7 @@ class Result:
         if self.job.protocol == "predict":
             scores = getattr(self.report, "scores", None)
             return None if scores is None else Path(scores.where)
-        return self.folder / active / TEST_SCORES
+        return self.folder / active / TEST_SCORES if self.job.protocol == "taylor" else None
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -34,6 +34,7 @@ FEWER = {  # of what a cell repeats: once does all that many times do
     "taylor": ('"epochs": 6', '"epochs": 1'),
     "falcon": ('"epochs": 3', '"epochs": 2'),
     "dp_lr": ("range(5)", "range(1)"),
+    "two_tables": ("select={", 'falcon={"epochs": 1}, select={'),
 }
 
 
@@ -47,6 +48,22 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert "\x1b[?25l" not in done.stdout, "progress is drawn into a pipe"
+
+
+def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
+    """As a stranger would write it: fifteen lines, as a coroutine."""
+    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "examples/two_tables/two_tables.ipynb"))
+    lines = [line for line in script.splitlines() if line.strip()]
+    assert len(lines) <= 16  # the table itself, and fifteen
+    quick = [line.replace(*FEWER["two_tables"]) for line in lines]
+    coroutine = ["import asyncio", "async def work():", *(f"    {line}" for line in quick)]
+    ends = [
+        "    assert trained.report.selected and scored.scores.probability.between(0, 1).all()",
+        "asyncio.run(work())",
+    ]
+    done = Terminal(tmp_path).run_cells("\n".join([*coroutine, *ends]))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "study/score.py").exists()
 
 
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ class Result:
         if path is None or not path.exists():
             raise DataError(
                 f"{self.session} left no file of scores here" + (f"; they are in {path}" if path else ""),
-                hint="a prediction leaves one, and a taylor training with split.test_fraction above 0 leaves that of its "
-                "test rows",
+                hint="a prediction leaves one, and a taylor training with split.test_fraction above 0 leaves that of "
+                "its test rows",
             )
         return read_table(path)
 

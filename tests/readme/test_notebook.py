@@ -54,7 +54,9 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
     """As a stranger would write it: fifteen lines, as a coroutine."""
     script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "examples/two_tables/two_tables.ipynb"))
     lines = [line for line in script.splitlines() if line.strip()]
-    assert len([line for line in lines if not line.startswith(("table", "len(table"))]) <= 15  # without making the tables
+    assert (
+        len([line for line in lines if not line.startswith(("table", "len(table"))]) <= 15
+    )  # without making the tables
     quick = [line.replace(*FEWER["two_tables"]) for line in lines]
     coroutine = ["import asyncio", "async def work():", *(f"    {line}" for line in quick)]
     ends = [

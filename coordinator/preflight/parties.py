@@ -39,6 +39,7 @@ from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.training.rows import PartyRows, require_offered
 from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, models_of
+from blindfit.protos import control_pb2
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,11 @@ def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterat
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
+def introduce(name: str, told: control_pb2.PartyDescription) -> Finding:
+    """Say who a party that is up says it is."""
+    return Finding("ok", name, f"is up: {plain(told.role)}, version {plain(told.version)}")
+
+
 async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list[Finding]:
     """Ask parties that are up, by default all of the job, who they are, and what they would refuse of its proposal."""
     own, addresses, receipts = coordinator_identity(job), addresses_of(job), of_this_user()
@@ -248,8 +254,7 @@ async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list
             async with Control.open(own, name, address) as control:
                 told = await control.describe(ALONE_TIMEOUT_S)
                 key = receipt_key_of(job, name, told)
-                up = f"is up: {plain(told.role)}, version {plain(told.version)}"
-                findings.append(Finding("ok", name, up))
+                findings.append(introduce(name, told))
                 proposal = proposal_of(job, f"check-{token_hex(4)}", addresses, receipts.of(name, key) if key else ())
                 await control.check(proposal, ALONE_TIMEOUT_S)
         except BlindfitError as error:

@@ -57,7 +57,7 @@ def test_derived_columns_need_rows_as_others_do(tmp_path: Path) -> None:
     house = house_of(tmp_path, 439)
     house.set("datasets.rows.derive", {"bin": {"by": "bins", "of": "a", "bins": 4}}, "bank")
     (said,) = refusals(found := house.check(WHOLE))
-    assert "439 rows to train on are too few for the columns of these parties, which need 440" in said
+    assert "439 rows are too few for the columns of these parties, which need 440" in said
     assert "bin: 3 columns by bins of a" in [finding.text for finding in found if finding.about == "bank"]
 
 

@@ -61,7 +61,7 @@ def fit_recipes(record: TableRecord, encoded: Mapping[str, Floats]) -> TableReco
         return record
     if not all(len(encoded[name]) for recipe in record.recipes for name in recipe.of):
         raise DataError("there are no rows")
-    known = {name: _known(encoded[name]) for recipe in record.recipes for name in recipe.of}
+    known = {name: _drop_gaps(encoded[name]) for recipe in record.recipes for name in recipe.of}
     recipes = tuple(recipe.fit(known[recipe.of[0]]) for recipe in record.recipes)
     means = {name: float(known[name].mean()) for name in record.sources}
     return replace(record, recipes=recipes, fill={**means, **record.fill})
@@ -78,7 +78,7 @@ def fill_gaps(encoded: Floats, names: Sequence[str], record: TableRecord) -> Flo
     return np.where(np.isnan(encoded), means, encoded)
 
 
-def _known(values: Floats) -> Floats:
+def _drop_gaps(values: Floats) -> Floats:
     """Return the values without gaps; a zero where no row has a value."""
     found = values[~np.isnan(values)]
     return found if len(found) else np.zeros(1)

@@ -54,7 +54,7 @@ def make_folder(out: Out, protocol: str) -> Path:
 
 
 @contextlib.contextmanager
-def held_by_one_job(out: Path) -> Iterator[None]:
+def hold_folder(out: Path) -> Iterator[None]:
     """Hold the folder while a job runs: the logs of two jobs in one file would mix them up.
 
     Raises:

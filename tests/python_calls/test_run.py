@@ -17,7 +17,7 @@ import pytest
 
 import blindfit
 from blindfit import ConfigError, PolicyRefused, Stopped
-from blindfit.coordinator.job.out_dir import held_by_one_job
+from blindfit.coordinator.job.out_dir import hold_folder
 from tests.command import ROOT
 from tests.hints.following import refused
 from tests.world.loans import loans
@@ -53,7 +53,7 @@ def test_reports_go_to_a_new_folder_where_nobody_names_one(measured: World) -> N
 
 def test_two_jobs_at_once_do_not_share_a_folder(measured: World) -> None:
     Path("out").mkdir()
-    with held_by_one_job(Path("out")), refused("wait until it has ended, or name another folder"):
+    with hold_folder(Path("out")), refused("wait until it has ended, or name another folder"):
         blindfit.run("job.toml", out="out", progress=False)
     assert blindfit.run("job.toml", out="out", progress=False).folder == Path("out")
 

@@ -51,7 +51,8 @@ def fit_recipes(record: TableRecord, encoded: Mapping[str, Floats]) -> TableReco
     """Return the record with the numbers that its recipes take from training rows, and the means of their sources.
 
     Args:
-        encoded: the training rows' values, at least of the columns that recipes read.
+        encoded: the training rows' values, at least of the columns that recipes read; NaN where a row has no value. A
+            mean that stands for it may come from other rows, so it must not decide a number.
 
     Raises:
         DataError: there is no row.
@@ -60,9 +61,27 @@ def fit_recipes(record: TableRecord, encoded: Mapping[str, Floats]) -> TableReco
         return record
     if not all(len(encoded[name]) for recipe in record.recipes for name in recipe.of):
         raise DataError("there are no rows")
-    recipes = tuple(recipe.fit(encoded[recipe.of[0]]) for recipe in record.recipes)
-    means = {name: float(encoded[name].mean()) for name in record.sources}
+    known = {name: _drop_gaps(encoded[name]) for recipe in record.recipes for name in recipe.of}
+    recipes = tuple(recipe.fit(known[recipe.of[0]]) for recipe in record.recipes)
+    means = {name: float(known[name].mean()) for name in record.sources}
     return replace(record, recipes=recipes, fill={**means, **record.fill})
+
+
+def fill_gaps(encoded: Floats, names: Sequence[str], record: TableRecord) -> Floats:
+    """Return the columns with the record's means where a value is missing.
+
+    Args:
+        encoded: (n, k) numbers, NaN where a value is missing.
+        names: of its columns.
+    """
+    means = np.array([record.fill.get(name, np.nan) for name in names])
+    return np.where(np.isnan(encoded), means, encoded)
+
+
+def _drop_gaps(values: Floats) -> Floats:
+    """Return the values without gaps; a zero where no row has a value."""
+    found = values[~np.isnan(values)]
+    return found if len(found) else np.zeros(1)
 
 
 def with_given_numbers(record: TableRecord) -> TableRecord:

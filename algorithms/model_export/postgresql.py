@@ -21,6 +21,7 @@ MOMENT = (
 
 
 class PostgreSQL:
+    ignores_case = False
     needs = "For PostgreSQL 13 or newer with a database in UTF8, and DateStyle ISO."
 
     def number(self, value: float) -> str:

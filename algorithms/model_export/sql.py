@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.model_export.about import comment_lines
 from blindfit.algorithms.model_export.expressions import (
     Expression,
@@ -38,6 +39,8 @@ class Dialect(Protocol):
     """What differs between databases."""
 
     needs: str
+    ignores_case: bool
+    """Whether two names of columns are one if they differ only in the case of ASCII letters."""
 
     def number(self, value: float) -> str:
         """Return a double."""
@@ -57,9 +60,32 @@ DIALECTS: Mapping[str, Dialect] = {"sqlite": SQLite(), "postgresql": PostgreSQL(
 
 
 def write_sql(formula: Formula, dialect: str) -> str:
-    """Return the statement, with the name `rows_to_score` for the table."""
+    """Return the statement, with the name `rows_to_score` for the table.
+
+    Raises:
+        DataError: the database would take two names for one, or doubles cannot compute the formula.
+    """
     formula.refuse_inexact("SQL")
+    if DIALECTS[dialect].ignores_case:
+        _refuse_names_alike(formula, dialect)
     return "\n".join(_Statement(formula, DIALECTS[dialect]).lines()) + "\n"
+
+
+def _refuse_names_alike(formula: Formula, dialect: str) -> None:
+    taken = {_fold(name): f"the output {name}" for name in formula.outputs}
+    for name in (each.name for each in formula.inputs):
+        folded = _fold(name)
+        other = "a name that the export makes up" if folded.startswith(PREFIX) else taken.get(folded)
+        if other is not None:
+            raise DataError(
+                f"column {name!a} cannot be exported to {dialect}, which ignores case: it would be {other}",
+                hint="rename it in the table and train again, or take another format or dialect",
+            )
+        taken[folded] = f"column {name!a}"
+
+
+def _fold(name: str) -> str:
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 class _Statement:

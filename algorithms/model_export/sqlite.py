@@ -15,6 +15,7 @@ HOUR = "({0} GLOB '[01][0-9]' OR {0} GLOB '2[0-3]')"
 
 
 class SQLite:
+    ignores_case = True
     needs = "For SQLite 3.35 or newer with its mathematical functions."
 
     def number(self, value: float) -> str:

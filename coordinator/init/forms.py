@@ -175,8 +175,29 @@ def forms_of_dates(column: Any) -> list[str | None]:
     return [form for form in likely if _reads(form, texts)]
 
 
-def _reads(form: str, texts: Any) -> bool:
-    return _fits(lambda: read_dates(texts, _of(form)))
+def find_two_forms(column: Any) -> tuple[int, int] | None:
+    """Return two rows with dates of which no form fits both; None where the texts before the second are no dates."""
+    texts = _with_digits(column).slice(0, SAMPLE)
+    common = _forms_of_one(texts.slice(0, 1)) if len(texts) else []
+    for place in range(1, len(texts)):
+        if not common:
+            return None
+        text = texts.slice(place, 1)
+        left = [form for form in common if _reads(form, text)]
+        if not left and _forms_of_one(text):
+            trimmed = pc.utf8_trim_whitespace(column)
+            return pc.index(trimmed, texts[0]).as_py(), pc.index(trimmed, texts[place]).as_py()
+        common = left
+    return None
+
+
+def _forms_of_one(text: Any) -> list[str | None]:
+    """Return the forms in which one text is a date; ISO 8601 is None."""
+    return [form for form in (None, *DATES) if _reads(form, text)]
+
+
+def _reads(form: str | None, texts: Any) -> bool:
+    return _fits(lambda: to_days(texts) if form is None else read_dates(texts, _of(form)))
 
 
 def _with_digits(column: Any) -> Any:

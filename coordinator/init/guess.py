@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.init.asked import Unclear
 from blindfit.coordinator.init.forms import Forms, guess_file, guess_forms
-from blindfit.coordinator.init.kinds import OF_PANDAS, Judge, words_for_missing
+from blindfit.coordinator.init.kinds import OF_PANDAS, Judge, why_unreadable, words_for_missing
 from blindfit.coordinator.init.places import Place
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.data.columns import refuse_missing, to_levels, to_numbers
 from blindfit.parties.data.csv_file import CsvFile, MissingWords
 from blindfit.parties.data.dialect import PLAIN, CsvDialect
+from blindfit.parties.data.excel_file import ExcelFile
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
@@ -131,7 +132,10 @@ def guess_table(
     judge = Judge(origin, is_csv, forms)
     kinds = {name: judge.kind_of(_column(rows, name), name) for name in names if name not in (label, *table.problems)}
     left_out = {name: kind.why for name, kind in kinds.items() if kind.name == "other"}
-    left_out |= {name: problem.message for name, problem in table.problems.items() if name != label}
+    if isinstance(table, ExcelFile):
+        as_read = table.without_mixed({name for name, kind in kinds.items() if kind.name == "category"})
+        table = replace(table, problems={**table.problems, **as_read.problems})
+    left_out |= {name: why_unreadable(problem, origin) for name, problem in table.problems.items() if name != label}
     kept = {name: kind for name, kind in kinds.items() if name not in left_out}
     dates = tuple(name for name, kind in kept.items() if kind.name == "date")
     ids = to_levels(_column(rows, row_id), name=row_id, origin=origin)

@@ -14,7 +14,7 @@ from blindfit.algorithms.columns import values
 from blindfit.algorithms.columns.record import MISSING_WORDS
 from blindfit.algorithms.columns.values import BadValue
 from blindfit.algorithms.errors import DataError
-from blindfit.coordinator.init.forms import Forms, forms_of_dates, forms_of_numbers
+from blindfit.coordinator.init.forms import Forms, find_two_forms, forms_of_dates, forms_of_numbers
 from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.data.columns import Floats, to_levels
 from blindfit.parties.data.dialect import CsvDialect
@@ -66,7 +66,7 @@ class Judge:
                 return found
             return self._category(column, name)
         except DataError as error:
-            return _leave_out(error.message.removeprefix(f"{self.origin.dataset}: "))
+            return _leave_out(why_unreadable(error, self.origin))
 
     # --- numbers
 
@@ -171,7 +171,8 @@ class Judge:
         except BadValue as error:
             if not values.is_text(column.type):
                 return None
-            return self._date_of_another_form(column, name) or self._almost(column, "dates", error)
+            found = self._date_of_another_form(column, name) or self._almost(column, "dates", error)
+            return found or self._dates_of_several_forms(column)
         lacks = bool(np.isnan(days).any())
         if not lacks and (days == days[0]).all():
             return _leave_out(f"every row has the same value, {_quote_value(column, 0)}")
@@ -195,6 +196,12 @@ class Judge:
         other = toml_of(self.forms.dialect.date_format)
         return _leave_out(f"{says}: it fits {options}, and other dates {other}; write all dates in one form")
 
+    def _dates_of_several_forms(self, column: Any) -> Kind | None:
+        if (rows := find_two_forms(column)) is None:
+            return None
+        one, other = (f"{self._place(row)} has {_quote_value(column, row)}" for row in rows)
+        return _leave_out(f"{one}, and {other}: dates in several forms; to keep it, write all dates in one form")
+
     # --- categories
 
     def _category(self, column: Any, name: str) -> Kind:
@@ -215,6 +222,12 @@ class Judge:
 
     def _place(self, row: int | None) -> str:
         return self.origin.locate(1 + (row or 0))
+
+
+def why_unreadable(problem: DataError, origin: Origin) -> str:
+    """Return why a column cannot be read, and what to do to keep it."""
+    says = problem.message.removeprefix(f"{origin.dataset}: ")
+    return f"{says}; to keep it, {problem.hint}" if problem.hint else says
 
 
 def _leave_out(why: str) -> Kind:

@@ -25,7 +25,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
-from blindfit.parties.store.database import Store
+from blindfit.parties.store.database import Store, path_of
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.wire import error_codes
 from blindfit.parties.work.compute import cluster_of
@@ -50,8 +50,9 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
     for dataset, _ in unpublished:
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
-    if unpublished:
+    if unpublished or not path_of(settings, path.parent).exists():
         settings = _copy_kept(settings, path.parent, scratch / name)
+    if unpublished:
         said: list[str] = []
         publish_first(job, {name: (path, settings)}, said.append)
         cautions = [line.removeprefix(f"{name}: ") for line in said if IS_PUBLISHED not in line]

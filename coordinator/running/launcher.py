@@ -16,7 +16,7 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.out_dir import Out, make_folder
+from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -88,7 +88,7 @@ def launch(
     coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
     publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
-    with scratch_folder("blindfit run") as temporary:
+    with hold_folder(out), scratch_folder("blindfit run") as temporary:
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})

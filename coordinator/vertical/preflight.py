@@ -80,7 +80,7 @@ def check_all(
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
     """Adds the party's rows."""
     source = party.source()
-    found = read_rows(source, labels=active, report=lambda *_: None)
+    found = read_rows(source.with_gaps(), labels=active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.model_columns)} features")
     yield from list_derived(party, source)
     rows[party.name] = found
@@ -89,7 +89,7 @@ def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]
 def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, TableRecord]]:
     """Of data parties that are all here: their rows, and what their columns are made of."""
     roles = roles_of(job)
-    sources = {party.name: party.source() for party in here if party.name in roles.chain}
+    sources = {party.name: party.source().with_gaps() for party in here if party.name in roles.chain}
     rows = {
         name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
     }

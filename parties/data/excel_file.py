@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -103,6 +103,13 @@ class ExcelFile:
             tolerates=lambda name: name not in texts,
             problems={},
         )
+
+    def without_mixed(self, names: Collection[str]) -> ExcelFile:
+        """Return the sheet with the problems of those mixed columns that a dataset could not read as categories."""
+        found = replace(self, mixed=frozenset(), tolerates=lambda _: True, problems={})
+        for _ in found.arrow_batches([name for name in self.names if name in self.mixed and name in names], 1 << 16):
+            pass
+        return found
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         places = [self.names.index(name) for name in names]

@@ -43,6 +43,7 @@ class Source:
             no numbers yet will compute them.
         problems: by the table's columns, why some of its features cannot be read, where that is tolerated.
         tolerates: which columns may have a problem.
+        keeps_gaps: whether a value that a mean stands for is NaN in a batch.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Source:
     _features: Features = field(repr=False)
     problems: Mapping[str, DataError] = field(default_factory=dict, repr=False)
     tolerates: Tolerates = field(default=nothing, repr=False)
+    keeps_gaps: bool = False
     _before: int | None = field(default=None, repr=False)  # rows before its first one; None: it is the whole
 
     @classmethod
@@ -118,11 +120,16 @@ class Source:
             return source._of_model(source.record)
         read = tuple(dict.fromkeys(name for recipe in source.record.recipes for name in recipe.of))
         places, held = [source.feature_names.index(name) for name in read], [np.empty((0, len(read)))]
-        for batch in source.batches(persons=False, labels=False):
+        for batch in source.with_gaps().batches(persons=False, labels=False):
             values = batch.features[:, places]
             held.append(values if choose is None else values[choose(batch.ids)])
         values = np.concatenate(held)
         return source._of_model(fit_recipes(source.record, dict(zip(read, values.T, strict=True))))
+
+    def with_gaps(self) -> Source:
+        """Return the same without the means of missing values, where recipes have yet to be fitted to the values."""
+        source = self.filled()
+        return replace(source, keeps_gaps=not source.record.is_fitted)
 
     def with_given_recipes(self) -> Source:
         """Return the same with the model's columns, without a look at the rows.
@@ -351,9 +358,11 @@ class Source:
             return take(batch, np.flatnonzero(~missing.any(axis=1)))
         if self.settings.fills:
             means = np.array([self.record.fill.get(name, np.nan) for name in names])
-            np.copyto(batch.features, means, where=missing)
-            if not np.isnan(batch.features).any():
+            if not np.isnan(np.where(missing, means, 0.0)).any():
+                if not self.keeps_gaps:
+                    np.copyto(batch.features, means, where=missing)
                 return batch
+            np.copyto(batch.features, means, where=missing)
         found = dict(zip(names, batch.features.T, strict=True))
         for column in self.record.select(names):
             refuse_without_value(found, column, batch.rows, self.origin)

@@ -49,7 +49,7 @@ class PartyRows:
         """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
         there = positions >= 0
         safe = np.where(there, positions, 0)
-        features = self.features[safe] * there[:, None]
+        features = np.where(there[:, None], self.features[safe], 0.0)
         labels = None if self.labels is None else self.labels[safe] * there
         ids = pa.compute.if_else(pa.array(there), self.ids.take(pa.array(safe)), pa.scalar(""))
         return PartyRows(ids, features, labels, there, np.where(there, self.in_snapshot[safe], -1))

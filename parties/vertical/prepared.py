@@ -11,7 +11,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from blindfit.algorithms.columns.derived import derive_matrix, fit_recipes, with_given_numbers
+from blindfit.algorithms.columns.derived import derive_matrix, fill_gaps, fit_recipes, with_given_numbers
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
@@ -171,7 +171,8 @@ def _compute_recipes(
     else:
         trained = rows.features[with_rows(rows, plan.train)]
         fitted = fit_recipes(record, dict(zip(names, trained.T, strict=True)))
-    return replace(rows, features=derive_matrix(rows.features, names, fitted, fitted.made)), fitted
+    filled = fill_gaps(rows.features, names, fitted)
+    return replace(rows, features=derive_matrix(filled, names, fitted, fitted.made)), fitted
 
 
 def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan) -> Standardiser:

@@ -73,7 +73,7 @@ class Work(Generic[J]):
     @classmethod
     def of(cls, party: Party, session: Session[J]) -> Work[J]:
         checkpoints = Checkpoints.of(party.data_dir, session.job, session.id, party.vault)
-        return cls(party, session, Seats.of(session), session.published.source().filled(), checkpoints)
+        return cls(party, session, Seats.of(session), session.published.source().with_gaps(), checkpoints)
 
     @property
     def is_active(self) -> bool:

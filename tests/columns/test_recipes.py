@@ -228,6 +228,14 @@ def test_no_row_fits_no_recipe() -> None:
         fit_recipes(record(*ALL), {name: values[:0] for name, values in ROWS.items()})
 
 
+def test_a_gap_decides_no_number() -> None:
+    gaps = {name: np.append(values, [np.nan, np.nan]) for name, values in ROWS.items()}
+    assert fit_recipes(record(*ALL), gaps) == fit_recipes(record(*ALL), ROWS)
+    assert fit_recipes(record(*ALL), gaps).fill == fit_recipes(record(*ALL), ROWS).fill
+    empty = fit_recipes(record(*ALL), {name: np.full(3, np.nan) for name in ROWS})
+    assert empty == fit_recipes(record(*ALL), {name: np.zeros(3) for name in ROWS})
+
+
 def test_a_source_has_the_mean_of_training_rows_or_a_given_number() -> None:
     assert fit_recipes(record(*ALL), ROWS).fill == {name: ROWS[name].mean() for name in ("age", "income")}
     given_ones = (Log1p("log", ("income",)), Bins("bin", ("age",), 3, (30.0, 40.0)))

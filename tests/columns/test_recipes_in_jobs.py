@@ -156,20 +156,47 @@ def test_weights_of_derived_columns_count_as_those_of_other_columns(tmp_path: Pa
     assert json.loads(stored.read_text())["standardiser"]["columns"] == ["x0", "bin=2"]
 
 
-def test_a_held_out_value_moves_no_number(tmp_path: Path, authority: Path) -> None:
-    """Without quantiles at the ends of the range: those of all rows would move, too."""
-    case, party = case_of("walr")
+def with_gaps(rows: Rows) -> Rows:
+    """Return the rows, every seventh of them without an age."""
+    return {i: {**row, "age": ""} if place % 7 == 0 else row for place, (i, row) in enumerate(rows.items())}
+
+
+@each_case("system", ["walr", "label-dp"])
+@each_case("missing", ["refuse", "mean", "indicator"])
+def test_a_held_out_value_moves_no_number(system: str, missing: str, tmp_path: Path, authority: Path) -> None:
+    """Neither through a quantile nor through the mean of all rows, which stands for a missing value."""
+    case, party = case_of(system)
+    case, data = case.with_dataset(party, missing=missing), case.data[party]
+    if missing != "refuse":
+        data = with_gaps(data)
     found = []
     for number, root in enumerate((tmp_path / "a", tmp_path / "b")):
         root.mkdir()
-        data = case.data[party]
         if number:
-            (path,) = kept(tmp_path / "a", "held_out_scores.csv")
-            data = {i: {**row, "age": 1e6} if i in column(path, "probability") else row for i, row in data.items()}
+            name, what = HELD_OUT[system]
+            (path,) = kept(tmp_path / "a", name)
+            data = {i: {**row, "age": 1e6} if i in column(path, what) else row for i, row in data.items()}
         assert begin(case.with_data({**case.data, party: data}), authority, root).errors == ("",)
         (stored,) = kept(root, "model.json")
-        found.append(json.loads(stored.read_text())["standardiser"])
-    assert found[0] == found[1]
+        found.append(json.loads(stored.read_text()))
+    assert recipes_in(found[0]) == recipes_in(found[1])
+    if missing == "refuse":
+        assert found[0]["standardiser"] == found[1]["standardiser"]
+
+
+@each_case("missing", ["mean", "indicator"])
+def test_a_value_that_was_filled_in_decides_no_number_of_several_parties(
+    missing: str, tmp_path: Path, authority: Path
+) -> None:
+    case, party = case_of("falcon")
+    data = with_gaps(case.data[party])
+    case = case.with_job(split__test_fraction=0.0)  # so every row trains
+    case = case.with_dataset(party, missing=missing).with_data({**case.data, party: data})
+    assert begin(case, authority, tmp_path).errors == ("",)
+    (stored,) = [path for path in kept(tmp_path, "model.json") if party in path.parts]
+    known = {i: row for i, row in data.items() if row["age"] != ""}
+    ages = np.array([row["age"] for row in known.values()])
+    assert recipes_in(json.loads(stored.read_text()))["age_bin"]["edges"] == np.quantile(ages, [1 / 3, 2 / 3]).tolist()
 
 
 @each_case("system", ["dp-lr", "falcon-private"])

@@ -205,6 +205,28 @@ def test_columns_that_contradict_each_other(tmp_path: Path) -> None:
     assert "its dates are ISO 8601, and those of other columns are not" in found.left_out["d"]
 
 
+@each_case("forms", [("%Y-%m-%d", "%d.%m.%Y"), ("%d/%m/%Y", "%m/%d/%Y"), ("%Y%m%d", "%d %b %Y")])
+@each_case("days", [DAYS, [DAYS[i % 5] for i in range(N)]])
+def test_dates_of_two_forms_are_no_category(tmp_path: Path, forms: tuple[str, str], days: Any) -> None:
+    column = [f"{day:{forms[place % 2]}}" for place, day in enumerate(days)]
+    found = guess(tmp_path / "rows.csv", rows(a=NUMBERS, d=column))
+    assert found.n_features == 1
+    assert "dates in several forms; to keep it, write all dates in one form" in found.left_out["d"]
+
+
+def test_a_sheet_keeps_no_column_that_its_dataset_could_not_read(tmp_path: Path) -> None:
+    """A category of fractions and texts has no one spelling; a cell with an error has no value."""
+    half = ["1,5" if place % 2 else 1.5 for place in range(N)]
+    levels = ["north" if place % 2 else 7 for place in range(N)]
+    mixed = {"id": [f"p{place}" for place in range(N)], "a": NUMBERS, "half": half, "level": levels}
+    pd.DataFrame({**mixed, "bad": ["#DIV/0!", *NUMBERS[1:]]}).to_excel(tmp_path / "rows.xlsx", index=False)
+    place = Place(str(tmp_path / "rows.xlsx"))
+    found = guess_table(place, place.as_declared(open_table(place), ["id"]), "id")
+    assert found.categories == ("level",)
+    assert "neither a text nor a whole number; to keep it, store it as text" in found.left_out["half"]
+    assert "an error, #DIV/0!; to keep it, correct it in Excel" in found.left_out["bad"]
+
+
 @each_case("name", ["Unnamed: 0", "", "index", "rownames"])
 def test_an_index_of_a_data_frame_is_no_feature(tmp_path: Path, name: str) -> None:
     frame = people().sample(frac=0.5, random_state=1)

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blindfit.algorithms.columns.record import TableColumn
+from blindfit.algorithms.columns.record import TableColumn, TableRecord
+from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.model_export.formula import formula_of
 from blindfit.algorithms.model_export.sql import write_sql
 from tests.columns.cases import CASES
@@ -97,6 +99,17 @@ def test_sqlite_has_no_score_where_a_level_may_have_another_spelling() -> None:
     found = runtimes.run_sqlite(write_sql(formula_of([model]), "sqlite"), rows)
     assert [row["score"] is None for row in found] == [False, True, True, True, False, False]
     assert [row["unseen_levels"] for row in found][4:] == [0, 1]
+
+
+@each_case("name", ["AGE", "Score", "Unseen_Levels", "Blindfit row", "BLINDFIT column 1"])
+def test_sqlite_takes_no_two_names_that_differ_in_case(name: str) -> None:
+    """SQLite reads one column in the place of the other, without an error."""
+    columns = (TableColumn("age"), TableColumn(name), LEVELS)
+    record = TableRecord(columns).with_fill(FILL)
+    formula = formula_of([make.walr(record, np.random.default_rng(1))])
+    with pytest.raises(DataError, match=f"column '{name}' cannot be exported to sqlite"):
+        write_sql(formula, "sqlite")
+    assert f'"{name}"' in write_sql(formula, "postgresql")
 
 
 @each_case(

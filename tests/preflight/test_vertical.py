@@ -26,6 +26,17 @@ def test_a_job_without_trouble(project: World) -> None:
     assert "650 rows, 2 features" in said(findings, "shop")
 
 
+def test_a_check_leaves_nothing_behind(project: World) -> None:
+    """No database, also at a key node, which has nothing to publish."""
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+
+    before = files()
+    project.check()
+    assert files() == before
+
+
 def test_who_learns_what_and_if_whom_colludes(project: World) -> None:
     findings = project.check()
     learnt = said(findings, "who learns what")

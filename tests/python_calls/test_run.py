@@ -17,6 +17,7 @@ import pytest
 
 import blindfit
 from blindfit import ConfigError, PolicyRefused, Stopped
+from blindfit.coordinator.job.out_dir import hold_folder
 from tests.command import ROOT
 from tests.hints.following import refused
 from tests.world.loans import loans
@@ -50,6 +51,13 @@ def test_reports_go_to_a_new_folder_where_nobody_names_one(measured: World) -> N
     first, second = (blindfit.run("job.toml", progress=False) for _ in range(2))
     assert first.folder.parent == second.folder.parent == Path("runs")
     assert first.folder != second.folder
+
+
+def test_two_jobs_at_once_do_not_share_a_folder(measured: World) -> None:
+    Path("out").mkdir()
+    with hold_folder(Path("out")), refused("wait until it has ended, or name another folder"):
+        blindfit.run("job.toml", out="out", progress=False)
+    assert blindfit.run("job.toml", out="out", progress=False).folder == Path("out")
 
 
 def test_what_a_command_says_is_said_here_too(measured: World, capsys: pytest.CaptureFixture[str]) -> None:

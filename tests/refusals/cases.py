@@ -276,6 +276,9 @@ EVALUATE = "parties/evaluate/consumer.py Evaluation"
 BUDGET = "algorithms/privacy/ledger.py check_budget"
 SMALL = {"people": {"epsilon": 0.5, "delta": 1e-5}}
 
+TWO_POINTS = ["select.grid.l2=[0.01,0.1]"]
+ANY_MODELS = setting("datasets.loans.models_per_row", "unlimited", "bank")
+
 CASES = [
     # --- files
     Case(LAUNCHER + "party_settings: parties.", walr, "meter", setting("parties.meter.config", None, "job")),
@@ -569,5 +572,21 @@ CASES = [
     # --- what would leak
     Case("parties/taylor/leaks.py refusal", taylor, ANYBODY, sets=["taylor.gradient_noise=0.0"]),
     Case("parties/falcon/weight_bits.py refusal", wide_falcon, "bank"),
+    # --- folds and grids
+    Case("parties/snapshots/scored.py check_number_of_models", taylor, "bank", sets=TWO_POINTS),
+    Case("parties/taylor/leaks.py refuse_few_batches: (PolicyRefused)", taylor, ANYBODY, ANY_MODELS, TWO_POINTS),
+    Case(
+        "parties/taylor/leaks.py refuse_few_batches: {}; {}",
+        taylor,
+        ANYBODY,
+        ANY_MODELS,
+        [*TWO_POINTS, "select.folds=10", "taylor.batch_rows=8"],
+    ),
+    Case(
+        "parties/training/unit.py refuse_dependent_rows: datasets.{}.derive",
+        dp_lr,
+        "shop",
+        setting("datasets.rows.derive", {"bad": {"by": "bins", "of": "x0", "bins": 3}}, "shop"),
+    ),
 ]
 """Every place that a job reaches; a place may have several cases."""

@@ -120,6 +120,7 @@ def guess_table(
         DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
     """
     names = [name for name in table.names if name != row_id]
+    columns = [name for name in names if not label or name != label]  # a column without a name is no label
     forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
     if isinstance(table, CsvFile):  # as it is written
         table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
@@ -128,10 +129,10 @@ def guess_table(
         raise origin.error("there are no rows", hint="a dataset needs at least one row")
     if isinstance(table, CsvFile):
         forms = guess_forms({name: _column(rows, name) for name in names}, table.dialect)
-    judge = Judge(origin, is_csv, forms)
-    kinds = {name: judge.kind_of(_column(rows, name), name) for name in names if name not in (label, *table.problems)}
+    judge = Judge(origin, is_csv, forms, lists_features="" in names)
+    kinds = {name: judge.kind_of(_column(rows, name), name) for name in columns if name not in table.problems}
     left_out = {name: kind.why for name, kind in kinds.items() if kind.name == "other"}
-    left_out |= {name: problem.message for name, problem in table.problems.items() if name != label}
+    left_out |= {name: problem.message for name, problem in table.problems.items() if name in columns}
     kept = {name: kind for name, kind in kinds.items() if name not in left_out}
     dates = tuple(name for name, kind in kept.items() if kind.name == "date")
     ids = to_levels(_column(rows, row_id), name=row_id, origin=origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from blindfit.parties.data.urls import file_of, sheet_of
 
 MOST_MISFITS = 10
 MOST_NAMED = 5
+MOST_COLUMNS = 20
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
 
 
@@ -105,7 +107,14 @@ def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:
         raise ConfigError(
             f"{' and '.join(map(str, owners))} both have a column {label}", hint="one party has the label"
         )
-    raise Unclear("label", f"no table has a column {label}", hint="name the column to learn: --label COLUMN")
+    names = dict.fromkeys(name for table in tables.values() for name in table.names if name)
+    near = difflib.get_close_matches(label, names, n=1)
+    known = (
+        f"the nearest name is {near[0]}"
+        if near
+        else f"the columns are {join_names(list(names) or ['without names'], most=MOST_COLUMNS)}"
+    )
+    raise Unclear("label", f"no table has a column {label}: {known}", hint="name the column to learn: --label COLUMN")
 
 
 def guess_table(
@@ -199,6 +208,12 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
     if None in counts:
         row = 1 + pc.index(pc.is_null(column), True).as_py()
         raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without one")
+    if len(values) == 1:
+        raise origin.error(
+            f"every row has the label {values[0]!r}, so there is nothing to learn",
+            column=name,
+            hint="name another column, --label COLUMN, or add rows with another label",
+        )
     if positive is not None:
         if positive not in values:
             known = join_names(values, most=MOST_NAMED)

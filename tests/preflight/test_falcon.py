@@ -165,7 +165,7 @@ def test_trainings_before_count(shares: World) -> None:
     assert "with trainings before on the same people, its weights could tell more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
-    assert "`blindfit ledger --reset-account`" in told
+    assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told
 
 
 def test_weights_as_they_are(shares: World) -> None:

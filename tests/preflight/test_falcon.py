@@ -61,7 +61,7 @@ def test_labels_go_with_the_model(shares: World) -> None:
 def test_a_party_that_is_elsewhere(shares: World) -> None:
     shares.set("parties.shop.config", None, "job")
     findings = shares.check()
-    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert said(findings, "rows") == "rows of shop cannot be read here, so the training was not tried"
     assert not said(findings, "weights")
 
 

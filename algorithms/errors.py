@@ -307,7 +307,8 @@ WHAT_TO_DO = {
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
     "models_per_row": "have {party}'s operator raise models_per_row of the dataset, if its rows hold enough",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
-    "uploads": "have {party}'s operator start the account again (`blindfit ledger --reset-account`)",
+    "uploads": "have {party}'s operator start the account again "
+    "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
     # of what the party is or has
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",

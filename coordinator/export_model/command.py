@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, get_args
 
 from blindfit.algorithms.errors import ConfigError, DataError
@@ -40,6 +41,8 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
     if not models:
         raise ConfigError("no model is named", hint="name a model.json")
     paths = [Path(each) for each in models if isinstance(each, str | Path)]
+    for path in paths:
+        _refuse_folder(path)
     fitted = [load_model(each) if isinstance(each, str | Path) else each for each in models]
     formula = formula_of(fitted, _about(paths, fitted))
     content = _write(formula, form, dialect or "sqlite", fitted)
@@ -56,6 +59,15 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
         others = ", ".join(set(fitted[0].data_parties) - {formula.parts[0].party})
         lines.append(f"score_part is only this party's part of a score: add the parts of {others}")
     return Found(document, lines)
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        found = [quote(str(each)) for each in sorted(path.glob("*/model.json"))]
+        raise ConfigError(
+            f"{path} is a folder, and an export takes model files",
+            hint=f"name {' '.join(found)}" if found else "name a model.json",
+        )
 
 
 def _write(formula: Formula, form: str, dialect: str, fitted: Sequence[Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from blindfit.parties.data.urls import file_of, sheet_of
 
 MOST_MISFITS = 10
 MOST_NAMED = 5
+MOST_COLUMNS = 20
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")
 
 
@@ -106,7 +108,14 @@ def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:
         raise ConfigError(
             f"{' and '.join(map(str, owners))} both have a column {label}", hint="one party has the label"
         )
-    raise Unclear("label", f"no table has a column {label}", hint="name the column to learn: --label COLUMN")
+    names = dict.fromkeys(name for table in tables.values() for name in table.names if name)
+    near = difflib.get_close_matches(label, names, n=1)
+    known = (
+        f"the nearest name is {near[0]}"
+        if near
+        else f"the columns are {join_names(list(names) or ['without names'], most=MOST_COLUMNS)}"
+    )
+    raise Unclear("label", f"no table has a column {label}: {known}", hint="name the column to learn: --label COLUMN")
 
 
 def guess_table(
@@ -121,6 +130,7 @@ def guess_table(
         DataError, ConfigError: a column is nothing that can be learnt from, or the label is unclear.
     """
     names = [name for name in table.names if name != row_id]
+    columns = [name for name in names if not label or name != label]  # a column without a name is no label
     forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
     if isinstance(table, CsvFile):  # as it is written
         table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
@@ -129,13 +139,13 @@ def guess_table(
         raise origin.error("there are no rows", hint="a dataset needs at least one row")
     if isinstance(table, CsvFile):
         forms = guess_forms({name: _column(rows, name) for name in names}, table.dialect)
-    judge = Judge(origin, is_csv, forms)
-    kinds = {name: judge.kind_of(_column(rows, name), name) for name in names if name not in (label, *table.problems)}
+    judge = Judge(origin, is_csv, forms, lists_features="" in names)
+    kinds = {name: judge.kind_of(_column(rows, name), name) for name in columns if name not in table.problems}
     left_out = {name: kind.why for name, kind in kinds.items() if kind.name == "other"}
     if isinstance(table, ExcelFile):
         as_read = table.without_mixed({name for name, kind in kinds.items() if kind.name == "category"})
         table = replace(table, problems={**table.problems, **as_read.problems})
-    left_out |= {name: why_unreadable(problem, origin) for name, problem in table.problems.items() if name != label}
+    left_out |= {name: why_unreadable(problem, origin) for name, problem in table.problems.items() if name in columns}
     kept = {name: kind for name, kind in kinds.items() if name not in left_out}
     dates = tuple(name for name, kind in kept.items() if kind.name == "date")
     ids = to_levels(_column(rows, row_id), name=row_id, origin=origin)
@@ -202,6 +212,12 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
     if None in counts:
         row = 1 + pc.index(pc.is_null(column), True).as_py()
         raise origin.error("a row has no label", row=row, column=name, hint="remove the rows without one")
+    if len(values) == 1:
+        raise origin.error(
+            f"every row has the label {values[0]!r}, so there is nothing to learn",
+            column=name,
+            hint="name another column, --label COLUMN, or add rows with another label",
+        )
     if positive is not None:
         if positive not in values:
             known = join_names(values, most=MOST_NAMED)

@@ -27,7 +27,6 @@ MOST_MISFITS = 10
 MOST_WORDS = 5
 FIRST_ROWS = 1000
 OF_PANDAS = re.compile(r"|Unnamed: [0-9]+(_level_[0-9]+)?|index|level_[0-9]+|__index_level_[0-9]+__|rownames")
-KEEP = "and take the column out of except"
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,21 @@ class Judge:
 
     Args:
         is_csv: whether the table is a csv file, of which `missing_words` and the options of its form may be set.
+        lists_features: whether the party file lists the features, because a column has no name.
     """
 
     origin: Origin
     is_csv: bool
     forms: Forms
+    lists_features: bool = False
+
+    @property
+    def _keep(self) -> str:
+        return "add the column to features" if self.lists_features else "take the column out of except"
 
     def kind_of(self, column: Any, name: str) -> Kind:
+        if not name:
+            return _leave_out("often it is the index of a data frame; to keep it, give it a name in the table")
         column = values.plain(column)
         valid = _blank_as_null(column)
         if valid.null_count == len(valid):
@@ -86,7 +93,7 @@ class Judge:
         if not lacks and (numbers == numbers[0]).all():
             return _leave_out(f"every row has the same value, {_quote_value(column, 0)}")
         if not lacks and _counts_rows(numbers, name):
-            return _leave_out("it numbers the rows, as the index of a data frame does; to keep it, name it in features")
+            return _leave_out(f"it numbers the rows, as the index of a data frame does; to keep it, {self._keep}")
         return Kind("number", lacks)
 
     def _number_of_another_form(self, column: Any, name: str) -> Kind | None:
@@ -102,7 +109,7 @@ class Judge:
         unclear = [form for form in self.forms.unclear if form in forms]
         ways = " or ".join(_options(form) for form in unclear or forms[:1])
         if unclear:
-            return _leave_out(f"{says}, and nothing decides how to read it; to keep it, set {ways}, {KEEP}")
+            return _leave_out(f"{says}, and nothing decides how to read it; to keep it, set {ways}, and {self._keep}")
         return _leave_out(f"{says}: it needs {ways}, and other columns do not; write all numbers in one form")
 
     def _almost(self, column: Any, what: str, error: BadValue) -> Kind | None:
@@ -120,7 +127,7 @@ class Judge:
         says = f"{place} has {_quote_value(column, misfits[0])}{more}, and the other {others:,} values are {what}"
         if error.problem.startswith("the number is infinite"):
             says = f"{place} is infinite"
-        return _leave_out(f"{says}; {self._way_to_keep(words)}, {KEEP}")
+        return _leave_out(f"{says}; {self._way_to_keep(words)}, and {self._keep}")
 
     def _way_to_keep(self, words: Sequence[str]) -> str:
         if not self.is_csv or len(words) > MOST_WORDS:
@@ -192,7 +199,7 @@ class Judge:
         options = " or ".join(f"date_format = {toml_of(str(form))}" for form in forms)
         if self.forms.dialect.date_format is None:
             why = f"{says}, and nothing shows which number is the day"
-            return _leave_out(f"{why}; to keep it, set {options}, name it in dates {KEEP}")
+            return _leave_out(f"{why}; to keep it, set {options}, name it in dates and {self._keep}")
         other = toml_of(self.forms.dialect.date_format)
         return _leave_out(f"{says}: it fits {options}, and other dates {other}; write all dates in one form")
 
@@ -214,7 +221,7 @@ class Judge:
         key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_of(name)
         why = (
             f"it has {len(levels):,} texts, too many to find levels in the rows; to keep it, name those that matter, "
-            f"categories = {{ {key} = {toml_of(levels[:2])[:-1]}, ...] }}, {KEEP}"
+            f"categories = {{ {key} = {toml_of(levels[:2])[:-1]}, ...] }}, and {self._keep}"
         )
         return _leave_out(why)
 

@@ -20,6 +20,7 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS, read_bounds
 
 Levels = Mapping[str, Sequence[str]]
 GAP = "a row has no value, and a value for it would depend on other rows: fill it in the table by a fixed rule"
+DATES_AS_DAYS = ", and bounds of a date are days since 1970-01-01"
 NO_LEVELS = "its levels are known from the rows only; --public TABLE takes those of public rows"
 NOT_PUBLIC = "the public rows have no such column, or another kind of it"
 
@@ -74,6 +75,11 @@ def agree(private: Guessed, names: Sequence[str], public: PublicTable | None, bo
     used = [name for name in names if name not in kept.left_out]
     levels = _levels_of(public.table, kept.categories) if public is not None else {}
     strangers = [name for name in given if name not in (ALL_OTHERS, *used)]
+    if strangers and (reason := kept.left_out.get(strangers[0])):
+        raise ConfigError(
+            f"--bounds {strangers[0]}: the job leaves this column out",
+            hint=f"leave out these bounds, or change the table: {reason}",
+        )
     if strangers:
         raise ConfigError(
             f"--bounds {strangers[0]}: it is not a column of numbers or dates that the job learns from",
@@ -83,11 +89,12 @@ def agree(private: Guessed, names: Sequence[str], public: PublicTable | None, bo
     if unbounded and ALL_OTHERS not in given and (given or public is None):
         raise Unclear(
             "bounds",
-            f"which bounds do the columns have, NAME:LOW:HIGH, as far as the public knows? {unbounded[0]} has none. "
+            f"which bounds do the columns have, NAME:LOW:HIGH, as far as the public knows? {unbounded[0]} has none"
+            f"{DATES_AS_DAYS if unbounded[0] in private.dates else ''}. "
             "Noise is added to columns that are scaled by bounds; `blindfit init` never takes bounds from rows, "
             "because the model reveals them",
-            hint=f"say them, such as --bounds {quote(unbounded[0] + ':0:110')}, or bounds of all others, such as "
-            "--bounds '*:-1:1'; or name a table of public rows: --public TABLE",
+            hint=f"give them, such as --bounds {quote(unbounded[0] + _example(private, unbounded[0]))}, or bounds of "
+            "all others, such as --bounds '*:-1:1'; or name a table of public rows: --public TABLE",
         )
     of_levels = [f"{name}={level}:0:1" for name in kept.categories for level in levels[name]]
     options = (
@@ -100,6 +107,11 @@ def agree(private: Guessed, names: Sequence[str], public: PublicTable | None, bo
     other = _without(public.guessed, ours, unused)
     options += [f'public_dataset = "{PUBLIC}"  # where descent starts, and the scale of the columns']
     return PublicFacts(kept, other, levels, options)
+
+
+def _example(table: Guessed, name: str) -> str:
+    """Return bounds such as a column of this kind may have: of a date, days since 1970-01-01 from 1930 to 2030."""
+    return ":-14610:21915" if name in table.dates else ":0:110"
 
 
 def _kind(table: Guessed, name: str) -> str:

@@ -56,7 +56,8 @@ def label_account(
         "note",
         "account",
         f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
-        f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
+        f"or let the operator of {active.name} start the account again "
+        "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
     )
     if refusal is None:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.terminal.wording import duration
+from blindfit.coordinator.terminal.wording import duration, quantity
 
 Level = Literal["ok", "note", "warning", "refuses"]
 HIGH_EPSILON = 4
@@ -73,3 +73,12 @@ def table_of(findings: Iterable[Finding]) -> Table:
         about, text = escape(printable(finding.about)), escape(printable(finding.text))  # of a file or a peer
         table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
     return table
+
+
+def verdict_of(findings: Sequence[Finding]) -> str:
+    """Return the last line of a pre-flight: whether a run would be refused, and how many warnings there are."""
+    refusals, warnings = (sum(finding.level == level for finding in findings) for level in ("refuses", "warning"))
+    refused = (
+        f"{quantity(refusals, 'line')} above would refuse this job" if refusals else "nothing here refuses this job"
+    )
+    return refused + (f"; {quantity(warnings, 'warning')}" if warnings else "")

@@ -209,7 +209,7 @@ def evaluate(
 
 
 def check(job: AnyJob, **tables: Any) -> Findings:
-    """Say what would leak, fail or take long, before any byte leaves."""
+    """Report what would leak, fail or take long, before any data leaves a party."""
     asked = Job[Any](job, **tables)
     return Findings(_outside_any_loop(preflight.check, asked))
 

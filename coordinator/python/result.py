@@ -16,7 +16,7 @@ from blindfit.parties.systems import load_model
 if TYPE_CHECKING:
     import pandas as pd
 
-TEST_SCORES = "test_scores.csv"
+SCORES_OF_A_TRAINING = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
 
 
 class Result:
@@ -82,7 +82,7 @@ class Result:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Return the scores that the active party got: of new rows, or of a training's test rows.
+        """Return the scores that the active party got: of new rows, or of a training's test or held-out rows.
 
         Raises:
             ConfigError: pandas is not installed.
@@ -91,9 +91,9 @@ class Result:
         path = self._scores_path()
         if path is None or not path.exists():
             raise DataError(
-                f"{self.session} left no file of scores here" + (f"; they are in {path}" if path else ""),
-                hint="a prediction leaves one, and a taylor training with split.test_fraction above 0 leaves that of "
-                "its test rows",
+                f"{self.session} left no file of scores here" + (f"; it is {path} on another machine" if path else ""),
+                hint="a prediction leaves one, and so does a training whose split.test_fraction is above 0, unless its "
+                "protocol reveals no score of a row",
             )
         return read_table(path)
 
@@ -102,7 +102,8 @@ class Result:
         if self.job.protocol == "predict":
             scores = getattr(self.report, "scores", None)
             return None if scores is None else Path(scores.where)
-        return self.folder / active / TEST_SCORES if self.job.protocol == "taylor" else None
+        found = (self.folder / active / name for name in SCORES_OF_A_TRAINING)
+        return next((path for path in found if path.exists()), None)
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -72,7 +72,9 @@ def check_all(
         yield from catch_error(party.name, partial(check_party, job, roles, party, rows))
     missing = [name for name in roles.chain if name not in data]
     if missing:
-        yield Finding("note", "rows", f"{join_names(missing)}: not here, so no trial of the whole")
+        yield Finding(
+            "note", "rows", f"rows of {join_names(missing)} cannot be read here, so the training was not tried"
+        )
     elif len(rows) == len(roles.chain):
         yield from catch_error("trial", partial(try_all, job, roles, rows, data))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,14 @@ from blindfit.parties.vertical.report import SelectionFigures
 
 NAMES = {"log_loss": "log loss", "accuracy": "accuracy", "auc": "AUC", "mse": "mean squared error"}
 MOST_DRAWN = 30  # grid points
+
+
+def name_the_grid(advice: str, job: SelectingParameters, system: str) -> str:
+    """Return advice about the system's options with the grid's lists in place of the options that the grid varies."""
+    varied = [] if job.select is None else list(job.select.grid.combine()[0])
+    for option in varied:
+        advice = re.sub(rf"\b{system}\.{option}\b", f"select.grid.{option}", advice)
+    return advice
 
 
 @dataclass(frozen=True)

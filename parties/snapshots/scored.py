@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
+from blindfit.algorithms.statistics.vertical.selection import FOLDS
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
 
+LEAST_MODELS_OF_A_GRID = 2 * (min(FOLDS) - 1) + 1  # 2 points, each of whose folds leaves a row out once; the final one
 GIVE_SCORES = frozenset({"taylor", "predict"})
 
 
@@ -92,10 +94,12 @@ def check_number_of_models(party: PartySettings, dataset: str, allowed: int, ask
         PolicyRefused: they are more than a row may ever have.
     """
     if asked > max(1, allowed):
+        smaller = "list fewer grid points (select.grid) or use fewer folds (select.folds), or "
+        none_fits = f"; the smallest grid, 2 points in {min(FOLDS)} folds, needs {LEAST_MODELS_OF_A_GRID}"
+        fits = allowed >= LEAST_MODELS_OF_A_GRID
         reason = (
             f"the trainings of all folds and grid points are {asked} models on each row, and it allows "
-            f"{models_in_words(max(1, allowed))}: have the job list fewer grid points (select.grid) or set "
-            'select.folds = 3, train with protocol = "falcon", or have its operator set '
-            f"datasets.{dataset}.models_per_row = {asked}"
+            f"{models_in_words(max(1, allowed))}{'' if fits else none_fits}: have the job {smaller if fits else ''}"
+            f'train with protocol = "falcon", or have its operator set datasets.{dataset}.models_per_row = {asked}'
         )
         raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)

@@ -52,7 +52,7 @@ async def draw_together(
                 reason = (
                     f"{MOST_MEMBERSHIP} draws of who is held out were begun for the people of {session.me.dataset}, "
                     "and more would place some of them: its operator can start the account again "
-                    "(`blindfit ledger --reset-account`)"
+                    "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
                 )
                 raise PolicyRefused(party=session.me.name, field="split", reason=reason)
             transaction.begin_draw(kept)

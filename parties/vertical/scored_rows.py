@@ -265,14 +265,14 @@ class ScoreQuota:
                 "(the weights or gradients of a training are one model, a model of another active party counts for "
                 "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
                 'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
-                "(`blindfit ledger --reset-account`)"
+                "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
             )
         most = before.bits.max(initial=0.0)
         if len(before.bits) and most + asked_models * asked.bits > self._most_bits:
             self._refuse(
                 f"{asked.event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with "
                 f"what was revealed of some of these rows before: {INSTEAD.get(asked.event, '')}have its operator "
-                "start the account again (`blindfit ledger --reset-account`)"
+                "start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
             )
 
     def _refuse(self, reason: str) -> None:

@@ -42,7 +42,7 @@ def test_everything_is_asked(tmp_path: Path, at_a_terminal: Callable[..., list[s
         "which system computes the model",
         "which tables",
         "which column is to be learnt",
-        "no table has a column visit",
+        "no table has a column visit: the nearest name is visits",
         "which range do all values of visits lie in, LOW:HIGH, as far as the public knows",
     ]
     assert "label_range = [0.0, 8.0]" in (tmp_path / "joint/clinic.toml").read_text()

@@ -233,7 +233,7 @@ def test_an_index_of_a_data_frame_is_no_feature(tmp_path: Path, name: str) -> No
     frame.index.name = name or None
     frame.to_csv(tmp_path / "rows.csv")
     found = guess(tmp_path / "rows.csv", label="y")
-    assert found.left_out[name].startswith("it numbers the rows")
+    assert found.left_out[name].startswith("it numbers the rows" if name else "often it is the index of a data frame")
     assert found.n_features == 4
     assert found.features == (("income", "age", "town", "since") if name == "" else ())
 
@@ -357,3 +357,26 @@ def test_what_init_leaves_out_is_printed_and_written_with_the_way_to_keep_it(tab
     party.write_text(text)
     assert '"score", "income"' in text
     assert blindfit(folder, "check", "joint/job.toml").returncode == 0
+
+
+@each_case("label, first", [(label, first) for label in ("", "y") for first in ("row numbers", "values")])
+def test_a_column_without_a_name_is_left_out_of_every_table(tmp_path: Path, label: str, first: str) -> None:
+    """A party refuses `features = "rest"` where a column has no name, so the features are listed."""
+    columns = {"": list(range(N)) if first == "row numbers" else NUMBERS, "age": NUMBERS}
+    columns |= {"y": [i % 2 for i in range(N)]} if label else {}
+    found = guess(tmp_path / "rows.csv", rows(**columns), label=label)
+    assert found.left_out == {"": "often it is the index of a data frame; to keep it, give it a name in the table"}
+    assert found.features == ("age",)
+
+
+@each_case("first", ["a", ""])
+def test_the_hint_to_keep_a_column_names_the_option_that_the_party_file_has(tmp_path: Path, first: str) -> None:
+    expected = {"a": "take the column out of except", "": "add the column to features"}[first]
+    spoilt_columns = {
+        "words": spoilt(NUMBERS, 17, "k.A."),
+        "texts": [f"free text {i}" for i in range(N)],
+        "days": [f"0{1 + i % 9}/0{1 + i % 7}/20{10 + i % 90}" for i in range(N)],
+        "numbers": list(range(N)),
+    }
+    found = guess(tmp_path / "rows.csv", rows(**{first: NUMBERS, "age": NUMBERS, **spoilt_columns}))
+    assert all(found.left_out[name].endswith(expected) for name in spoilt_columns)

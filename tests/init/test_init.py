@@ -193,6 +193,11 @@ def _third_value(tables: Path) -> None:
     (tables / "My Bank.csv").write_text(text.replace('"no"', '"perhaps"', 5))
 
 
+def _one_value(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"no"', '"yes"'))
+
+
 def _two_words(tables: Path) -> None:
     text = (tables / "My Bank.csv").read_text()
     (tables / "My Bank.csv").write_text(text.replace('"no"', '"stay"').replace('"yes"', '"go"'))
@@ -239,13 +244,15 @@ def _there_already(tables: Path) -> None:
         (None, ("--system", "taylor", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
         (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
         (None, ("--system", "taylor", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
-        (None, (*BOTH[:-1], "chruned"), "no table has a column chruned"),
+        (None, (*BOTH[:-1], "chruned"), "no table has a column chruned: the nearest name is churned"),
         (None, (*BOTH, "--id", "number"), "there is no column number"),
         (None, (*BOTH, "--positive", "maybe"), "no label is 'maybe'"),
         (None, ("--system", "vertical", *BOTH[2:]), "vertical is not a system"),
         (None, ("My Bank.csv", "shop.parquet"), "which system computes the model?"),
         (None, ("--system", "walr", "My Bank.csv", "shop.parquet", "--label", "income"), "walr needs labels 0 and 1"),
         (_third_value, BOTH, "has 3 values: no, perhaps and yes"),
+        (_one_value, BOTH, "every row has the label 'yes', so there is nothing to learn"),
+        (_one_value, (*BOTH, "--positive", "yes"), "every row has the label 'yes', so there is nothing to learn"),
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),

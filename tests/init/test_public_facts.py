@@ -120,6 +120,13 @@ def test_a_column_that_only_one_of_the_tables_has_is_left_out(folder: Path) -> N
         ((), "which bounds do the columns have"),
         (("--bounds", "age:0:110"), "dose has none"),
         (("--bounds", "age:110:0"), "must have finite bounds"),
+        (
+            ("--bounds", "age:0:110", "--bounds", "dose:-5:5"),
+            "since has none, and bounds of a date are days since 1970",
+        ),
+        (("--bounds", "age:0:110", "--bounds", "dose:-5:5"), "--bounds since:-14610:21915"),
+        (("--bounds", "ward:0:1", "--bounds", "*:0:1"), "--bounds ward: the job leaves this column out"),
+        (("--bounds", "ward:0:1", "--bounds", "*:0:1"), "its levels are known from the rows only"),
         (("--bounds", "wage:0:1", "--bounds", "*:0:1"), "wage: it is not a column of numbers or dates"),
         (("--public", "hospital.csv"), "names the private table"),
         (("--public", "none.csv"), "none.csv"),

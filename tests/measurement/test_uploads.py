@@ -178,7 +178,7 @@ def test_uploads_without_an_answer_count_in_the_account_until_it_starts_again(
         clock[0] += timedelta(days=100)
     for consumer in ("shop", "bank"):
         assert refused(house, consumer=consumer).field == "uploads"
-    with refused_by("start the account again (`blindfit ledger --reset-account`)"):
+    with refused_by("start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"):
         house.ask()
     start_account_again(house, clock[0])  # the operator's word
     house.reopen()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -246,6 +247,18 @@ def test_what_doubles_would_round_is_refused(changes: dict[str, int], tmp_path: 
 def test_a_wrong_format_is_refused(form: str, dialect: str | None, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         export_model(_two(tmp_path)[:1], form, dialect)
+
+
+def test_a_folder_is_refused_and_the_models_in_it_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder, and an export takes model files") as refused:
+        export_model([tmp_path], "sql")
+    assert refused.value.hint == "name a model.json"
+    for party in ("bank", "my shop"):
+        (tmp_path / party).mkdir()
+        (tmp_path / party / "model.json").write_text("{}")
+    with pytest.raises(ConfigError) as refused:
+        export_model([tmp_path], "sql")
+    assert shlex.split(str(refused.value.hint))[1:] == [f"{tmp_path}/bank/model.json", f"{tmp_path}/my shop/model.json"]
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

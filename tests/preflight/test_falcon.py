@@ -61,7 +61,7 @@ def test_labels_go_with_the_model(shares: World) -> None:
 def test_a_party_that_is_elsewhere(shares: World) -> None:
     shares.set("parties.shop.config", None, "job")
     findings = shares.check()
-    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert said(findings, "rows") == "rows of shop cannot be read here, so the training was not tried"
     assert not said(findings, "weights")
 
 
@@ -165,7 +165,7 @@ def test_trainings_before_count(shares: World) -> None:
     assert "with trainings before on the same people, its weights could tell more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
-    assert "`blindfit ledger --reset-account`" in told
+    assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told
 
 
 def test_weights_as_they_are(shares: World) -> None:

@@ -111,7 +111,7 @@ def test_a_party_that_is_elsewhere(project: World) -> None:
     project.set("parties.shop.address", "shop.example.org:7100", "job")
     findings = project.check()
     assert "has no config here" in said(findings, "shop")
-    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert said(findings, "rows") == "rows of shop cannot be read here, so the training was not tried"
     assert not levels(findings, "refuses")
 
 

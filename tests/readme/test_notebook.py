@@ -69,12 +69,14 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
 
 
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
-    jobs, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
+    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
     done = terminal.run_cells(
         jobs.replace('"epochs": 6', '"epochs": 1')
         + "assert len(scored.scores) and trained.report.evaluation.classes.auc > 0.9\n"
+        + own_tables.replace("job", "own_job")
+        + "assert len(shared.models) == 2\n"
         + 'job = blindfit.Job(job, taylor={"epochs": 10_000, "patience": 0})\n'
         + "try:\n"
         + "".join(f"    {line}\n" for line in watched.splitlines())

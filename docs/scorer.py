@@ -493,5 +493,7 @@ def model_of(path):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except BrokenPipeError:  # who reads the scores has read enough
+        sys.stderr.close()
     except (KeyError, OSError, TypeError, ValueError) as error:
         sys.exit(f"error: {error if not isinstance(error, KeyError) else f'no field {error}'}")

@@ -86,6 +86,8 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except BrokenPipeError:  # who reads the scores has read enough
+        sys.stderr.close()
     except (KeyError, OSError, TypeError, ValueError) as error:
         sys.exit(f"error: {{error if not isinstance(error, KeyError) else f'no field {{error}}'}}")
 '''

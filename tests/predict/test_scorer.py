@@ -187,6 +187,21 @@ def refused(*arguments: object) -> str:
     return done.stderr.strip()
 
 
+def test_a_reader_that_has_read_enough_ends_the_command_without_a_word(tmp_path):
+    """As `| head` does."""
+    names = ["c0", "c1", "c2"]
+    rng = np.random.default_rng(6)
+    written.write_json(tmp_path / "model.json", make.walr(TableRecord.of_numbers(names), rng).to_dict())
+    rows = write_rows(tmp_path / "rows.csv", [f"r{i}" for i in range(20_000)], rng.normal(size=(20_000, 3)))
+    command = [sys.executable, "-I", "-S", PATH, str(tmp_path / "model.json"), str(rows)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as scoring:
+        assert scoring.stdout is not None
+        assert scoring.stderr is not None
+        assert scoring.stdout.readline().startswith("id,")
+        scoring.stdout.close()
+        assert scoring.stderr.read() == ""
+
+
 def test_a_wrong_call_is_refused_in_one_line(tmp_path):
     files = two_parties(tmp_path)
     assert run(*files).returncode == 0

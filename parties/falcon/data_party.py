@@ -190,12 +190,12 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             return Begun(Dealt.of_base(base), None), Alignment(np.array(base["positions"], dtype=np.int64))
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows, self._party)
         if session.job.can_resume:
-            checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
+            checkpoints.begin(session.proposed_question, dealt.to_base() | {"positions": alignment.positions.tolist()})
         return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:

@@ -65,7 +65,6 @@ class SelectSettings(Settings):
     """Figure that decides. "auto" takes "log_loss" for a logistic model and "mse", the mean squared error, for a linear
     one. The first of the best grid points is chosen."""
     grid: GridSettings
-    """Options to try."""
 
     @model_validator(mode="after")
     def _has_points(self) -> SelectSettings:

@@ -175,7 +175,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         public_key = await receive_key(session, seats)
         if session.job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
                 decode_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
@@ -184,7 +184,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party)
         base = {"positions": alignment.positions.tolist(), "mask_enc": encode_mask(alignment.mask_enc)}
         if session.job.can_resume:
-            checkpoints.begin(session.question, base)
+            checkpoints.begin(session.proposed_question, base)
         return public_key, alignment
 
     def make_parameters(self, told: Mapping[str, Ready], _prepared: Prepared) -> TaylorParameters:

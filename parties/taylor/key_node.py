@@ -146,7 +146,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
             return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
@@ -197,7 +197,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             "rows": rows,
         }
         if job.can_resume:
-            checkpoints.begin(session.question, base)
+            checkpoints.begin(session.proposed_question, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 

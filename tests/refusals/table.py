@@ -14,8 +14,6 @@ PARTY = "another party is down, busy, or differs from its declaration"
 DISK = "the disk or the memory is full, or a file on it is damaged"
 USED_UP = "a limit was used up in between"
 WARNED = "the same job answered before is free, so `check` warns of it, in the words of `run`"
-UNTESTED = "both commands call the same function, and no case here runs it"
-NOT_YET = "`check` does not make it yet"
 #: These are no refusals of a job before the first message that depends on a row.
 LATER = "it comes after that message, so it is no refusal of a job that begins"
 FILES = "the reading of the job and party files refuses it first, which is one function for both commands"
@@ -23,7 +21,7 @@ REMOTE = "only a party that is up refuses it: `check` asks that party (tests/ref
 ELSEWHERE = "no job comes here: another command does, or a caller that calls the code wrongly"
 ROWS = "it is a fact of rows, refused when the snapshot is made, to its owner only (tests/refusals/test_rows.py)"
 
-EXCEPTIONS = (PARTY, DISK, USED_UP, WARNED, UNTESTED, NOT_YET)
+EXCEPTIONS = (PARTY, DISK, USED_UP, WARNED)
 OUTSIDE = (LATER, FILES, REMOTE, ELSEWHERE, ROWS)
 
 REASONS: dict[str, Sequence[str]] = {
@@ -70,20 +68,8 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/vertical/scored_rows.py ScoreQuota._check",
         "parties/taylor/label_layouts.py refusal",
     ],
-    UNTESTED: [
-        "parties/store/charging.py check_rollbacks",
-        "parties/training/public_model.py read_public_model",
-        "parties/taylor/engine.py check_engine",
-        "parties/predict/prediction.py JointPrediction._part: in that training",
-        "parties/measurement/release_labels.py LabelReleases._fit_without_labels",
-        "parties/snapshots/populations.py _refuse_content",
-        "parties/snapshots/populations.py _refuse_private_people",
-    ],
-    NOT_YET: [
-        "parties/vertical/checkpoints.py Checkpoints.base",
-        "parties/measurement/ways/several_parties.py AtServer.can_repeat",
-    ],
     LATER: [
+        "parties/measurement/ways/several_parties.py AtServer.can_repeat",
         "parties/vertical/linkages.py",
         "parties/walr/server.py",
         "parties/walr/holders.py count_bound.refuse",
@@ -120,6 +106,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/snapshots/snapshots.py Snapshots.published",
     ],
     ELSEWHERE: [
+        "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",
         "parties/snapshots/populations.py refuse_another_population",
         "parties/snapshots/populations.py refuse_people_of_another",

@@ -9,10 +9,12 @@ import pytest
 from blindfit.coordinator.jobs.check import check
 from tests.quick_keys import quick_keys
 from tests.refusals.both import assert_equal, refusal_of_run
-from tests.refusals.cases import CASES, Case, taylor
+from tests.refusals.case import Case
+from tests.refusals.cases import CASES
 from tests.refusals.page import PAGE, render
 from tests.refusals.sites import sites
 from tests.refusals.table import REASONS, reason_of
+from tests.refusals.worlds import taylor
 from tests.world.loans import speed_is_not_measured
 
 __all__ = ["speed_is_not_measured"]
@@ -22,7 +24,8 @@ __all__ = ["speed_is_not_measured"]
 def test_both_refuse_in_the_same_words(case: Case, tmp_path: Path, speed_is_not_measured: None) -> None:
     world = case.world(tmp_path)
     case.change(world)
-    assert_equal(world, case.party, case.at, tuple(case.sets), is_same_place=case.is_same_place)
+    with case.within():
+        assert_equal(world, case.party, case.at, tuple(case.sets), is_same_place=case.is_same_place)
 
 
 def test_no_place_is_missing_in_the_table() -> None:

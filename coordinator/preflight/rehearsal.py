@@ -62,7 +62,8 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
         publish_first(job, {name: (path, settings)}, said.append)
         cautions = [line.removeprefix(f"{name}: ") for line in said if IS_PUBLISHED not in line]
         yield from (Finding("warning", name, caution) for caution in cautions)
-    yield from _propose(job, PartyHere(name, job.parties[name].dataset, settings, path), receipts, here)
+    party = PartyHere(name, job.parties[name].dataset, settings, path, job.parameters.resumes)
+    yield from _propose(job, party, receipts, here)
 
 
 def _copy_kept(settings: PartySettings, base_dir: Path, folder: Path) -> PartySettings:

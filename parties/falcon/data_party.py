@@ -34,6 +34,7 @@ from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
+    check_end,
     count_end,
     count_weights,
     grid_bits_of_a_row,
@@ -148,7 +149,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
 
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
-            epochs = 0 if is_done(agreed) else agreed.parameters.most_epochs - agreed.resumed
+            epochs = self._epochs_to_come(agreed)
             count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
@@ -176,6 +177,20 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
             self._draws(computed.agreed).open()
+
+    async def check_earlier_jobs(self, agreed: FalconAgreed) -> float:
+        if self._job.privacy is not None:
+            self._draws(agreed).check()
+        await self.check_fit(agreed)
+        await self.check_grid(agreed)
+        if self._counts_labels:
+            session, party = self._session, self._party
+            return check_end(session, party.settings, party.store, agreed.parameters, self._epochs_to_come(agreed))
+        return 0.0
+
+    @staticmethod
+    def _epochs_to_come(agreed: FalconAgreed) -> int:
+        return 0 if is_done(agreed) else agreed.parameters.most_epochs - agreed.resumed
 
     @property
     def _counts_labels(self) -> bool:

@@ -188,6 +188,14 @@ class Method(ABC, Generic[J, B, P, T]):
     def guards(self) -> Sequence[Guard[Any]]: ...
 
     @abstractmethod
+    async def check_earlier_jobs(self, agreed: Agreed[B, P]) -> float:
+        """Refuse what the guards refuse because of earlier jobs, and count nothing. For a job that is only checked.
+
+        Returns:
+            The bits about labels that the training adds to this party's account.
+        """
+
+    @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
         """Align the rows and keep their order, or take up the order of the training that is resumed."""
 

@@ -41,3 +41,4 @@ class Case:
 
 POLICY = "parties/sessions/admission.py Admission._check_policy: "
 EVALUATE = "parties/evaluate/consumer.py Evaluation"
+BUDGET = "algorithms/privacy/ledger.py check_budget"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.refusals.both import ANYBODY
-from tests.refusals.case import POLICY, Case
+from tests.refusals.case import BUDGET, POLICY, Case
 from tests.refusals.earlier import EARLIER
 from tests.refusals.worlds import (
     archive,
@@ -33,7 +33,6 @@ from tests.refusals.worlds import (
 )
 
 LAUNCHER = "coordinator/running/launcher.py "
-BUDGET = "algorithms/privacy/ledger.py check_budget"
 SMALL = {"people": {"epsilon": 0.5, "delta": 1e-5}}
 
 CASES = [

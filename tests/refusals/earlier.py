@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from tests.refusals.both import ANYBODY
-from tests.refusals.case import EVALUATE, POLICY, Case
+from tests.refusals.case import BUDGET, EVALUATE, POLICY, Case
 from tests.refusals.worlds import (
     begun,
     dp_lr,
     evaluation,
     exchanged_parts,
     failed_session,
+    falcon,
+    full,
+    many_draws,
     over_model,
     part_of_model,
     prediction,
     restored,
+    revealed_scores,
     setting,
     taylor,
+    trained,
+    trained_alone,
+    trained_in_private,
+    trained_under_label_dp,
     walr,
 )
 
@@ -23,7 +31,18 @@ RESUMED = ['taylor.resume="cut-0123"']
 SCORED = ['evaluate.scores="scored-0123"']
 
 
+SCORES = "parties/vertical/scored_rows.py ScoreQuota._check: "
+OTHER = ["taylor.l2=0.5"]
 EARLIER = [
+    Case(f"{SCORES}some of these rows", trained, "post", sets=OTHER),
+    Case(f"{SCORES}the trainings of all folds", taylor, "bank", sets=["select.folds=3", "select.grid.l2=[0.1, 0.2]"]),
+    Case(f"{SCORES}{{}} would reveal", taylor, "post", revealed_scores),
+    Case("parties/taylor/label_layouts.py refusal", taylor, "bank", full),
+    Case("parties/falcon/weight_bits.py refusal", falcon, "bank", full, ["split.test_fraction=0"]),
+    Case("parties/training/randomness.py _check_room", taylor, "bank", many_draws),
+    Case(BUDGET, trained_under_label_dp, "bank", sets=OTHER),
+    Case(BUDGET, trained_in_private, ANYBODY, sets=["falcon.l2=0.5"]),
+    Case(BUDGET, trained_alone, "shop", sets=["dp_lr.iterations=9"]),
     Case("parties/store/charging.py check_rollbacks", dp_lr, "shop", restored("shop")),
     Case("parties/store/charging.py check_rollbacks", walr, "meter", restored("meter")),
     Case("parties/predict/prediction.py JointPrediction._part: in that training", exchanged_parts, ANYBODY),

@@ -13,7 +13,6 @@ from tests.refusals.sites import sites
 PARTY = "another party is down, busy, or differs from its declaration"
 DISK = "the disk or the memory is full, or a file on it is damaged"
 USED_UP = "a limit was used up in between"
-WARNED = "the same job answered before is free, so `check` warns of it, in the words of `run`"
 #: These are no refusals of a job before the first message that depends on a row.
 LATER = "it comes after that message, so it is no refusal of a job that begins"
 FILES = "the reading of the job and party files refuses it first, which is one function for both commands"
@@ -21,7 +20,7 @@ REMOTE = "only a party that is up refuses it: `check` asks that party (tests/ref
 ELSEWHERE = "no job comes here: another command does, or a caller that calls the code wrongly"
 ROWS = "it is a fact of rows, refused when the snapshot is made, to its owner only (tests/refusals/test_rows.py)"
 
-EXCEPTIONS = (PARTY, DISK, USED_UP, WARNED)
+EXCEPTIONS = (PARTY, DISK, USED_UP)
 OUTSIDE = (LATER, FILES, REMOTE, ELSEWHERE, ROWS)
 
 REASONS: dict[str, Sequence[str]] = {
@@ -30,7 +29,6 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/sessions/events.py _last_event",
         "parties/sessions/sessions.py Sessions._check_is_approved",
         "parties/vertical/checkpoints.py Running.refuse_another",
-        "parties/training/randomness.py draw_together.begin",
         "parties/measurement/ways/two_servers.py Meeting.agree",
         "parties/measurement/ways/two_servers.py AtActiveParty.add_up",
         "parties/measurement/ways/several_parties.py Blocks.want",
@@ -63,10 +61,6 @@ REASONS: dict[str, Sequence[str]] = {
     USED_UP: [
         "parties/sessions/admission.py Admission._check_room",
         "parties/sessions/sessions.py Sessions.start",
-    ],
-    WARNED: [
-        "parties/vertical/scored_rows.py ScoreQuota._check",
-        "parties/taylor/label_layouts.py refusal",
     ],
     LATER: [
         "parties/measurement/ways/several_parties.py AtServer.can_repeat",

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import FORMAT as PART
+from blindfit.algorithms.statistics.vertical.score_leaks import MODEL_BITS
+from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
+from blindfit.parties.snapshots.people import join, pack
 from blindfit.parties.store.answers import StoredAnswer
 from blindfit.parties.store.database import stamp
 from blindfit.parties.store.sessions import Prediction, SessionRow
+from blindfit.parties.training.randomness import EVENT
+from blindfit.parties.vertical.scored_rows import FIGURES
 from blindfit.parties.wire.limits import Limits
 from tests.backups import back_up, restore
 from tests.hints.measured import alone, measured
@@ -296,13 +303,89 @@ def exchanged_parts(root: Path) -> World:
     return world.job("predict", predict={"session": part.name})
 
 
-def trained(root: Path, **changes: Any) -> World:
-    """Make a training that is done, by one epoch."""
+def trained(root: Path) -> World:
+    """Make a training that is done, by one epoch. The post allows one model of its rows."""
     world = taylor(root)
     world.set("policy.systems", ["taylor", "predict"])
     world.set("taylor", {"epochs": 1}, "job")
-    for option, value in changes.items():
-        world.set(option, value, "post")
+    world.set("datasets.loans.models_per_row", "unlimited", "bank")
+    world.set("datasets.loans.models_per_row", 1, "post")
     with quick_keys():
         world.run()
     return world
+
+
+def trained_in_shares(root: Path) -> World:
+    world = falcon(root)
+    world.set("falcon.epochs", 1, "job")
+    world.set("split.test_fraction", 0.25, "job")
+    world.set("datasets.loans.models_per_row", "unlimited", "bank")
+    world.set("datasets.loans.models_per_row", 1, "post")
+    world.run()
+    return world
+
+
+def trained_under_label_dp(root: Path) -> World:
+    world = taylor(root)
+    world.set("taylor", {"epochs": 1}, "job")
+    world.set("privacy.epsilon", 1.0, "job")
+    world.set("populations.customers.epsilon", 1.0, "bank")
+    world.set("datasets.loans.models_per_row", "unlimited", "bank")
+    with quick_keys():
+        world.run()
+    return world
+
+
+def trained_in_private(root: Path) -> World:
+    world = private_falcon(root)
+    world.set("falcon.epochs", 1, "job")
+    world.set("populations.customers.epsilon", 1.0, "bank", "post", "shop")
+    world.run()
+    return world
+
+
+def trained_alone(root: Path) -> World:
+    world = dp_lr(root)
+    world.set("populations.people.epsilon", 1.0, "shop")
+    world.run()
+    return world
+
+
+def fill(world: World) -> None:
+    """Let the labels of the bank's people have no room for another bit."""
+    if "bank" not in world.roles:
+        return
+    account = Account.of(world.settings("bank"), "loans")
+    with world.store("bank") as store, store.transaction() as transaction:
+        left = account.label_limit(transaction) - account.spent(transaction, "labels", account.label)
+        if left > 0:
+            transaction.add_disclosure(account.entry("labels", account.label, ["post"], "weights", "another", left))
+
+
+def full(world: World) -> None:
+    for name in ("bank", "post", "shop"):
+        world.publish(name, "loans")
+    fill(world)
+
+
+def revealed_scores(world: World) -> None:
+    """Let figures have revealed what the post allows of a row of its people, who have had no model."""
+    world.set("datasets.loans.models_per_row", 1, "post")
+    for name in ("bank", "post", "shop"):
+        world.publish(name, "loans")
+    account = Account.of(world.settings("post"), "loans")
+    with world.store("post") as store, store.transaction() as transaction:
+        known = transaction.people(account.population)
+        here = pack(np.ones(len(join(known)), np.bool_))
+        entry = account.entry("scores", "other", ["bank"], FIGURES, "figures of other", MODEL_BITS, ("", ""), here)
+        transaction.add_disclosure(entry)
+
+
+def many_draws(world: World) -> None:
+    """Let as many draws of who is held out have been begun as the bank allows."""
+    world.publish("bank", "loans")
+    account = Account.of(world.settings("bank"), "loans")
+    with world.store("bank") as store, store.transaction() as transaction:
+        for number in range(MOST_MEMBERSHIP):
+            entry = account.entry("membership", "post,shop", ["post", "shop"], EVENT, f"draw-{number}", 1)
+            transaction.add_disclosure(entry)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
@@ -18,27 +17,25 @@ from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, describe_spent
 from blindfit.coordinator.terminal.wording import duration, quantity, size
 from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.falcon.privacy import event_of
+from blindfit.coordinator.vertical.seated import Seated, seat_data_parties
+from blindfit.parties.falcon.answered import Answers
+from blindfit.parties.falcon.data_party import Falcon
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import (
     all_bits,
-    check_weight_bits,
-    grid_bits_of_a_row,
-    refusal,
-    score_bits_of_a_weight,
     weights_bits,
 )
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
-AGAIN = "only a job that was answered before gets its model again"
 
 
 def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
@@ -67,7 +64,7 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
     if asked.privacy is not None:
-        yield from describe_budget(party, event_of(asked), AGAIN)
+        yield describe_spent(party)
     yield from joint.read_own(party, rows, active=is_active)
 
 
@@ -75,18 +72,31 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
+    with seat_data_parties(job, data, Falcon) as seated:
+        yield from _try_seated(job, roles, rows, data, seated)
+
+
+def _try_seated(
+    job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere], seated: Seated[Falcon]
+) -> Iterator[Finding]:
     records = {name: party.source().record for name, party in data.items()}
-    trial = trial_of(rows, records, roles, job.parameters, data[roles.active].dataset.label_range)
+    label_range, drawn = data[roles.active].dataset.label_range, seated.drawn
+    trial = trial_of(rows, records, roles, job.parameters, label_range, drawn)
+    yield from seated.check_draw()
     parameters = trial.parameters
     yield joint.common_rows(trial.n_rows, job.parameters.align.min_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)
-    if parameters.noise is None and not parameters.weights_stay_shared:
-        bits, grid_bits = score_bits_of_a_weight(parameters), grid_bits_of_a_row(parameters)
-        yield from joint.room_for_fit(data, trial.prepared, roles.active, bits, grid_bits)
+    added: dict[str, float] = {}
+    if answered := _find_answer(seated):
+        text = f"{answered} had this job before: it gets that model again, and nothing is computed, charged or counted"
+        yield Finding("ok", "answered", text)
+        added[roles.active] = 0.0
+    else:
+        yield from seated.check_earlier_jobs(trial, drawn or job.parameters.trial_randomness, added)
     if parameters.noise is None:
-        yield from catch_error("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
+        yield from _weights(job.parameters, parameters, data[roles.active], added.get(roles.active))
     else:
         yield from noise.findings(parameters, parameters.noise, trial.prepared)
         yield from large_delta(job.parameters.delta, parameters.train_rows)
@@ -94,6 +104,16 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if parameters.key_bits is not None:
         yield from _ciphertexts(parameters, parameters.key_bits)
     yield from _cost(parameters)
+
+
+def _find_answer(seated: Seated[Falcon]) -> str:
+    """Return the session whose model all data parties have for this job; empty where they have none."""
+    if (drawn := seated.drawn) is None:
+        return ""
+    found = [Answers(seat.party, seat.session, name_randomness(drawn)).find() for seat in seated.seats.values()]
+    told = {None if answer is None else (answer.session, answer.epochs) for answer in found}
+    (one,) = told if len(told) == 1 else (None,)
+    return one[0] if one else ""
 
 
 def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
@@ -149,11 +169,11 @@ def _rows_of(trial: Trial, name: str) -> Iterator[Finding]:
 # --- what opened weights tell ----------------------------------------------------------------------------------
 
 
-def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) -> Iterator[Finding]:
-    """As the active party will check it, of its newest snapshot.
+def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere, adds: float | None) -> Iterator[Finding]:
+    """Say what opened weights reveal of labels.
 
-    Raises:
-        PolicyRefused: they would tell too much.
+    Args:
+        adds: bits that the training adds to the account; None where the active party refuses it.
     """
     if parameters.kept_bits is None:
         yield Finding(
@@ -169,11 +189,9 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
     yield Finding("note", "weights", text)
     if parameters.selection is not None:
         yield Finding("note", "select", _describe_selection(parameters, parameters.selection, bits))
-    check_weight_bits(job, parameters, bits, active.name)
     rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
     helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
-    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, parameters, bits, active.name)
-    yield from label_account(active, bits, rows, helps, raised)
+    yield from label_account(active, bits, rows, helps, adds=adds)
 
 
 def _stay_shared(share: float) -> str:

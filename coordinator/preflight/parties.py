@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from blindfit.algorithms.columns.record import Kind
-from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, PolicyRefused, TooFewRows
+from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
@@ -32,13 +32,10 @@ from blindfit.parties.data.settings import PartyDatasetSettings, is_csv
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.row_content import count_unknowns
-from blindfit.parties.snapshots.scored import check_number_of_models
 from blindfit.parties.snapshots.snapshot import check_kinds, check_recipes
 from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
-from blindfit.parties.training.rows import PartyRows, require_offered
-from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, models_of
+from blindfit.parties.training.rows import require_offered
 from blindfit.protos import control_pb2
 
 
@@ -50,6 +47,7 @@ class PartyHere:
     dataset_name: str  # none at a key node
     settings: PartySettings
     file: Path
+    resumes: str = ""  # the training that the job goes on with, which has chosen the snapshot
 
     @classmethod
     def of(cls, job: Job[Any], name: str) -> PartyHere:
@@ -73,7 +71,10 @@ class PartyHere:
         """Open what a job would read of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
-            found = Snapshots(self.settings, self.base_dir, store).current(name) if store else None
+            snapshots = Snapshots(self.settings, self.base_dir, store) if store else None
+            if snapshots and self.resumes and name == self.dataset_name:
+                return snapshots.to_read(name, self.resumes).source()
+            found = snapshots.current(name) if snapshots else None
             return found.source() if found else open_source(self.settings.datasets[name], self.base_dir, name)
 
     def kinds(self) -> dict[str, Kind]:
@@ -114,50 +115,6 @@ class PartyHere:
             reader = store.reader()
             return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
-    def may_repeat_a_training(self) -> bool:
-        """Return whether a training on the newest snapshot has revealed labels before: the same one again is free."""
-        store = Store.existing(self.settings, self.base_dir)
-        if store is None:
-            return False
-        with contextlib.closing(store):
-            account, reader = Account.of(self.settings, self.dataset_name), store.reader()
-            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
-            entries = account.entries(reader, "labels", account.label)
-            return current is not None and any(entry.snapshot == current.id for entry in entries)
-
-    def check_another_fit(
-        self, rows: PartyRows, learners: Sequence[str], bits: float | None, grid_bits: float = 0.0, models: int = 1
-    ) -> Iterator[Finding]:
-        """Find out whether the account of scores has room for one more fit on these rows.
-
-        Args:
-            learners: the other data parties.
-            bits: of the score of one row; None: those of a score.
-            grid_bits: those of one row in the figures of grid points.
-            models: how many trainings each row has.
-
-        Raises:
-            PolicyRefused: they are more than a row may ever have.
-        """
-        if self.dataset.models_per_row != "unlimited" and not self.dataset.public:
-            allowed = models_of(self.dataset, count_unknowns(self.source().record))
-            check_number_of_models(self.settings, self.dataset_name, allowed, models)
-        store = Store.existing(self.settings, self.base_dir)
-        if store is None:
-            return
-        with contextlib.closing(store):
-            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
-            if current is None:
-                return
-            people = current.people()[rows.in_snapshot[rows.in_snapshot >= 0]]
-            quota = ScoreQuota(self.settings, store, self.dataset_name, current.table_columns)
-            try:
-                quota.check_another_fit(people, learners, bits, grid_bits, models)
-            except PolicyRefused as refused:
-                entries = Account.of(self.settings, self.dataset_name).entries(store.reader(), "scores")
-                may_repeat = any((one.event, one.snapshot) == (OPENED_FIT, current.id) for one in entries)
-                yield again_or_refused(self.name, refused, may_repeat)
-
     def ledger(self, population: str) -> list[LedgerEntry]:
         """What the population was charged."""
         store = Store.existing(self.settings, self.base_dir)
@@ -165,12 +122,6 @@ class PartyHere:
             return []
         with contextlib.closing(store):
             return store.reader().ledger(population)
-
-
-def again_or_refused(about: str, refused: PolicyRefused, may_repeat: bool) -> Finding:
-    if not may_repeat:
-        return Finding("refuses", about, str(refused))
-    return Finding("warning", about, f"unless it is a training that was finished before and is free: {refused}")
 
 
 def describe_files(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
@@ -216,6 +167,14 @@ def check_least_rows(server: PartyHere, n_rows: int) -> Iterator[Finding]:
         yield Finding("refuses", server.name, str(error))
 
 
+def describe_spent(party: PartyHere) -> Finding:
+    """Say how much of the budget of the party's dataset is spent."""
+    name = str(party.dataset.population)
+    population = party.settings.populations[name]
+    spent = book.spent(party.ledger(name), population.delta)
+    return Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
+
+
 def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:
     """Say what is spent, of a party that has not refused the job: where it is all spent, the job may be one that was
     charged before.
@@ -223,11 +182,9 @@ def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterat
     Args:
         again: what may be asked even when the budget is spent.
     """
+    yield describe_spent(party)
     name = str(party.dataset.population)
-    population = party.settings.populations[name]
-    entries = party.ledger(name)
-    spent = book.spent(entries, population.delta)
-    yield Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
+    population, entries = party.settings.populations[name], party.ledger(name)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
     try:
         book.check_budget(events, event, Budget(population.epsilon, population.delta), name)

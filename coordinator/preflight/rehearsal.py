@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,17 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.running.launcher import check_member, coordinator_name, party_settings
+from blindfit.coordinator.running.receipts import of_this_user
 from blindfit.coordinator.running.session import proposal_of
 from blindfit.coordinator.running.snapshots import IS_PUBLISHED, datasets_of, find_unpublished, publish_first
+from blindfit.parties.files.vault import RECEIPT_KEY, vault_of
 from blindfit.parties.node import open_admission
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.database import Store, path_of
+from blindfit.parties.store.receipts import SignedReceipt
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.wire import error_codes
 from blindfit.parties.work.compute import cluster_of
@@ -50,14 +53,18 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
     for dataset, _ in unpublished:
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
-    if unpublished or not path_of(settings, path.parent).exists():
+    receipts = _receipts_of(job, settings, path.parent)
+    if unpublished or receipts:  # a ledger that is behind a receipt notes so
+        _check_kept(settings, path.parent)
+    if unpublished or receipts or not path_of(settings, path.parent).exists():
         settings = _copy_kept(settings, path.parent, scratch / name)
     if unpublished:
         said: list[str] = []
         publish_first(job, {name: (path, settings)}, said.append)
         cautions = [line.removeprefix(f"{name}: ") for line in said if IS_PUBLISHED not in line]
         yield from (Finding("warning", name, caution) for caution in cautions)
-    yield from _propose(job, PartyHere(name, job.parties[name].dataset, settings, path), here)
+    party = PartyHere(name, job.parties[name].dataset, settings, path, job.parameters.resumes)
+    yield from _propose(job, party, receipts, here)
 
 
 def _copy_kept(settings: PartySettings, base_dir: Path, folder: Path) -> PartySettings:
@@ -87,7 +94,36 @@ def _copy_kept(settings: PartySettings, base_dir: Path, folder: Path) -> PartySe
     return settings.model_copy(update={"data_dir": folder})
 
 
-def _propose(job: Job[Any], party_here: PartyHere, here: list[PartyHere]) -> Iterator[Finding]:
+def _receipts_of(job: Job[Any], settings: PartySettings, base_dir: Path) -> list[SignedReceipt]:
+    """Return the party's receipts that a run presents to it: those of this user, and those of the other parties."""
+    key = base_dir / settings.data_dir / RECEIPT_KEY
+    if not (settings.populations and job.parameters.epsilon and key.exists()):
+        return []
+    own = of_this_user().of(settings.name, vault_of(settings, base_dir).signing_key(key).public_bytes)
+    return [*own, *_receipts_at_others(job, settings)]
+
+
+def _receipts_at_others(job: Job[Any], settings: PartySettings) -> Iterator[SignedReceipt]:
+    """Yield what the other parties whose files are here hold of the party's receipts."""
+    for name in job.parties:
+        with contextlib.suppress(BlindfitError):  # a finding of that party
+            path, other = party_settings(job, name)
+            store = None if name == settings.name else Store.existing(other, path.parent)
+            with contextlib.closing(store) if store else contextlib.nullcontext():
+                held = [store.reader().receipt_held(settings.name, about) for about in settings.populations if store]
+            yield from (receipt for receipt in held if receipt[0])
+
+
+def _check_kept(settings: PartySettings, base_dir: Path) -> None:
+    """Raise what is wrong with the party's database, which then names its own place and not that of a copy."""
+    if (store := Store.existing(settings, base_dir)) is not None:
+        with contextlib.closing(store):
+            check_chain(store)
+
+
+def _propose(
+    job: Job[Any], party_here: PartyHere, receipts: Sequence[SignedReceipt], here: list[PartyHere]
+) -> Iterator[Finding]:
     """Yield what the party would refuse of the proposal. A party whose rows go with the job is added to `here`.
 
     Raises:
@@ -101,7 +137,7 @@ def _propose(job: Job[Any], party_here: PartyHere, here: list[PartyHere]) -> Ite
         party = Party(settings, base_dir, None, store)
         stack.callback(party.close)
         party.write_snapshot = snapshot_writer(settings.role, party.vault, cluster_of(settings, base_dir))
-        proposal = proposal_of(job, SESSION, dict.fromkeys(job.parties, ANYWHERE))
+        proposal = proposal_of(job, SESSION, dict.fromkeys(job.parties, ANYWHERE), receipts)
         admission = open_admission(party)
         try:
             admission.check(proposal, _proposer(job, settings), {})

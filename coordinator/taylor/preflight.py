@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
 from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
 from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, describe_budget
+from blindfit.coordinator.preflight.parties import PartyHere, describe_spent
+from blindfit.coordinator.preflight.seats import open_party
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.trial import Trial, trial_of
@@ -21,16 +23,19 @@ from blindfit.coordinator.terminal.wording import quantity
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, end_bits, grid_bits, refusal
+from blindfit.coordinator.vertical.seated import Seated, seat_data_parties
+from blindfit.parties.files.vault import PARTY_KEY
+from blindfit.parties.taylor.data_party import Taylor
+from blindfit.parties.taylor.key_node import name_of, noise_key_of
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, grid_bits
 from blindfit.parties.taylor.leaks import leaks_of, refuse_few_batches, rows_that_count
 from blindfit.parties.taylor.leaks import refusal as leak_refusal
 from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import event_of
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
-AGAIN = "only a training that was charged before is free"
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
 SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
 
@@ -55,7 +60,7 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
     is_active, own = party.name == roles.active, Rows()
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
-        yield from describe_budget(party, event_of(job.parameters.privacy), AGAIN)
+        yield describe_spent(party)
     rows.update(own)
 
 
@@ -63,35 +68,55 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
+    with seat_data_parties(job, data, Taylor) as seated:
+        yield from _try_seated(job, roles, rows, data, seated)
+
+
+def _try_seated(
+    job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere], seated: Seated[Taylor]
+) -> Iterator[Finding]:
     records = {name: party.source().record for name, party in data.items()}
-    trial = trial_of(rows, records, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
+    label_range, drawn = data[roles.active].dataset.label_range, seated.drawn
+    trial = trial_of(rows, records, roles, job.parameters, label_range=label_range, drawn=drawn)
+    yield from seated.check_draw()
     yield _alignment(job, trial)
     yield from joint.split(trial.plan, sum(trial.parameters.columns), "the hold-out loss", "taylor.l2")
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
-    has_noise = job.parameters.taylor.gradient_noise >= gradient_leaks.LEAST_NOISE
-    selection, bits_of_a_fit = job.parameters.selection, None if has_noise else math.inf
-    models = 1 if selection is None else selection.models_on_a_row
-    yield from joint.room_for_fit(data, trial.prepared, roles.active, bits_of_a_fit, models=models)
+    added: dict[str, float] = {}
+    noise = _name_noise(job, roles, seated)
+    yield from seated.check_earlier_jobs(
+        trial,
+        drawn or job.parameters.trial_randomness,
+        added,
+        {roles.key_node: Ready(0, "", noise or "")},
+        may_be_free=job.parameters.align.method == "linkage" or noise is None,
+    )
+    selection = job.parameters.selection
     if selection is not None:
         yield from _selection(job.parameters, selection, trial, roles.active)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
         end = end_bits(trial.parameters, job.parameters.most_epochs) + grid_bits(job.parameters, trial.plan)
-        yield from label_account(
-            active,
-            bits + end,
-            trial.n_rows,
-            "set privacy.epsilon",
-            refusal(job.parameters, active.name, trial.plan),
-            job.parameters.holds_against,
-            again=end,
-        )
+        helps, adds = "set privacy.epsilon", added.get(active.name)
+        yield from label_account(active, bits + end, trial.n_rows, helps, job.parameters.holds_against, adds)
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
+
+
+def _name_noise(job: Job[TaylorJob], roles: Roles, seated: Seated[Taylor]) -> str | None:
+    """Return how the key node would name its noise: empty where it has no secret yet; None where it is elsewhere."""
+    if job.parties[roles.key_node].config is None:
+        return None
+    notary = PartyHere.of(job, roles.key_node)
+    if seated.drawn is None or not (notary.base_dir / notary.settings.data_dir / PARTY_KEY).exists():
+        return ""
+    session = next(iter(seated.seats.values())).session
+    with open_party(notary) as party:
+        return name_of(noise_key_of(party, session, b"", name_randomness(seated.drawn)))
 
 
 def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) -> Iterator[Finding]:

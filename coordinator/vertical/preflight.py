@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.held_out import smallest_fraction
 from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, catch_error
@@ -22,6 +23,7 @@ from blindfit.coordinator.vertical.common_ids import none_in_common
 from blindfit.coordinator.vertical.roles import Learnt, Roles
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
@@ -145,13 +147,25 @@ def prepare_rows(
     job: TrainingParameters,
     chosen: Preparation,
     label_range: tuple[float, float] | None = None,
+    drawn: PublicRandomness | None = None,
+    *,
+    is_linked: bool = False,
 ) -> dict[str, Prepared]:
     """Split and scale rows as the parties would.
+
+    Args:
+        drawn: who is held out, as the parties remember it; None: a trial's draw.
+        is_linked: the positions are slots of a linkage, whose order is drawn.
 
     Raises:
         DataError: too few rows.
     """
-    order = job.trial_randomness.generator("split").permutation(len(positions[roles.active]))
+    randomness, common = drawn or job.trial_randomness, rows[roles.active].take(positions[roles.active])
+    if is_linked:
+        order = randomness.generator("split").permutation(len(positions[roles.active]))
+    else:
+        fractions = chosen.test_fraction, chosen.validation_fraction
+        order = order_of(common, Alignment(positions[roles.active]), randomness, fractions)
     return {
         name: prepare(
             rows[name].take(positions[name]),
@@ -164,27 +178,6 @@ def prepare_rows(
         )
         for name in roles.chain
     }
-
-
-def room_for_fit(
-    data: Mapping[str, PartyHere],
-    prepared: Mapping[str, Prepared],
-    active: str,
-    bits: float | None = None,
-    grid_bits: float = 0.0,
-    models: int = 1,
-) -> Iterator[Finding]:
-    """Say of each data party whose rows have had as many models as it allows that it refuses one more training.
-
-    Args:
-        active: the active party, whose rows' scores no figure reveals to others.
-        bits: of the score of one row; None: those of a score.
-        grid_bits: those of one row in the figures of grid points.
-        models: how many trainings each row has.
-    """
-    for name, own in prepared.items():
-        learners = [other for other in prepared if other != name]
-        yield from data[name].check_another_fit(own.rows, learners, bits, 0.0 if name == active else grid_bits, models)
 
 
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:

@@ -61,8 +61,7 @@ class Trainer:
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _hide_counts(session))
         self._party.settings.policy.check_rows(int(job.expected_rows(rows.n_trained)))
         clock.lap("prepare_s")
-        public = {"columns": list(source.model_columns), "start": start.identity}
-        ledger = TrainingLedger(session, self._party.settings, self._party.store, public, name_randomness(randomness))
+        ledger = ledger_of(self._party, session, source, start)
         answer, is_new = self._answer(session, ledger, start, rows)
         session.receipt = self._party.receipts.newest(ledger.population)
         clock.lap("fit_s")
@@ -106,6 +105,13 @@ class Trainer:
             labels = rows.labels[rows.test].astype(np.int64)
             columns = {"id": ids.tolist(), "label": labels, "probability": probabilities}
             party.write(me, "held_out_scores.csv", encode_table(columns))
+
+
+def ledger_of(party: Party, session: Session[DPLRJob], source: Source, start: Start) -> TrainingLedger:
+    """Return what pays for a training, by all that its answer depends on."""
+    public = {"columns": list(source.model_columns), "start": start.identity}
+    drawn = name_randomness(own_randomness(party, session))
+    return TrainingLedger(session, party.settings, party.store, public, drawn)
 
 
 def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:

@@ -34,6 +34,7 @@ from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
 from blindfit.parties.falcon.weight_bits import (
+    check_end,
     count_end,
     count_weights,
     grid_bits_of_a_row,
@@ -148,7 +149,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
 
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
-            epochs = 0 if is_done(agreed) else agreed.parameters.most_epochs - agreed.resumed
+            epochs = self._epochs_to_come(agreed)
             count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
@@ -177,6 +178,20 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         if self._job.privacy is not None:
             self._draws(computed.agreed).open()
 
+    async def check_earlier_jobs(self, agreed: FalconAgreed) -> float:
+        if self._job.privacy is not None:
+            self._draws(agreed).check()
+        await self.check_fit(agreed)
+        await self.check_grid(agreed)
+        if self._counts_labels:
+            session, party = self._session, self._party
+            return check_end(session, party.settings, party.store, agreed.parameters, self._epochs_to_come(agreed))
+        return 0.0
+
+    @staticmethod
+    def _epochs_to_come(agreed: FalconAgreed) -> int:
+        return 0 if is_done(agreed) else agreed.parameters.most_epochs - agreed.resumed
+
     @property
     def _counts_labels(self) -> bool:
         return self._work.is_active and self._job.privacy is None
@@ -190,12 +205,12 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             return Begun(Dealt.of_base(base), None), Alignment(np.array(base["positions"], dtype=np.int64))
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows, self._party)
         if session.job.can_resume:
-            checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
+            checkpoints.begin(session.proposed_question, dealt.to_base() | {"positions": alignment.positions.tolist()})
         return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:

@@ -77,7 +77,7 @@ class Dealer(KeyNodeSeat[FalconJob]):
         """The seeds of this training, kept until it ends, and how many rows all parties have."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]
         await falcon.deal_seeds(seeds, seats.chain, session.channel)
@@ -87,5 +87,5 @@ class Dealer(KeyNodeSeat[FalconJob]):
             del key  # nothing of it is kept here
         rows = await match_ids(session, seats)
         if session.job.can_resume:
-            checkpoints.begin(session.question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
+            checkpoints.begin(session.proposed_question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
         return seeds, rows

@@ -11,6 +11,7 @@ Source: MATH 4.3 and 10.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.protocols.falcon import LEAST_TEST_ROWS, FalconParameters, bits_of_opened_weight
@@ -18,6 +19,7 @@ from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Store
 
 END, SELECTION = "end of training", "grid and end of training"
@@ -81,7 +83,21 @@ def count_end(
     """
     bits = begin_bits(parameters, epochs)
     event = END if parameters.selection is None else SELECTION
-    _count(session, settings, store, parameters, event, bits, weights_bits(parameters) + bits)
+    with store.transaction() as transaction:
+        account, entry, refuse = _entry(session, settings, parameters, event, bits, weights_bits(parameters) + bits)
+        account.enter_below(
+            transaction, entry, account.label_limit(transaction), refuse, asked=weights_bits(parameters) + bits
+        )
+
+
+def check_end(
+    session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
+) -> float:
+    """Return how many bits a whole training adds to the account; nothing is counted. Arguments and errors as above."""
+    bits = weights_bits(parameters) + begin_bits(parameters, epochs)
+    with store.view() as reader:
+        account, entry, refuse = _entry(session, settings, parameters, END, bits, bits)
+        return bits * account.check_below(reader, entry, account.label_limit(reader), refuse)
 
 
 def count_weights(
@@ -94,18 +110,24 @@ def count_weights(
         LedgerUnavailable: it could not be written.
     """
     bits = weights_bits(parameters)
-    _count(session, settings, store, parameters, "weights", bits, bits)
+    with store.transaction() as transaction:
+        account, entry, refuse = _entry(session, settings, parameters, "weights", bits, bits)
+        account.enter_below(transaction, entry, account.label_limit(transaction), refuse)
 
 
-def _count(
+def _entry(
     session: Session[FalconJob],
     settings: PartySettings,
-    store: Store,
     parameters: FalconParameters,
     event: str,
     bits: float,
     asked: float,
-) -> None:
+) -> tuple[Account, Disclosure, Callable[[], PolicyRefused | None]]:
+    """Return the account, an entry of it, and what makes the error where the entry does not fit.
+
+    Raises:
+        PolicyRefused: one training by itself would reveal too much.
+    """
     job, me = session.job, session.me.name
 
     def refuse() -> PolicyRefused | None:
@@ -115,9 +137,7 @@ def _count(
     account = Account.of(settings, session.me.dataset)
     read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     learners, question = parameters.data_parties[1:], f"{event} {session.id}"
-    with store.transaction() as transaction:
-        entry = account.entry("labels", account.label, learners, event, question, bits, read)
-        account.enter_below(transaction, entry, account.label_limit(transaction), refuse, asked=asked)
+    return account, account.entry("labels", account.label, learners, event, question, bits, read), refuse
 
 
 def check_weight_bits(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> None:

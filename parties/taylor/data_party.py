@@ -31,11 +31,14 @@ from blindfit.parties.account.account import Account
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.snapshots.snapshot import Snapshot
+from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
-from blindfit.parties.taylor.label_layouts import count_label_bits, name_fit
+from blindfit.parties.taylor.label_layouts import check_label_bits, count_label_bits, name_fit
 from blindfit.parties.taylor.leaks import leaks_of, refuse_few_batches, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
@@ -46,7 +49,7 @@ from blindfit.parties.taylor.parameters import (
 )
 from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import Charged, check_before, event_of
+from blindfit.parties.training.budget import Charged, SameNoise, check_before, check_charge, event_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
@@ -153,10 +156,24 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:
-            people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
-            party = self._party
-            parameters, epochs = agreed.parameters, self._job.most_epochs - agreed.first_epoch
-            count_label_bits(self._session, party.settings, party.store, parameters, plan, people, epochs)
+            count_label_bits(*self._layout(agreed))
+
+    def _layout(
+        self, agreed: TaylorAgreed
+    ) -> tuple[Session[TaylorJob], PartySettings, Store, TaylorParameters, RowPlan, Digests, int]:
+        people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
+        party, epochs = self._party, self._job.most_epochs - agreed.first_epoch
+        return self._session, party.settings, party.store, agreed.parameters, plan, people, epochs
+
+    async def check_earlier_jobs(self, agreed: TaylorAgreed) -> float:
+        await self.check_models_per_row(agreed)
+        await self.check_fit(agreed)
+        if not self._work.is_active:
+            return 0.0
+        if self._job.privacy is None:
+            return check_label_bits(*self._layout(agreed))
+        check_charge(self._session, self._party.settings, self._party.store, *self._draws(agreed))
+        return 0.0
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:
@@ -165,9 +182,13 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         if not self._work.is_active:
             await keep_proof(self._party, self._session, payer)
             return
-        drawn = agreed.drawn, agreed.told[self._seats.key_node].drawn
+        draws = self._draws(agreed)
+        self._charged = await charge_and_prove(self._party, self._session, self._seats.others, *draws)
+
+    def _draws(self, agreed: TaylorAgreed) -> tuple[Sequence[str], SameNoise]:
+        """Return names of all that is drawn, and whether an earlier charge is of the same noise."""
         same_noise = partial(keeps_noise_of, job=self._job, parameters=agreed.parameters)
-        self._charged = await charge_and_prove(self._party, self._session, self._seats.others, drawn, same_noise)
+        return (agreed.drawn, agreed.told[self._seats.key_node].drawn), same_noise
 
     # --- the stations
 
@@ -175,7 +196,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         public_key = await receive_key(session, seats)
         if session.job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
                 decode_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
@@ -184,7 +205,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party)
         base = {"positions": alignment.positions.tolist(), "mask_enc": encode_mask(alignment.mask_enc)}
         if session.job.can_resume:
-            checkpoints.begin(session.question, base)
+            checkpoints.begin(session.proposed_question, base)
         return public_key, alignment
 
     def make_parameters(self, told: Mapping[str, Ready], _prepared: Prepared) -> TaylorParameters:

@@ -22,6 +22,7 @@ from blindfit.algorithms.protocols.taylor import KeySeat, Progress, TaylorParame
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.engine import check_engine
@@ -68,6 +69,13 @@ def name_of(noise_key: bytes) -> str:
     return hashlib.sha256(b"blindfit noise named v1/" + noise_key).hexdigest()
 
 
+def noise_key_of(party: Party, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
+    """Return what all noise is drawn from: the same for the same question about the same batches of the same rows, so
+    that to ask again averages nothing out; and for any other question another one, whose difference reveals nothing.
+    """
+    return party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
+
+
 class KeyNode(KeyNodeSeat[TaylorJob]):
     resume_option = TaylorJob.resume_option
 
@@ -87,7 +95,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
 
         def mine(drawn: str) -> Ready:
             nonlocal noise_key
-            noise_key = self._noise_key(session, aligned.slots, drawn)
+            noise_key = noise_key_of(self._party, session, aligned.slots, drawn)
             return Ready(0, checkpoints.name_epochs(), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
@@ -146,18 +154,12 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
             return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
         key = await asyncio.to_thread(engine.generate_private_key, job.taylor.key_bits)
         return Begun(key)
-
-    def _noise_key(self, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
-        """What all noise is drawn from: the same for the same question about the same batches of the same rows, so that
-        to ask again averages nothing out; and for any other question another one, whose difference tells nothing.
-        """
-        return self._party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
 
     async def _align(
         self, session: Session[TaylorJob], seats: Seats, begun: Begun, checkpoints: Checkpoints
@@ -197,7 +199,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             "rows": rows,
         }
         if job.can_resume:
-            checkpoints.begin(session.question, base)
+            checkpoints.begin(session.proposed_question, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 

@@ -162,33 +162,6 @@ class ScoreQuota:
             if (asked := self._asked(reader, session, fit)) is not None:
                 self._check(reader, asked, _people(session, fit.rows), fit.models)
 
-    def check_another_fit(
-        self,
-        people: Digests,
-        learners: Sequence[str],
-        bits: float | None = None,
-        grid_bits: float = 0.0,
-        models: int = 1,
-    ) -> None:
-        """Check that a fit on these people may be opened that is no question before. For the party's operator.
-
-        Args:
-            learners: the other data parties.
-            bits: as those of `Fit`.
-            grid_bits: those of one row in the figures of grid points.
-            models: as those of `Fit`.
-
-        Raises:
-            PolicyRefused: as `count_fit`.
-        """
-        if self._is_public:
-            return
-        bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
-        with self._store.view() as reader:
-            self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people, models)
-            if grid_bits:
-                self._check(reader, _Asked(GRID, tuple(learners), "", grid_bits, ""), people)
-
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
 

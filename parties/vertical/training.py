@@ -31,12 +31,12 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.proposal import Member, Proposed
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together, name_randomness
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
-from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
+from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_another_job, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
 from blindfit.parties.vertical.report import SelectionFigures, VerticalReport
 from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
@@ -186,6 +186,14 @@ class Method(ABC, Generic[J, B, P, T]):
     @property
     @abstractmethod
     def guards(self) -> Sequence[Guard[Any]]: ...
+
+    @abstractmethod
+    async def check_earlier_jobs(self, agreed: Agreed[B, P]) -> float:
+        """Refuse what the guards refuse because of earlier jobs, and count nothing. For a job that is only checked.
+
+        Returns:
+            The bits about labels that the training adds to this party's account.
+        """
 
     @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
@@ -375,6 +383,9 @@ class DataParty(Generic[J, B, P, T]):
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
         self._method.check(self._party, job, me, source)
+
+    def check_members(self, asked: Proposed) -> None:
+        refuse_another_job(self._party.data_dir, asked, self._party.settings.name, self._party.vault)
 
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):

@@ -77,10 +77,12 @@ def test_each_iteration_is_composed(clinic: Clinic) -> None:
 def test_a_spent_budget_is_told(clinic: Clinic) -> None:
     clinic.train(privacy={"epsilon": 4.0})
     assert said(found(clinic)["refuses"], "epsilon 4 of 4 is spent, and a release of epsilon 2 does not fit")
-    again = found(clinic, privacy={"epsilon": 4.0})  # it may be the job that was answered
+    again = found(clinic, privacy={"epsilon": 4.0})
     assert not again["refuses"]
     assert said(again["note"], "epsilon 4 of 4 is spent")
-    assert said(again["warning"], "only a job that was answered before gets its model again")
+    assert said(again["ok"], "had this job before: it gets that model again, and nothing is charged")
+    other = found(clinic, privacy={"epsilon": 4.0}, split={"test_fraction": 0.25})
+    assert said(other["refuses"], "epsilon 4 of 4 is spent, and a release of epsilon 4 does not fit")
 
 
 @pytest.mark.parametrize(

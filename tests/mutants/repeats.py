@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "others-are-told-how-many-layouts-there-were",
         (12,),
-        "blindfit.parties.account.account:Account.enter_below",
+        "blindfit.parties.account.account:Account.check_below",
         "            raise error\n",
         "            error.hint = f'{spent} bits were revealed before'\n            raise error\n",
         (f"{REPEATS}::test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before",),
@@ -250,9 +250,9 @@ MUTANTS = (
     Mutant(
         "layouts-are-not-remembered",
         (12, 28),
-        "blindfit.parties.taylor.label_layouts:count_label_bits",
-        "(LAYOUT, question, bits, bits + end)",
-        "(LAYOUT, question, 0.0, bits + end)",
+        "blindfit.parties.taylor.label_layouts:_entries",
+        "LAYOUT, question, bits, read)",
+        "LAYOUT, question, 0.0, read)",
         (REPEATS,),
     ),
     Mutant(

@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         "losses-of-a-grid-are-free",
         (28,),
-        "blindfit.parties.taylor.label_layouts:count_label_bits",
+        "blindfit.parties.taylor.label_layouts:_entries",
         " + grid_bits(job, plan)",
         "",
         (f"{TAYLOR}::test_folds_are_made_of_the_batches_of_the_final_training_and_no_two_trainings_share_noise",),

@@ -13,9 +13,6 @@ from tests.refusals.sites import sites
 PARTY = "another party is down, busy, or differs from its declaration"
 DISK = "the disk or the memory is full, or a file on it is damaged"
 USED_UP = "a limit was used up in between"
-WARNED = "the same job answered before is free, so `check` warns of it, in the words of `run`"
-UNTESTED = "both commands call the same function, and no case here runs it"
-NOT_YET = "`check` does not make it yet"
 #: These are no refusals of a job before the first message that depends on a row.
 LATER = "it comes after that message, so it is no refusal of a job that begins"
 FILES = "the reading of the job and party files refuses it first, which is one function for both commands"
@@ -23,7 +20,7 @@ REMOTE = "only a party that is up refuses it: `check` asks that party (tests/ref
 ELSEWHERE = "no job comes here: another command does, or a caller that calls the code wrongly"
 ROWS = "it is a fact of rows, refused when the snapshot is made, to its owner only (tests/refusals/test_rows.py)"
 
-EXCEPTIONS = (PARTY, DISK, USED_UP, WARNED, UNTESTED, NOT_YET)
+EXCEPTIONS = (PARTY, DISK, USED_UP)
 OUTSIDE = (LATER, FILES, REMOTE, ELSEWHERE, ROWS)
 
 REASONS: dict[str, Sequence[str]] = {
@@ -32,7 +29,6 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/sessions/events.py _last_event",
         "parties/sessions/sessions.py Sessions._check_is_approved",
         "parties/vertical/checkpoints.py Running.refuse_another",
-        "parties/training/randomness.py draw_together.begin",
         "parties/measurement/ways/two_servers.py Meeting.agree",
         "parties/measurement/ways/two_servers.py AtActiveParty.add_up",
         "parties/measurement/ways/several_parties.py Blocks.want",
@@ -66,24 +62,8 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/sessions/admission.py Admission._check_room",
         "parties/sessions/sessions.py Sessions.start",
     ],
-    WARNED: [
-        "parties/vertical/scored_rows.py ScoreQuota._check",
-        "parties/taylor/label_layouts.py refusal",
-    ],
-    UNTESTED: [
-        "parties/store/charging.py check_rollbacks",
-        "parties/training/public_model.py read_public_model",
-        "parties/taylor/engine.py check_engine",
-        "parties/predict/prediction.py JointPrediction._part: in that training",
-        "parties/measurement/release_labels.py LabelReleases._fit_without_labels",
-        "parties/snapshots/populations.py _refuse_content",
-        "parties/snapshots/populations.py _refuse_private_people",
-    ],
-    NOT_YET: [
-        "parties/vertical/checkpoints.py Checkpoints.base",
-        "parties/measurement/ways/several_parties.py AtServer.can_repeat",
-    ],
     LATER: [
+        "parties/measurement/ways/several_parties.py AtServer.can_repeat",
         "parties/vertical/linkages.py",
         "parties/walr/server.py",
         "parties/walr/holders.py count_bound.refuse",
@@ -120,6 +100,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/snapshots/snapshots.py Snapshots.published",
     ],
     ELSEWHERE: [
+        "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",
         "parties/snapshots/populations.py refuse_another_population",
         "parties/snapshots/populations.py refuse_people_of_another",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.refusals.cases import Change, setting, settings, uploads, walr
+from tests.refusals.case import Change
 from tests.refusals.up import answers
+from tests.refusals.worlds import setting, settings, uploads, walr
 from tests.world import World
 
 

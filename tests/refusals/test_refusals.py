@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from blindfit.coordinator.jobs.check import check
 from tests.quick_keys import quick_keys
-from tests.refusals.both import assert_equal, refusal_of_run
-from tests.refusals.cases import CASES, Case, taylor
+from tests.refusals.both import assert_equal, refusals_of_check
+from tests.refusals.case import Case
+from tests.refusals.cases import CASES
 from tests.refusals.page import PAGE, render
 from tests.refusals.sites import sites
 from tests.refusals.table import REASONS, reason_of
+from tests.refusals.worlds import fill, trained, trained_alone, trained_in_shares, trained_under_label_dp
+from tests.world import World
 from tests.world.loans import speed_is_not_measured
 
 __all__ = ["speed_is_not_measured"]
@@ -22,7 +25,8 @@ __all__ = ["speed_is_not_measured"]
 def test_both_refuse_in_the_same_words(case: Case, tmp_path: Path, speed_is_not_measured: None) -> None:
     world = case.world(tmp_path)
     case.change(world)
-    assert_equal(world, case.party, case.at, tuple(case.sets), is_same_place=case.is_same_place)
+    with case.within():
+        assert_equal(world, case.party, case.at, tuple(case.sets), is_same_place=case.is_same_place)
 
 
 def test_no_place_is_missing_in_the_table() -> None:
@@ -39,15 +43,13 @@ def test_the_counts_of_the_page_are_those_of_the_table() -> None:
     assert PAGE.read_text("utf-8") == render(), "run `python -m tests.refusals`"
 
 
-def test_a_training_that_may_be_free_is_warned_of_in_the_words_of_run(
-    tmp_path: Path, speed_is_not_measured: None
+@pytest.mark.parametrize("world_of", [trained, trained_in_shares, trained_under_label_dp, trained_alone])
+def test_the_same_training_again_is_free_in_both(
+    world_of: Callable[[Path], World], tmp_path: Path, speed_is_not_measured: None
 ) -> None:
-    """The post allows one model of its rows; the same training again would be free, and another one is refused."""
-    world = taylor(tmp_path)
-    world.set("taylor", {"epochs": 1}, "job")
-    world.set("datasets.loans.models_per_row", 1, "post")
+    """No limit has room for another training. Nobody gave a seed: the parties remember what they drew."""
+    world = world_of(tmp_path)
+    fill(world)
+    assert refusals_of_check(world)[0] == []
     with quick_keys():
         world.run()
-    run = refusal_of_run(world, "taylor.l2=0.5")
-    warnings = [finding for finding in check(world.load("taylor.l2=0.5")) if finding.level == "warning"]
-    assert [finding for finding in warnings if run.said in finding.text]

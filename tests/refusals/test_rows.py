@@ -10,8 +10,8 @@ import pytest
 
 from blindfit.coordinator.jobs.check import check
 from tests.refusals.both import assert_equal, refusals_of_check
-from tests.refusals.cases import ROWS, taylor, walr
 from tests.refusals.up import answers
+from tests.refusals.worlds import ROWS, taylor, walr
 from tests.world import World
 from tests.world.loans import speed_is_not_measured
 

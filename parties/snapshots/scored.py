@@ -94,12 +94,17 @@ def check_number_of_models(party: PartySettings, dataset: str, allowed: int, ask
         PolicyRefused: they are more than a row may ever have.
     """
     if asked > max(1, allowed):
-        smaller = "list fewer grid points (select.grid) or use fewer folds (select.folds), or "
-        none_fits = f"; the smallest grid, 2 points in {min(FOLDS)} folds, needs {LEAST_MODELS_OF_A_GRID}"
-        fits = allowed >= LEAST_MODELS_OF_A_GRID
-        reason = (
-            f"the trainings of all folds and grid points are {asked} models on each row, and it allows "
-            f"{models_in_words(max(1, allowed))}{'' if fits else none_fits}: have the job {smaller if fits else ''}"
-            f'train with protocol = "falcon", or have its operator set datasets.{dataset}.models_per_row = {asked}'
-        )
+        too_many = f"the trainings of all folds and grid points are {asked} models on each row, and it allows "
+        too_many += models_in_words(max(1, allowed))
+        if allowed >= LEAST_MODELS_OF_A_GRID:
+            reason = (
+                f"{too_many}: have the job list fewer grid points (select.grid) or use fewer folds (select.folds), or "
+                f'train with protocol = "falcon", or have its operator set datasets.{dataset}.models_per_row = {asked}'
+            )
+        else:
+            reason = (
+                f"{too_many}; the smallest grid, 2 points in {min(FOLDS)} folds, needs {LEAST_MODELS_OF_A_GRID}: have "
+                'the job train with protocol = "falcon", or have its operator set '
+                f"datasets.{dataset}.models_per_row = {asked}"
+            )
         raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)

@@ -38,7 +38,7 @@ def test_the_range_of_labels(tables: Path) -> None:
 def test_bounds_of_features(tables: Path) -> None:
     words = without(WORDS["dp-lr"], "--bounds")
     hint = says(
-        "say them, such as --bounds {}, or bounds of all others, such as --bounds '*:-1:1'; or name a table of public "
+        "give them, such as --bounds {}, or bounds of all others, such as --bounds '*:-1:1'; or name a table of public "
         "rows: --public TABLE"
     )
     told = refused_command(hint, init(tables, "dp-lr", *words))
@@ -59,3 +59,12 @@ def test_hosts_of_parties(tables: Path) -> None:
     assert init(tables, "walr", *WORDS["walr"], "--host", "shop=a.org", "--host", "clinic=b.org:7200").returncode == 0
     assert 'address = "a.org:7101"' in (tables / "joint/job.toml").read_text()
     assert 'listen = "0.0.0.0:7200"' in (tables / "joint/clinic.toml").read_text()
+
+
+def test_a_label_that_is_the_same_in_every_row(tables: Path) -> None:
+    words, bank = WORDS["taylor"], tables / "my bank.csv"
+    head, *rows = bank.read_text().splitlines()
+    bank.write_text("\n".join([f"{head},same", *(f"{row},yes" for row in rows)]) + "\n")
+    told = init(tables, "taylor", *without(words, "--label"), "--label", "same")
+    refused_command("name another column, --label COLUMN, or add rows with another label", told)
+    assert init(tables, "taylor", *words).returncode == 0

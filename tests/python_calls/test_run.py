@@ -197,3 +197,9 @@ def test_the_figures_of_an_evaluation_are_typed(measured: World) -> None:
     assert result.report.rows.counted == result.document["rows"]["counted"]
     assert result.report.privacy.epsilon == 1.0
     assert result.models == {}
+    with refused(
+        "a prediction leaves one, and so does a training whose split.test_fraction is above 0, unless its protocol "
+        "reveals no score of a row"
+    ):
+        _ = result.scores
+    assert len(trained.scores)

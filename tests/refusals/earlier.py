@@ -35,7 +35,6 @@ SCORES = "parties/vertical/scored_rows.py ScoreQuota._check: "
 OTHER = ["taylor.l2=0.5"]
 EARLIER = [
     Case(f"{SCORES}some of these rows", trained, "post", sets=OTHER),
-    Case(f"{SCORES}the trainings of all folds", taylor, "bank", sets=["select.folds=3", "select.grid.l2=[0.1, 0.2]"]),
     Case(f"{SCORES}{{}} would reveal", taylor, "post", revealed_scores),
     Case("parties/taylor/label_layouts.py refusal", taylor, "bank", full),
     Case("parties/falcon/weight_bits.py refusal", falcon, "bank", full, ["split.test_fraction=0"]),

@@ -14,8 +14,9 @@ HEAD = """# What `run` refuses, and what `check` refuses
 
 `python -m tests.refusals` writes this page. It lists the places in the code where a job may be refused, which
 tests/refusals/sites.py finds in the syntax tree. A refusal is equal if both commands print the same words, name the
-same party, and come from the same place in the code. tests/refusals/test_refusals.py runs a job of each with both
-commands.
+same party, and come from the same place in the code; two come from the same numbers in another place.
+tests/refusals/test_refusals.py runs a job of each with both commands. Every refusal is equal but for the exceptions
+that the table counts.
 
 """
 

@@ -88,4 +88,5 @@ def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:
     (tmp_path / "fewer.toml").write_text(first + rest[rest.index("[parties.notary]") :])
     with pytest.raises(PolicyRefused, match=f"the training {begun} was of another job: a job is resumed with"):
         project.run(*JOB, f"taylor.resume={begun}", job="fewer.toml")
+    assert [one.text for one in project.check(*JOB, f"taylor.resume={begun}") if one.refuses] == []
     assert project.run(*JOB, f"taylor.resume={begun}").state == "DONE"

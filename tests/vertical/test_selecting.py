@@ -118,8 +118,8 @@ def test_rows_that_hold_too_little_refuse_a_grid_before_the_first_fold_and_say_w
     for name in DATA_PARTIES:
         world.publish(name)
     with refused(
-        '{}; the smallest grid, 2 points in {} folds, needs {}: have the job train with protocol = "falcon", or have its '
-        "operator set datasets.{}.models_per_row = {}"
+        '{}; the smallest grid, 2 points in {} folds, needs {}: have the job train with protocol = "falcon", or have '
+        "its operator set datasets.{}.models_per_row = {}"
     ) as told:
         world.run(*GRID, "split.test_fraction=0")
     for findings in (never_published, world.check(*GRID)):
@@ -128,8 +128,8 @@ def test_rows_that_hold_too_little_refuse_a_grid_before_the_first_fold_and_say_w
     assert "datasets.rows.models_per_row = 5" in told.text
     world.edit("bank.toml", "models_per_row = 3", "models_per_row = 5")
     with refused(
-        "{}: have the job list fewer grid points (select.grid) or use fewer folds (select.folds), or train with protocol "
-        '= "falcon", or have its operator set datasets.{}.models_per_row = {}'
+        "{}: have the job list fewer grid points (select.grid) or use fewer folds (select.folds), or train with "
+        'protocol = "falcon", or have its operator set datasets.{}.models_per_row = {}'
     ):
         world.run("select.folds=3", "select.grid.l2=[0.1,0.2,0.3]", "split.test_fraction=0")
     world.run(*GRID, "split.test_fraction=0")

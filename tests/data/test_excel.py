@@ -231,7 +231,7 @@ def test_init_finds_what_columns_hold(tmp_path: Path) -> None:
     assert (found.categories, found.dates, found.gaps) == (("region", "clock"), ("since",), ("gaps",))
     assert found.features == ("pay", "since", "region", "gaps", "clock", "yes")
     assert list(found.left_out) == ["", "few", "note", "error"]
-    assert found.left_out[""].startswith("it numbers the rows")
+    assert found.left_out[""].startswith("often it is the index of a data frame")
     assert 'row 17 (row 18 of the sheet) has "k.A.", and the other 119 values are numbers' in found.left_out["few"]
     assert "the cell holds an error, #DIV/0!" in found.left_out["error"]
     assert found.dialect.options() == {}

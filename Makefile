@@ -81,8 +81,8 @@ demo-label-dp: $(VENV)/.demo  ## regression on labels released row by row, every
 demo-dp-lr: $(VENV)/.demo  ## logistic regression with DP of whole rows, with and without pre-training (two minutes at most)
 	@$(BIN)/python -m examples.dp_lr.demo
 
-test: $(VENV)/.dev  ## the tests; installs PostgreSQL where it may
-	@sh tests/install_postgresql.sh
+test: $(VENV)/.dev  ## the tests; installs PostgreSQL and a Java runtime where it may
+	@sh tests/install_packages.sh
 	@$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile $(PYTEST_ARGS)  # two more than cores: many wait
 
 # One run of each system, the messages between parties, and the columns of a table.

@@ -205,14 +205,21 @@ class SharesDoNotFit(ProtocolError):
 class ScoresOutOfRange(ProtocolError):
     """Scores or weights in shares left the range in which what is computed of them is right."""
 
-    def __init__(self, *, epoch: int, session: str = "") -> None:
+    def __init__(self, *, epoch: int, session: str = "", point: int = 0, fold: int = 0) -> None:
+        """
+        Args:
+            point, fold: of a selection, counted from 1; 0 in the final training.
+        """
+        inside = f" of grid point {point}, fold {fold}" if point else ""
+        lower = "remove this point from select.grid, " if point else ""
         super().__init__(
-            f"scores or weights grew out of range in epoch {epoch}: the model would be wrong",
+            f"scores or weights grew out of range in epoch {epoch}{inside}: the model would be wrong",
             session=session,
             step="range test",
-            hint='lower falcon.learning_rate, raise falcon.l2, or, for a logistic model, set falcon.waves = "wide"',
+            hint=lower
+            + 'lower falcon.learning_rate, raise falcon.l2, or, for a logistic model, set falcon.waves = "wide"',
         )
-        self.epoch = epoch
+        self.epoch, self.point, self.fold = epoch, point, fold
 
 
 # --- privacy ------------------------------------------------------------------------------------
@@ -300,7 +307,8 @@ WHAT_TO_DO = {
     "seed": "remove seed from the job, or have {party}'s operator set policy.accept_seed = true",
     "models_per_row": "have {party}'s operator raise models_per_row of the dataset, if its rows hold enough",
     "max_failed_uploads": "wait for a day, or have {party}'s operator raise policy.max_failed_uploads",
-    "uploads": "have {party}'s operator start the account again (`blindfit ledger --reset-account`)",
+    "uploads": "have {party}'s operator start the account again "
+    "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
     # of what the party is or has
     "dataset": "correct parties.{party}.dataset in the job, or have {party}'s operator add it to its [datasets]",
     "role": "correct parties.{party}.role in the job",

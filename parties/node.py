@@ -8,7 +8,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Part, Run, Session
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.sessions.sessions import Sessions
-from blindfit.parties.sessions.system import Seat
+from blindfit.parties.sessions.system import ChecksMembers, Seat, System
 from blindfit.parties.sessions.transcript import Transcript
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
@@ -58,6 +59,44 @@ SHUTDOWN_GRACE_S = 3.0
 LOCK_POLL_S = 0.05
 SCHEDULE_S = 30.0  # between two looks at what is to be published
 MOST_LOGGED_CHARS = 2000  # of one text
+
+
+# --- what a proposal passes, at a party process and in `blindfit check` ----------------------------------
+
+
+MakePart = Callable[[System[Any], Seat[Any]], Part]
+
+
+def part_of(its: System[Any], seat: Seat[Any]) -> Part:
+    part = Part(seat.check, seat.run, its.tables(), its.wrong_roles)
+    return replace(part, check_members=seat.check_members) if isinstance(seat, ChecksMembers) else part
+
+
+def admission_of(party: Party, seats: Mapping[str, Seat[Any]], make_part: MakePart = part_of) -> Admission:
+    """
+    Args:
+        seats: by system, as `seats_of` opens them.
+        make_part: what the party does in a system, from its seat.
+    """
+    return Admission(
+        party.settings,
+        party.store,
+        party.limits,
+        lambda peer, address: tls.open_channel(party.identity, peer, address, party.limits),
+        read_proposed,
+        {name: make_part(system(name), seat) for name, seat in seats.items()},
+        party.snapshots,
+        lambda: party.receipts,
+        party.pulse,
+    )
+
+
+def open_admission(party: Party) -> Admission:
+    """Open the seats of a party that serves nobody."""
+    return admission_of(party, seats_of(party))
+
+
+# --- the process -----------------------------------------------------------------------------------------
 
 
 class PartyNode:
@@ -102,12 +141,11 @@ class PartyNode:
     def sessions(self) -> Sessions:
         return self.party.sessions
 
-    def _part(self, protocol: str, seat: Seat[Any]) -> Part:
-        its = system(protocol)
+    def _part(self, its: System[Any], seat: Seat[Any]) -> Part:
         run, tables = _measure(seat.run), its.tables()
         if tables and its.recorded:
             run = self._record(run, tables)
-        return Part(seat.check, run, tables, its.wrong_roles)
+        return replace(part_of(its, seat), run=run)
 
     def _record(self, run: Run, tables: Sequence[Table]) -> Run:
         """With what it sent, and a transcript of what it received, kept also when the session fails."""
@@ -124,18 +162,7 @@ class PartyNode:
 
     async def start(self) -> None:
         party = self.party
-        admission = Admission(
-            self.settings,
-            party.store,
-            party.limits,
-            lambda peer, address: tls.open_channel(party.identity, peer, address, party.limits),
-            read_proposed,
-            {protocol: self._part(protocol, seat) for protocol, seat in self._seats.items()},
-            party.snapshots,
-            lambda: party.receipts,
-            party.pulse,
-        )
-        party.sessions = Sessions(admission, party.identity.first_revoked)
+        party.sessions = Sessions(admission_of(party, self._seats, self._part), party.identity.first_revoked)
         party.pulse.start()
         coordinators = sum(peer.role == "coordinator" for peer in self.settings.peers.values())
         asyncio.get_running_loop().set_default_executor(threads_for(coordinators, party.limits.running))
@@ -240,6 +267,10 @@ class ControlServicer(control_pb2_grpc.ControlServicer):
     async def Propose(self, request: control_pb2.Proposal, context: Any) -> control_pb2.ProposalAnswer:  # noqa: N802, ARG002
         session = await self._node.sessions.propose(request, current_caller())
         return control_pb2.ProposalAnswer(state=state_to_pb(session.state))
+
+    async def Check(self, request: control_pb2.Proposal, context: Any) -> control_pb2.CheckAnswer:  # noqa: N802, ARG002
+        self._node.sessions.check(request, current_caller())
+        return control_pb2.CheckAnswer()
 
     async def Reserve(self, request: control_pb2.SessionRequest, context: Any) -> control_pb2.Place:  # noqa: N802, ARG002
         self._own(request.session)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
@@ -119,6 +120,11 @@ class PolicySettings(Settings):
         inner = {f"{name}.{option}" for name, table in tables.items() for option in table.model_fields_set}
         return frozenset(f"policy.{option}" for option in inner | (own - set(tables)))
 
+    def check_rows(self, n_rows: int) -> None:
+        """Raises TooFewRows: so few rows are less than `min_rows`."""
+        if n_rows < self.min_rows:
+            raise TooFewRows(rows=n_rows, least=self.min_rows)
+
     @model_validator(mode="after")
     def _an_operator_sees_every_flag(self) -> PolicySettings:
         if self.unsafe and self.approve == "ask":
@@ -178,7 +184,7 @@ SERVER_OPTIONS = {
     "label_range",
 }
 SEVERAL_PARTIES = {"walr", "taylor", "falcon", "predict"}  # systems in which several parties may have columns
-CONSUMER_OPTIONS = {"features", "missing", "categories", "dates"}
+CONSUMER_OPTIONS = {"features", "missing", "categories", "reference_levels", "dates", "derive"}
 
 
 class ScoresSettings(Settings):

@@ -310,6 +310,8 @@ def job_class(values: Mapping[str, Any], source: str) -> type[JobParameters]:
         raise ConfigError(f"{source}: protocol: {protocol[:64]!r} is not one of {', '.join(SYSTEMS)}")
     chosen: type[JobParameters] = system(protocol).job
     strangers = [name for name in values if name not in chosen.model_fields and name in _all_tables()]
+    if "select" in strangers:
+        raise ConfigError(f"{source}: select: {chosen.no_selection}")
     if strangers:
         option = f"[{strangers[0]}]" if isinstance(values[strangers[0]], Mapping) else strangers[0]
         raise ConfigError(f"{source}: {option} does nothing in a {protocol} job, remove it")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticKnownError
 
 from blindfit.algorithms.errors import ConfigError
@@ -168,9 +169,12 @@ def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
     for mistake in error.errors(include_url=False):
         found.setdefault(name_option(mistake["loc"]), []).append(mistake)
     first = itertools.islice(found.items(), MISTAKES_TOLD)
-    told = [_line(where, of, models if n < SUGGESTIONS else ()) for n, (where, of) in enumerate(first)]
+    told = [
+        cut(_line(where, of, models if n < SUGGESTIONS else ()), MOST_MISTAKE_CHARS) + _explain_choice(of[0], models[0])
+        for n, (where, of) in enumerate(first)
+    ]
     more = len(found) - len(told)
-    return [cut(line, MOST_MISTAKE_CHARS) for line in told] + ([f"and {more} more mistakes"] if more else [])
+    return told + ([f"and {more} more mistakes"] if more else [])
 
 
 def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[BaseModel]]) -> str:
@@ -185,6 +189,31 @@ def _line(where: str, mistakes: Sequence[ErrorDetails], models: Sequence[type[Ba
         return f"{where} is missing"
     message = in_a_line([Wrong.of(mistake) for mistake in mistakes])
     return f"{where}: {message}" if where else message
+
+
+def _explain_choice(mistake: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return what an option means, if it is missing or has a value that is none of its choices; else nothing."""
+    if mistake["type"] not in ("missing", "literal_error"):
+        return ""
+    where: type[BaseModel] | None = model
+    info: FieldInfo | None = None
+    for part in mistake["loc"]:
+        if where is None:
+            return ""
+        fields = {option_of(where, field): info for field, info in where.model_fields.items()}
+        if part not in fields:  # a name that the writer of the file has chosen, or a place in a list
+            continue
+        info = fields[str(part)]
+        where = next(iter(_models_in(info.annotation)), None)
+    if info is None:
+        return ""
+    meant = (where.__doc__ or "").split("\n")[0] if where is not None else info.description or ""
+    return f" ({' '.join(meant.split())})" if meant else ""
+
+
+def explain(model: type[BaseModel], option: str) -> str:
+    """Return an option's own text, for an error that says the option is missing."""
+    return " ".join((model.model_fields[option].description or "").split())
 
 
 def _meant(where: str, name: str, models: Sequence[type[BaseModel]]) -> str:
@@ -279,11 +308,12 @@ LENGTHS = {"string_too_short", "string_too_long", "too_short", "too_long"}
 SHOWN = {"literal_error", "string_pattern_mismatch"}
 #: How pydantic calls a choice between types, behind the option's name.
 _CHOICES = {"int", "float", "str", "bool", "constrained-str", "constrained-int", "constrained-float"}
+_CHOSEN_LIST = re.compile(r"(tuple|list|dict|function-[a-z]+)\[")  # also before the place of a value
 
 
 def name_option(location: Iterable[str | int]) -> str:
     """The option as in the file: "datasets.rows.features", not with the type that was tried."""
-    parts = [str(part) for part in location]
+    parts = [part for part in map(str, location) if not _CHOSEN_LIST.match(part)]
     while len(parts) > 1 and (parts[-1] in _CHOICES or "[" in parts[-1]):
         parts.pop()
     return ".".join(parts)

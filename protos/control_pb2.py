@@ -27,15 +27,15 @@ from blindfit.protos import payload_pb2 as blindfit_dot_protos_dot_payload__pb2
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x62lindfit/protos/control.proto\x12\x0b\x62lindfit.v1\x1a!blindfit/protos/measurement.proto\x1a\x1d\x62lindfit/protos/payload.proto\x1a\x17google/rpc/status.proto\"\x16\n\x14\x44\x65scribePartyRequest\"\xa4\x01\n\x10PartyDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0f\n\x07systems\x18\x05 \x03(\t\x12\x10\n\x08\x64\x61tasets\x18\x06 \x03(\t\x12\x13\n\x0breceipt_key\x18\x07 \x01(\x0c\x12\x11\n\tpublished\x18\x08 \x03(\t\"F\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x61taset\x18\x04 \x01(\t\"\xae\x01\n\x08Proposal\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08protocol\x18\x02 \x01(\t\x12$\n\x07members\x18\x03 \x03(\x0b\x32\x13.blindfit.v1.Member\x12+\n\nparameters\x18\x04 \x01(\x0b\x32\x17.blindfit.v1.Parameters\x12,\n\x08receipts\x18\x05 \x03(\x0b\x32\x1a.blindfit.v1.SignedReceipt\":\n\x0eProposalAnswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\"1\n\x0eSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06\x62lamed\x18\x02 \x01(\t\"9\n\rSessionAnswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\"\x16\n\x05Place\x12\r\n\x05\x61head\x18\x01 \x01(\r\"h\n\rWaitingAnswer\x12 \n\x05waits\x18\x01 \x03(\x0b\x32\x11.blindfit.v1.Wait\x12\x0f\n\x07still_s\x18\x02 \x01(\x01\x12\x11\n\tis_ending\x18\x03 \x01(\x08\x12\x11\n\thas_ended\x18\x04 \x01(\x08\"3\n\x04Wait\x12\x0c\n\x04peer\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0f\n\x07since_s\x18\x03 \x01(\x01\"X\n\x08Progress\x12\x0c\n\x04step\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x13\n\x0bwaiting_for\x18\x05 \x01(\t\"\xe2\x01\n\x05\x45vent\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\x12)\n\x08progress\x18\x02 \x01(\x0b\x32\x15.blindfit.v1.ProgressH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12*\n\x07summary\x18\x04 \x01(\x0b\x32\x17.blindfit.v1.ParametersH\x00\x12+\n\x07receipt\x18\x05 \x01(\x0b\x32\x1a.blindfit.v1.SignedReceiptB\x06\n\x04\x62ody*\x80\x01\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04HELD\x10\x01\x12\x0c\n\x08\x41\x43\x43\x45PTED\x10\x02\x12\x0b\n\x07RUNNING\x10\x03\x12\x08\n\x04\x44ONE\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\x0b\n\x07REFUSED\x10\x06\x12\t\n\x05\x45NDED\x10\x07\x32\xd7\x03\n\x07\x43ontrol\x12L\n\x08\x44\x65scribe\x12!.blindfit.v1.DescribePartyRequest\x1a\x1d.blindfit.v1.PartyDescription\x12=\n\x07Propose\x12\x15.blindfit.v1.Proposal\x1a\x1b.blindfit.v1.ProposalAnswer\x12:\n\x07Reserve\x12\x1b.blindfit.v1.SessionRequest\x1a\x12.blindfit.v1.Place\x12@\n\x05Start\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.SessionAnswer\x12:\n\x05Watch\x12\x1b.blindfit.v1.SessionRequest\x1a\x12.blindfit.v1.Event0\x01\x12\x41\n\x06\x43\x61ncel\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.SessionAnswer\x12\x42\n\x07Waiting\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.WaitingAnswerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x62lindfit/protos/control.proto\x12\x0b\x62lindfit.v1\x1a!blindfit/protos/measurement.proto\x1a\x1d\x62lindfit/protos/payload.proto\x1a\x17google/rpc/status.proto\"\x16\n\x14\x44\x65scribePartyRequest\"\xa4\x01\n\x10PartyDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0f\n\x07systems\x18\x05 \x03(\t\x12\x10\n\x08\x64\x61tasets\x18\x06 \x03(\t\x12\x13\n\x0breceipt_key\x18\x07 \x01(\x0c\x12\x11\n\tpublished\x18\x08 \x03(\t\"F\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x61taset\x18\x04 \x01(\t\"\xae\x01\n\x08Proposal\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08protocol\x18\x02 \x01(\t\x12$\n\x07members\x18\x03 \x03(\x0b\x32\x13.blindfit.v1.Member\x12+\n\nparameters\x18\x04 \x01(\x0b\x32\x17.blindfit.v1.Parameters\x12,\n\x08receipts\x18\x05 \x03(\x0b\x32\x1a.blindfit.v1.SignedReceipt\"\r\n\x0b\x43heckAnswer\":\n\x0eProposalAnswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\"1\n\x0eSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06\x62lamed\x18\x02 \x01(\t\"9\n\rSessionAnswer\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\"\x16\n\x05Place\x12\r\n\x05\x61head\x18\x01 \x01(\r\"h\n\rWaitingAnswer\x12 \n\x05waits\x18\x01 \x03(\x0b\x32\x11.blindfit.v1.Wait\x12\x0f\n\x07still_s\x18\x02 \x01(\x01\x12\x11\n\tis_ending\x18\x03 \x01(\x08\x12\x11\n\thas_ended\x18\x04 \x01(\x08\"3\n\x04Wait\x12\x0c\n\x04peer\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0f\n\x07since_s\x18\x03 \x01(\x01\"X\n\x08Progress\x12\x0c\n\x04step\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x13\n\x0bwaiting_for\x18\x05 \x01(\t\"\xe2\x01\n\x05\x45vent\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.blindfit.v1.SessionState\x12)\n\x08progress\x18\x02 \x01(\x0b\x32\x15.blindfit.v1.ProgressH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12*\n\x07summary\x18\x04 \x01(\x0b\x32\x17.blindfit.v1.ParametersH\x00\x12+\n\x07receipt\x18\x05 \x01(\x0b\x32\x1a.blindfit.v1.SignedReceiptB\x06\n\x04\x62ody*\x80\x01\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04HELD\x10\x01\x12\x0c\n\x08\x41\x43\x43\x45PTED\x10\x02\x12\x0b\n\x07RUNNING\x10\x03\x12\x08\n\x04\x44ONE\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\x0b\n\x07REFUSED\x10\x06\x12\t\n\x05\x45NDED\x10\x07\x32\x91\x04\n\x07\x43ontrol\x12L\n\x08\x44\x65scribe\x12!.blindfit.v1.DescribePartyRequest\x1a\x1d.blindfit.v1.PartyDescription\x12=\n\x07Propose\x12\x15.blindfit.v1.Proposal\x1a\x1b.blindfit.v1.ProposalAnswer\x12\x38\n\x05\x43heck\x12\x15.blindfit.v1.Proposal\x1a\x18.blindfit.v1.CheckAnswer\x12:\n\x07Reserve\x12\x1b.blindfit.v1.SessionRequest\x1a\x12.blindfit.v1.Place\x12@\n\x05Start\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.SessionAnswer\x12:\n\x05Watch\x12\x1b.blindfit.v1.SessionRequest\x1a\x12.blindfit.v1.Event0\x01\x12\x41\n\x06\x43\x61ncel\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.SessionAnswer\x12\x42\n\x07Waiting\x12\x1b.blindfit.v1.SessionRequest\x1a\x1a.blindfit.v1.WaitingAnswerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'blindfit.protos.control_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SESSIONSTATE']._serialized_start=1250
-  _globals['_SESSIONSTATE']._serialized_end=1378
+  _globals['_SESSIONSTATE']._serialized_start=1265
+  _globals['_SESSIONSTATE']._serialized_end=1393
   _globals['_DESCRIBEPARTYREQUEST']._serialized_start=137
   _globals['_DESCRIBEPARTYREQUEST']._serialized_end=159
   _globals['_PARTYDESCRIPTION']._serialized_start=162
@@ -44,22 +44,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMBER']._serialized_end=398
   _globals['_PROPOSAL']._serialized_start=401
   _globals['_PROPOSAL']._serialized_end=575
-  _globals['_PROPOSALANSWER']._serialized_start=577
-  _globals['_PROPOSALANSWER']._serialized_end=635
-  _globals['_SESSIONREQUEST']._serialized_start=637
-  _globals['_SESSIONREQUEST']._serialized_end=686
-  _globals['_SESSIONANSWER']._serialized_start=688
-  _globals['_SESSIONANSWER']._serialized_end=745
-  _globals['_PLACE']._serialized_start=747
-  _globals['_PLACE']._serialized_end=769
-  _globals['_WAITINGANSWER']._serialized_start=771
-  _globals['_WAITINGANSWER']._serialized_end=875
-  _globals['_WAIT']._serialized_start=877
-  _globals['_WAIT']._serialized_end=928
-  _globals['_PROGRESS']._serialized_start=930
-  _globals['_PROGRESS']._serialized_end=1018
-  _globals['_EVENT']._serialized_start=1021
-  _globals['_EVENT']._serialized_end=1247
-  _globals['_CONTROL']._serialized_start=1381
-  _globals['_CONTROL']._serialized_end=1852
+  _globals['_CHECKANSWER']._serialized_start=577
+  _globals['_CHECKANSWER']._serialized_end=590
+  _globals['_PROPOSALANSWER']._serialized_start=592
+  _globals['_PROPOSALANSWER']._serialized_end=650
+  _globals['_SESSIONREQUEST']._serialized_start=652
+  _globals['_SESSIONREQUEST']._serialized_end=701
+  _globals['_SESSIONANSWER']._serialized_start=703
+  _globals['_SESSIONANSWER']._serialized_end=760
+  _globals['_PLACE']._serialized_start=762
+  _globals['_PLACE']._serialized_end=784
+  _globals['_WAITINGANSWER']._serialized_start=786
+  _globals['_WAITINGANSWER']._serialized_end=890
+  _globals['_WAIT']._serialized_start=892
+  _globals['_WAIT']._serialized_end=943
+  _globals['_PROGRESS']._serialized_start=945
+  _globals['_PROGRESS']._serialized_end=1033
+  _globals['_EVENT']._serialized_start=1036
+  _globals['_EVENT']._serialized_end=1262
+  _globals['_CONTROL']._serialized_start=1396
+  _globals['_CONTROL']._serialized_end=1925
 # @@protoc_insertion_point(module_scope)

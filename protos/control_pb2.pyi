@@ -79,6 +79,10 @@ class Proposal(_message.Message):
     receipts: _containers.RepeatedCompositeFieldContainer[_measurement_pb2.SignedReceipt]
     def __init__(self, session: _Optional[str] = ..., protocol: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., parameters: _Optional[_Union[_payload_pb2.Parameters, _Mapping]] = ..., receipts: _Optional[_Iterable[_Union[_measurement_pb2.SignedReceipt, _Mapping]]] = ...) -> None: ...
 
+class CheckAnswer(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ProposalAnswer(_message.Message):
     __slots__ = ("state",)
     STATE_FIELD_NUMBER: _ClassVar[int]

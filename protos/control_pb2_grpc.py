@@ -45,6 +45,11 @@ class ControlStub(object):
                 request_serializer=blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
                 response_deserializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
                 _registered_method=True)
+        self.Check = channel.unary_unary(
+                '/blindfit.v1.Control/Check',
+                request_serializer=blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
+                response_deserializer=blindfit_dot_protos_dot_control__pb2.CheckAnswer.FromString,
+                _registered_method=True)
         self.Reserve = channel.unary_unary(
                 '/blindfit.v1.Control/Reserve',
                 request_serializer=blindfit_dot_protos_dot_control__pb2.SessionRequest.SerializeToString,
@@ -84,6 +89,13 @@ class ControlServicer(object):
 
     def Propose(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Check(self, request, context):
+        """Whether the party would accept a proposal: it fails as Propose would, and nothing is kept of it.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -134,6 +146,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Propose,
                     request_deserializer=blindfit_dot_protos_dot_control__pb2.Proposal.FromString,
                     response_serializer=blindfit_dot_protos_dot_control__pb2.ProposalAnswer.SerializeToString,
+            ),
+            'Check': grpc.unary_unary_rpc_method_handler(
+                    servicer.Check,
+                    request_deserializer=blindfit_dot_protos_dot_control__pb2.Proposal.FromString,
+                    response_serializer=blindfit_dot_protos_dot_control__pb2.CheckAnswer.SerializeToString,
             ),
             'Reserve': grpc.unary_unary_rpc_method_handler(
                     servicer.Reserve,
@@ -216,6 +233,33 @@ class Control(object):
             '/blindfit.v1.Control/Propose',
             blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
             blindfit_dot_protos_dot_control__pb2.ProposalAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Check(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/blindfit.v1.Control/Check',
+            blindfit_dot_protos_dot_control__pb2.Proposal.SerializeToString,
+            blindfit_dot_protos_dot_control__pb2.CheckAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.settings import PartySettings
@@ -16,5 +15,4 @@ def unconnected(settings: PartySettings, root: Path, store: Store | None = None)
         root: the folder of the party's file.
         store: None: a new one in its data directory.
     """
-    identity: Any = None  # nobody asks for it
-    return Party(settings, root, identity, store or Store.of(settings, root))
+    return Party(settings, root, None, store or Store.of(settings, root))

@@ -64,7 +64,7 @@ def find_unseen_levels(texts: Any, column: TableColumn) -> Unseen | None:
             rows[counted["values"]] = counted["counts"]
     if not rows:
         return None
-    known = {loosely(level): level for level in (*(column.reference or ()), *column.levels)}
+    known = {loosely(level): level for level in (*(column.reference or ()), *column.chosen)}
     return Unseen(column, rows, {level: known[loosely(level)] for level in rows if loosely(level) in known})
 
 

@@ -96,6 +96,15 @@ MAKERS: dict[Kind, Callable[[Sequence[Any]], Any]] = {
 }
 
 
+#: The type of what each of MAKERS returns.
+ARROW: dict[Kind, Any] = {
+    "number": pa.float64(),
+    "boolean": pa.float64(),
+    "date": pa.timestamp("us"),
+    "category": pa.string(),
+}
+
+
 def common_type(values: Sequence[Any]) -> Any:
     """Return the Arrow type of a kind that all of these objects are of; text where they are of several."""
     found = [value for value in values if not is_missing(value)]

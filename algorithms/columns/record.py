@@ -7,17 +7,18 @@
     category   a text, one of few         region=north, region=south, ...: 1 in a row with that level, else 0
 
 A column whose rule is "indicator" has one more column, `age=` or `region=`: 1 in a row without a value, else 0.
+Recipes compute further columns from numbers, booleans and dates (recipes.py).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from blindfit.algorithms.columns.recipes import Recipe, is_finite, read_recipe
 from blindfit.algorithms.errors import DataError
 
 Kind = Literal["number", "boolean", "date", "category"]
@@ -40,7 +41,9 @@ class TableColumn:
     Args:
         levels: those of a category that have a column of their own.
         reference: levels of a category that training met and that have no column; None where nobody recorded them.
+        base: the reference level that the party's file chose. It has no column, and scorers know it.
         declared: whether the party's file names the levels; a declared level is never taken for "no value".
+        is_feature: whether its value is a column of the model; otherwise only recipes read it.
         missing: what a scorer does about a row without a value: refuse it, put the recorded mean, or put the mean
             (for a category: nothing) and mark the row in a column of its own.
     """
@@ -51,23 +54,35 @@ class TableColumn:
     reference: tuple[str, ...] | None = None
     missing: MissingRule = "refuse"
     declared: bool = False
+    base: str | None = None
+    is_feature: bool = True
 
     @property
     def valued(self) -> tuple[str, ...]:
-        """The model's columns that hold its value."""
+        """The encoded columns that hold its value."""
         if self.kind != "category":
             return (self.name,)
         return tuple(column_of_level(self.name, level) for level in self.levels)
 
     @property
-    def made(self) -> tuple[str, ...]:
-        """All of the model's columns that come from it."""
+    def encoded(self) -> tuple[str, ...]:
+        """All columns of numbers that come from it, before recipes."""
         return (*self.valued, column_of_level(self.name, "")) if self.missing == "indicator" else self.valued
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Those of its encoded columns that are the model's."""
+        return self.encoded if self.is_feature else self.encoded[1:]
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The levels that have a column, and the reference level."""
+        return self.levels if self.base is None else (*self.levels, self.base)
 
     @cached_property
     def known(self) -> frozenset[str]:
         """The levels that training met, as far as they were recorded."""
-        return frozenset(self.levels) | frozenset(self.reference or ())
+        return frozenset((*self.chosen, *(self.reference or ())))
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {"name": self.name, "kind": self.kind, "missing": self.missing}
@@ -76,7 +91,8 @@ class TableColumn:
         if self.kind == "category":
             reference = None if self.reference is None else list(self.reference)
             content |= {"levels": list(self.levels), "declared": self.declared, "reference": reference}
-        return content
+            content |= {} if self.base is None else {"base": self.base}
+        return content if self.is_feature else content | {"feature": False}
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableColumn:
@@ -92,14 +108,19 @@ class TableColumn:
             raise DataError(f"table.columns: {name}: missing is not one of {', '.join(get_args(MissingRule))}")
         if kind == "date" and stored.get("unit") != UNIT_OF_DATES:
             raise DataError(f"table.columns: {name}: unit is not {UNIT_OF_DATES}")
+        is_feature = stored.get("feature", True)
+        if type(is_feature) is not bool or (kind == "category" and not is_feature):
+            raise DataError(f"table.columns: {name}: feature is not true, or false for a column that is no category")
         if kind != "category":
-            return cls(name, kind, missing=missing)
+            return cls(name, kind, missing=missing, is_feature=is_feature)
         levels, reference = stored.get("levels"), stored.get("reference")
         if type(stored.get("declared")) is not bool:
             raise DataError(f"table.columns: {name}: declared is neither true nor false")
         met = None if reference is None else _texts(reference, f"table.columns: {name}: reference")
-        of_it = _texts(levels, f"table.columns: {name}: levels")
-        return cls(name, kind, of_it, met, missing, stored["declared"])
+        of_it, base = _texts(levels, f"table.columns: {name}: levels"), stored.get("base")
+        if base is not None and (not isinstance(base, str) or base in of_it):
+            raise DataError(f"table.columns: {name}: base is not a text, or has a column")
+        return cls(name, kind, of_it, met, missing, stored["declared"], base)
 
 
 @dataclass(frozen=True)
@@ -107,30 +128,55 @@ class TableRecord:
     """All columns of a table that a model needs.
 
     Args:
-        fill: by the model's columns, the mean that stands for a missing value.
+        fill: by the encoded columns, the mean that stands for a missing value.
         missing_words: the words that stood for "no value" in the csv file of training, where it was one.
+        recipes: how columns of the model are computed from those of the table.
 
     Raises:
-        DataError: two columns of the model would have one name, or a mean is missing.
+        DataError: two columns of the model would have one name, or a recipe reads a column that is not there.
     """
 
     columns: tuple[TableColumn, ...]
     fill: Mapping[str, float] = field(default_factory=dict, hash=False)
     missing_words: tuple[str, ...] = MISSING_WORDS
+    recipes: tuple[Recipe, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [*(column.name for column in self.columns if column.kind == "category"), *self.made]
+        categories = {column.name for column in self.columns if column.kind == "category"}
+        names = [*categories, *self.encoded, *(name for recipe in self.recipes for name in recipe.made)]
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise DataError(f"table.columns: {twice[0]} comes twice", hint="rename one of the two columns")
+        read = {source for recipe in self.recipes for source in recipe.of}
+        for recipe in self.recipes:
+            if strange := [source for source in recipe.of if source in categories or source not in self.by_name]:
+                raise DataError(f"table.recipes: {recipe.name}: {strange[0]} is no column of numbers or dates")
+        if unread := [name for name in self.sources if name not in read]:
+            raise DataError(f"table.columns: {unread[0]} is no feature, and no recipe reads it")
 
     @classmethod
     def of_numbers(cls, names: Iterable[str]) -> TableRecord:
         return cls(tuple(TableColumn(name) for name in names))
 
     @cached_property
+    def encoded(self) -> tuple[str, ...]:
+        """The columns of numbers that come from the table's, in their order, before recipes."""
+        return tuple(name for column in self.columns for name in column.encoded)
+
+    @cached_property
     def made(self) -> tuple[str, ...]:
-        """The model's columns, in the order of the table's."""
-        return tuple(name for column in self.columns for name in column.made)
+        """The model's columns: those of the table in its order, then those of the recipes."""
+        of_recipes = (name for recipe in self.recipes for name in recipe.made)
+        return (*(name for column in self.columns for name in column.made), *of_recipes)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The table's columns that only recipes read."""
+        return tuple(column.name for column in self.columns if not column.is_feature)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model's columns can be computed: all recipes have their numbers, and sources their means."""
+        return all(recipe.has_numbers for recipe in self.recipes) and all(name in self.fill for name in self.sources)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,19 +189,31 @@ class TableRecord:
 
     @cached_property
     def behind(self) -> Mapping[str, TableColumn]:
-        """By the model's columns, the column of the table that each comes from."""
-        return {name: column for column in self.columns for name in column.made}
+        """By the encoded columns, the column of the table that each comes from."""
+        return {name: column for column in self.columns for name in column.encoded}
+
+    @cached_property
+    def recipe_of(self) -> Mapping[str, Recipe]:
+        """By the columns that recipes make, the recipe."""
+        return {name: recipe for recipe in self.recipes for name in recipe.made}
 
     def level_of(self, name: str) -> str | None:
-        """Return the level that one of the model's columns stands for, "" for no value; None where it is a number."""
+        """Return the level that an encoded column stands for, "" for no value; None where it is a number."""
         column = self.behind[name]
         is_level = column.kind == "category" or name != column.name
         return name.removeprefix(column_of_level(column.name, "")) if is_level else None
 
-    def select(self, names: Sequence[str]) -> TableRecord:
-        """Return the record of these columns of the model, and of no others of the table."""
+    def read_for(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the encoded columns that these columns of the model, or encoded columns, are computed from."""
+        found: dict[str, None] = {}
+        for name in names:
+            found |= dict.fromkeys(self.recipe_of[name].of if name in self.recipe_of else (name,))
+        return tuple(found)
+
+    def select(self, names: Sequence[str]) -> tuple[TableColumn, ...]:
+        """Return the table's columns that these encoded columns come from."""
         wanted = dict.fromkeys(self.behind[name].name for name in names)
-        return replace(self, columns=tuple(self.by_name[name] for name in wanted))
+        return tuple(self.by_name[name] for name in wanted)
 
     def with_fill(self, fill: Mapping[str, float]) -> TableRecord:
         return replace(self, fill=dict(fill))
@@ -165,11 +223,12 @@ class TableRecord:
         return replace(self, columns=tuple(replace(column, reference=None) for column in self.columns))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        content: dict[str, Any] = {
             "columns": [column.to_dict() for column in self.columns],
             "fill": dict(self.fill),
             "missing_words": list(self.missing_words),
         }
+        return content | {"recipes": [recipe.to_dict() for recipe in self.recipes]} if self.recipes else content
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableRecord:
@@ -178,30 +237,27 @@ class TableRecord:
             raise DataError("table: not a table with a list of columns")
         columns = tuple(TableColumn.from_dict(column) for column in stored["columns"])
         fill = stored.get("fill")
-        if not isinstance(fill, Mapping) or not all(map(_is_finite, fill.values())):
+        if not isinstance(fill, Mapping) or not all(map(is_finite, fill.values())):
             raise DataError("table.fill: does not map columns to finite numbers")
-        record = cls(columns, {name: float(mean) for name, mean in fill.items()})
-        record = replace(record, missing_words=_texts(stored.get("missing_words"), "table.missing_words"))
-        if lacking := [name for name in record.filled if name not in record.fill]:
+        recipes = stored.get("recipes", [])
+        if not isinstance(recipes, list):
+            raise DataError("table.recipes: not a list of tables with a name each")
+        words = _texts(stored.get("missing_words"), "table.missing_words")
+        means = {name: float(mean) for name, mean in fill.items()}
+        record = cls(columns, means, words, tuple(map(read_recipe, recipes)))
+        if lacking := [name for name in (*record.filled, *record.sources) if name not in record.fill]:
             raise DataError(f"table.fill: {lacking[0]} is missing")
         return record
 
     @property
     def filled(self) -> tuple[str, ...]:
-        """The model's columns that need a mean."""
+        """The encoded columns in which a scorer puts a mean for a missing value."""
         return tuple(
             name
             for column in self.columns
             for name in column.valued
             if column.missing == "mean" or (column.missing == "indicator" and column.kind != "category")
         )
-
-
-def _is_finite(number: object) -> bool:
-    try:
-        return type(number) in (int, float) and math.isfinite(number)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
 
 
 def _texts(stored: Any, name: str) -> tuple[str, ...]:

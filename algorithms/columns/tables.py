@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blindfit.algorithms.columns import objects, values
+from blindfit.algorithms.columns.derived import derive_columns
 from blindfit.algorithms.columns.levels import Unseen, UnseenLevelWarning, find_unseen_levels
 from blindfit.algorithms.columns.record import Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.columns.values import BadValue
@@ -28,14 +29,14 @@ _ARROW_UNITS = ("D", "s", "ms", "us", "ns")
 
 
 def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
-    """Convert every column of the record; values that are missing are filled as the record says.
+    """Convert every column of the record, and compute those of its recipes; values that are missing are filled first.
 
     Warns:
         UnseenLevelWarning: levels that training did not meet.
 
     Raises:
-        DataError: a value cannot be converted, or is missing where training had none; names the row, counted from 0,
-            and the column.
+        DataError: a value cannot be converted, or is missing where training had none, or a recipe cannot take it; names
+            the row, counted from 0, and the column.
     """
     found: dict[str, Floats] = {}
     for column in record.columns:
@@ -45,7 +46,9 @@ def columns_of(rows: Any, record: TableRecord) -> dict[str, Floats]:
             found[name] = _fill(numbers, column, name, record)
         if unseen:
             warn_user(UnseenLevelWarning(str(unseen)))
-    return found
+    if len({len(column) for column in found.values()}) > 1:
+        raise DataError("the rows' columns are not of one length")
+    return derive_columns(found, record.recipes)
 
 
 def convert_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats], Unseen | None]:
@@ -55,7 +58,7 @@ def convert_column(array: Any, column: TableColumn) -> tuple[dict[str, Floats], 
         BadValue: a value cannot be converted.
     """
     if column.kind == "category":
-        texts = values.to_known_levels(array, column.levels + (column.reference or ()))
+        texts = values.to_known_levels(array, column.chosen + (column.reference or ()))
         return to_indicators(texts, column), find_unseen_levels(texts, column)
     numbers = values.CONVERTERS[column.kind](array)
     found = {column.name: numbers}

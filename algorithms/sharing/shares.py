@@ -93,6 +93,10 @@ class Share:
         """Along the first axis."""
         return self._each(field.sum_over_first)
 
+    def transposed(self) -> Share:
+        """Of a matrix."""
+        return self._each(lambda part: field.contiguous(part.T))
+
     def at_columns(self, places: npt.NDArray[np.int64]) -> Share:
         """In each row the elements at these columns, which may differ from row to row."""
         return self._each(lambda part: np.take_along_axis(part, places, axis=1))

@@ -22,29 +22,35 @@ def attack(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"One of {', '.join(NAMES)}, or a model's file."),
+        typer.Argument(metavar="MECHANISM|MODEL.JSON", help=f"A mechanism ({', '.join(NAMES)}) or a model's file."),
     ],
-    epsilon: Annotated[float | None, typer.Option(help="The claim.  [default: 1]")] = None,
-    delta: Annotated[float | None, typer.Option(help="The claim.  [default: 1e-5 for gaussian, else 0]")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Epsilon to disprove.  [default: 1]")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Delta to disprove.  [default: 1e-5 for gaussian, else 0]")
+    ] = None,
     ends: Annotated[
         tuple[float, float] | None,
         typer.Option("--range", metavar="LO HI", help="The labels' public range.  [default: 0 1]"),
     ] = None,
-    half_width: Annotated[float | None, typer.Option(help="Of the rp mechanisms.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Of each neighbour.  [default: 200000]")] = None,
+    half_width: Annotated[float | None, typer.Option(help="Half-width of the rp mechanisms.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Number of samples of each neighbour.  [default: 200000]")] = None,
     labels: Annotated[
         str | None,
         typer.Option(metavar="FILE.csv:COLUMN", help="Labels that neighbouring data sets share, with --range."),
     ] = None,
-    members: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Rows that were trained on.")] = None,
-    non_members: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Rows that were not.")] = None,
-    label: Annotated[str | None, typer.Option(help="Its column.  [default: label]")] = None,
-    row_id: Annotated[str | None, typer.Option("--id", help="Its column.  [default: id]")] = None,
+    members: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Rows on which the model was trained.")
+    ] = None,
+    non_members: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Rows on which the model was not trained.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label.  [default: label]")] = None,
+    row_id: Annotated[str | None, typer.Option("--id", help="Column of the id.  [default: id]")] = None,
     sensitive: Annotated[
-        str | None, typer.Option(help="The feature to guess.  [default: that of the largest weight]")
+        str | None, typer.Option(help="Feature to guess.  [default: the one with the largest weight]")
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="Of what is said.  [default: 0.999 for a mechanism, 0.95 for a model]")
+        float | None, typer.Option(help="Confidence of the result.  [default: 0.999 for a mechanism, 0.95 for a model]")
     ] = None,
 ) -> Found:
     """Attack a label mechanism (exit status 1: its epsilon does not hold) or a fitted model."""

@@ -16,10 +16,10 @@ app = App()
 
 @app.command(rich_help_panel=PANEL)
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a walr run, or the active party's own.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a walr run, or of its active party.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for auditors.")],
 ) -> Found:
-    """Make one file of a finished walr training, for an auditor: charge, noisy sum, model, and who signed them."""
+    """Write a release file for an auditor: the charge, noisy sum and model of a walr training, with signatures."""
     from blindfit.coordinator.verify import export as export_
 
     return export_.export(directory, out)
@@ -27,11 +27,15 @@ def export(
 
 @app.command(rich_help_panel=PANEL)
 def verify(
-    release: Annotated[Path, typer.Argument(metavar="FILE", help="What `blindfit export` made.", show_default=False)],
-    authority: Annotated[Path | None, typer.Option(metavar="FILE", help="The authority that you trust.")] = None,
+    release: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Release file that `blindfit export` wrote.", show_default=False)
+    ],
+    authority: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificate of the authority that you trust.")
+    ] = None,
     server: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="The measurement server that you expect; of two servers name both."),
+        typer.Option(metavar="NAME", help="Measurement server that you expect. If there are two, name both."),
     ] = None,
     start: Annotated[
         list[Path] | None,
@@ -43,7 +47,7 @@ def verify(
         str | None, typer.Option("--id", help="The table's column of ids, with --features.  [default: id]")
     ] = None,
 ) -> Found:
-    """Check such a file offline, without trust in any party. A line says what nothing in the file covers.
+    """Check a release file offline, without trust in any party. The last line names what the file does not prove.
 
     The exit status is 1 if a check fails.
     """

@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Overrides an option; may be given again."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Value that replaces an option of the file. Repeatable."),
 ]
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
 PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party file.", show_default=False)]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, and errors.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print also what each party waits for.")]
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where reports go.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what each party waits for.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the reports.")]
 RunOutOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Where reports go; by default a new folder, to which runs/latest leads."),
+    typer.Option(
+        "--out", metavar="DIR", help="Folder for the reports; by default a new one, which runs/latest links to."
+    ),
 ]
 
 

@@ -26,10 +26,13 @@ def show(job: JobFile, overrides: SetOption = None) -> Found:
 @app.command(rich_help_panel=PANEL)
 def explain(
     option: Annotated[
-        str | None, typer.Argument(metavar="TABLE.OPTION", help="Such as taylor.epochs; without it, all tables.")
+        str | None,
+        typer.Argument(
+            metavar="TABLE.OPTION", help="Option, such as taylor.epochs. Without it, all tables are listed."
+        ),
     ] = None,
 ) -> Found:
-    """Say what an option of a job or party file is for: its kind, range and default."""
+    """Explain an option of a job or party file: its purpose, kind, range and default."""
     from blindfit.coordinator.explain import command as explain_
 
     return explain_.explain(option)
@@ -37,9 +40,9 @@ def explain(
 
 @app.command(rich_help_panel=PANEL)
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where a party's report.json and model.json are.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a party's report.json and model.json.")],
 ) -> Found:
-    """Make a party's own page, with its weights, from its own files."""
+    """Write a party's own report page, with its weights, from its own files."""
     from blindfit.coordinator.jobs.party_page import render_party
 
     return render_party(directory)
@@ -48,10 +51,10 @@ def report(
 @app.command(rich_help_panel=PANEL)
 def jobs(
     settings: PartyFile,
-    running: Annotated[bool, typer.Option("--running", help="Those alone that run or wait.")] = False,
+    running: Annotated[bool, typer.Option("--running", help="Show only jobs that are running or waiting.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """List a party's jobs, and what became of them."""
+    """List a party's jobs and how each of them ended."""
     from blindfit.coordinator.operator import job_control
 
     return job_control.list_jobs(read_party(settings, overrides), settings.parent, running=running)
@@ -60,10 +63,10 @@ def jobs(
 @app.command(rich_help_panel=PANEL)
 def logs(
     settings: PartyFile,
-    session: Annotated[str, typer.Argument(help="As `blindfit jobs` names it.")],
+    session: Annotated[str, typer.Argument(help="Session, as `blindfit jobs` lists it.")],
     overrides: SetOption = None,
 ) -> Found:
-    """Show what a party's log says of one job."""
+    """Show the lines of a party's log about one job."""
     from blindfit.coordinator.operator import job_control
 
     return job_control.find_log(read_party(settings, overrides), settings.parent, session)

@@ -39,7 +39,7 @@ class Commands(TyperGroup):
 app = App(
     name="blindfit",
     cls=Commands,
-    help="Fits one model to several organisations' data without any of them seeing another's.",
+    help="Fit one model to the data of several organisations. No organisation sees the data of another.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

@@ -28,7 +28,7 @@ ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the com
 def party(
     settings: PartyFile,
     overrides: SetOption = None,
-    ready_file: Annotated[Path | None, typer.Option(help="Written with the port when the party is up.")] = None,
+    ready_file: Annotated[Path | None, typer.Option(help="File that receives the port when the party is up.")] = None,
     first_snapshots: Annotated[
         bool, typer.Option(help="Publish each dataset that has no snapshot, before the party is up.")
     ] = True,
@@ -39,7 +39,7 @@ def party(
         ),
     ] = None,
 ) -> None:
-    """Run one party until it is told to stop."""
+    """Run one party until a signal stops it."""
     from blindfit.parties.work import ending
 
     if launcher is not None:
@@ -65,7 +65,7 @@ def party(
 
 @app.command(rich_help_panel=PANEL)
 def health(settings: PartyFile, overrides: SetOption = None) -> Found:
-    """Say whether a party on this machine serves; so does the exit status."""
+    """Check whether a party on this machine is up. The exit status is 0 if it is."""
     import asyncio
 
     from blindfit.coordinator.operator import health as health_
@@ -80,12 +80,16 @@ def health(settings: PartyFile, overrides: SetOption = None) -> Found:
 def approve(
     context: typer.Context,
     settings: PartyFile,
-    session: Annotated[str | None, typer.Argument(help="Which; without it, all that waits is shown.")] = None,
-    digest: Annotated[str | None, typer.Argument(help="Of the job as it was shown; without it you are asked.")] = None,
-    refuse: Annotated[bool, typer.Option("--refuse", help="Say no instead.")] = False,
+    session: Annotated[
+        str | None, typer.Argument(help="Session to decide on. Without it, all waiting jobs are shown.")
+    ] = None,
+    digest: Annotated[
+        str | None, typer.Argument(help="Digest of the job as it was shown. Without it, the command asks you.")
+    ] = None,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Refuse the job instead.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Say yes (or no) to a job that waits for this party's operator."""
+    """Approve or refuse a job that waits for this party's operator."""
     from blindfit.coordinator.operator import deciding as operator
 
     if session is None:
@@ -102,12 +106,12 @@ def approve(
 @app.command(rich_help_panel=PANEL)
 def cancel(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The job's file, by whoever submitted it; or the own party's.")
+        Path, typer.Argument(metavar="FILE", help="The job file, if you submitted the job, or your own party file.")
     ],
-    session: Annotated[str, typer.Argument(help="As `blindfit submit` and `blindfit jobs` name it.")],
+    session: Annotated[str, typer.Argument(help="Session, as `blindfit submit` and `blindfit jobs` print it.")],
     overrides: SetOption = None,
 ) -> Found:
-    """End a job that runs on parties that are up: at all of them, or at one's own, which tells the others."""
+    """End a job that runs on parties that are up. With a party file, that party informs the others."""
     from blindfit.coordinator.job import file_kinds
     from blindfit.coordinator.operator import job_control
 
@@ -120,7 +124,9 @@ def cancel(
 def snapshot(
     context: typer.Context,
     settings: PartyFile,
-    dataset: Annotated[str | None, typer.Argument(help="Which; without it, what is published is listed.")] = None,
+    dataset: Annotated[
+        str | None, typer.Argument(help="Dataset. Without it, the published snapshots are listed.")
+    ] = None,
     other_people: Annotated[
         bool, typer.Option("--other-people", help="Its people are not those of the population that has its rows.")
     ] = False,
@@ -130,10 +136,10 @@ def snapshot(
             "--skip-unreadable", help="Leave out columns that cannot be read. Jobs that need one are refused."
         ),
     ] = False,
-    remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove the snapshots before it.")] = False,
+    remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove older snapshots.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Make the next snapshot of a dataset, which jobs read from then on, whether or not anything changed."""
+    """Make the next snapshot of a dataset, even if nothing changed. Later jobs read this snapshot."""
     from blindfit.coordinator.operator import snapshots
 
     if dataset is None:
@@ -172,10 +178,12 @@ def ledger(
         str | None,
         typer.Option(metavar="DATASET", help="Start the disclosure account of a dataset's people again."),
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the account starts again; it stays in it.")] = "",
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Reason for --reset-account. It stays in the account.")
+    ] = "",
     overrides: SetOption = None,
 ) -> Found:
-    """What was spent and revealed, on what, to whom, and what is left."""
+    """List what was spent and revealed, on what, to whom, and what is left."""
     from blindfit.coordinator.operator import account
     from blindfit.coordinator.operator import ledger as ledger_view
     from blindfit.coordinator.operator.deciding import open_store
@@ -201,14 +209,16 @@ def ledger(
 def purge(
     context: typer.Context,
     settings: PartyFile,
-    session: Annotated[str | None, typer.Argument(help="A session that has ended.")] = None,
-    ended_before: Annotated[str | None, typer.Option(metavar="DATE", help="All that ended before a day (UTC).")] = None,
-    all_ended: Annotated[bool, typer.Option("--all-ended", help="All that have ended.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    session: Annotated[str | None, typer.Argument(help="Session that has ended.")] = None,
+    ended_before: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Remove every session that ended before this day (UTC).")
+    ] = None,
+    all_ended: Annotated[bool, typer.Option("--all-ended", help="Remove every session that has ended.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without a question.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Remove what a party keeps of sessions: checkpoints, model parts, reports, transcripts, predictions."""
+    """Remove the files of sessions: checkpoints, model parts, reports, transcripts, predictions."""
     from blindfit.coordinator.operator import purge as purge_
 
     loaded, console, confirm = read_party(settings, overrides), open_console(context), confirm_of(context)
@@ -220,11 +230,12 @@ def purge(
 def lock(
     settings: PartyFile,
     old: Annotated[
-        Path | None, typer.Option("--old-passphrase-file", metavar="FILE", help="Until now; it is changed then.")
+        Path | None,
+        typer.Option("--old-passphrase-file", metavar="FILE", help="File with the present passphrase, to change it."),
     ] = None,
     overrides: SetOption = None,
 ) -> Found:
-    """Put the keys and checkpoints that a party keeps under its passphrase, or under another one."""
+    """Encrypt a party's keys and checkpoints with its passphrase, or change the passphrase."""
     from blindfit.coordinator.operator import deciding as operator
 
     return operator.lock(read_party(settings, overrides), settings.parent, old)
@@ -232,7 +243,7 @@ def lock(
 
 @app.command(rich_help_panel=PANEL)
 def benchmark(settings: PartyFile, overrides: SetOption = None) -> Found:
-    """Say whether a party's workers work, and how fast they are."""
+    """Test whether a party's workers answer, and measure how fast they are."""
     from blindfit.coordinator.operator import benchmark as benchmark_
 
     return benchmark_.calibrate(read_party(settings, overrides), settings.parent)

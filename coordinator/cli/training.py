@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli.common import (
     JobFile,
     OutOption,
@@ -36,36 +35,63 @@ app = App()
 @app.command(rich_help_panel=PANEL)
 def init(
     context: typer.Context,
-    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or Parquet files.")] = None,
-    vertical: Annotated[bool, typer.Option("--vertical", help="All have columns of the same people.")] = False,
-    walr: Annotated[bool, typer.Option("--walr", help="One has features, one has labels and a budget.")] = False,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to learn.")] = None,
-    row_id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Names a row; by default the one that all have.")
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE...",
+            help="A table of each organisation: a CSV, Parquet or Excel file, sqlite:///PATH?table=NAME or "
+            "postgresql://USER@HOST/DATABASE?table=NAME.",
+        ),
     ] = None,
-    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Which label is 1.")] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder.")] = Path("joint"),
+    system: Annotated[
+        str, typer.Option(metavar="SYSTEM", help="System of the job: walr, label-dp, dp-lr, taylor or falcon.")
+    ] = "",
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn.")] = "",
+    row_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column that names a row; by default the one in all tables."),
+    ] = None,
+    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Text of label 1.")] = None,
+    label_range: Annotated[
+        str, typer.Option(metavar="LOW:HIGH", help="Public range of labels that are numbers, for label-dp.")
+    ] = "",
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:LOW:HIGH", help="Public bounds of a feature, for dp-lr; * stands for all others. Repeatable."
+        ),
+    ] = None,
+    public: Annotated[
+        str, typer.Option(metavar="TABLE", help="Table of rows that anyone may have, where dp-lr starts.")
+    ] = "",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=HOST[:PORT]", help="Host of a party; by default localhost. Repeatable."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the files.")] = Path("joint"),
 ) -> Found:
     """Write party files and a job for tables that are here, ready to be checked and run."""
     from blindfit.coordinator.init import command
+    from blindfit.coordinator.init.asked import Asked
 
-    if vertical and walr:
-        raise ConfigError("--vertical and --walr: which of them?")
-    chosen: command.Kind | None = "vertical" if vertical else "walr" if walr else None
+    given = (tuple(words or ()) for words in (tables, bounds, host))
+    asked = Asked(system, next(given), label, row_id, positive, label_range, next(given), public, next(given))
     may_ask = sys.stdin.isatty() and confirm_of(context) is not None
-    kind, paths, column = command.ask(chosen, tables or [], label, may_ask=may_ask)
-    return command.init(command.Asked(kind, paths, column, row_id, positive), out)
+    return command.init(asked, out, typer.prompt if may_ask else None)
 
 
 @app.command(rich_help_panel=PANEL)
 def import_falcon(
-    job: Annotated[Path, typer.Argument(metavar="JOB.JSON", help="A job file of the Falcon code.", show_default=False)],
+    job: Annotated[
+        Path, typer.Argument(metavar="JOB.JSON", help="Job file of the public Falcon code.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, for job.toml and each party's file.")],
     without: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD", help="Go on without what it asks; may be given again.")
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Field to ignore, if falcon cannot do what it asks for. Repeatable."),
     ] = None,
 ) -> Found:
-    """Make a falcon job of one for the public Falcon code, and say what became of every field."""
+    """Convert a job of the public Falcon code, and report what became of every field."""
     from blindfit.coordinator.import_falcon import command as import_
 
     return import_.import_falcon(job, out, without or [])
@@ -73,13 +99,13 @@ def import_falcon(
 
 @app.command(rich_help_panel=PANEL)
 def check(job: JobFile, overrides: SetOption = None) -> Found:
-    """Say what would leak, fail or take long, before any byte leaves."""
+    """Report what would leak, fail or take long, before any data leaves a party."""
     from blindfit.coordinator.jobs import check as preflight
-    from blindfit.coordinator.preflight.findings import table_of
+    from blindfit.coordinator.preflight.findings import table_of, verdict_of
 
     findings = preflight.check(read_job(job, overrides))
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
-    return Found({"findings": findings}, (table_of(findings),), status)
+    return Found({"findings": findings}, (table_of(findings), verdict_of(findings)), status)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -87,7 +113,7 @@ def plan(
     context: typer.Context,
     job: JobFile,
     epsilon: Annotated[
-        list[float] | None, typer.Option(help="To plan for, beside the job's own; may be given again.")
+        list[float] | None, typer.Option(help="Epsilon to plan for, in addition to the job's own. Repeatable.")
     ] = None,
     base_rate: Annotated[float | None, typer.Option(help="Share of positive labels to assume.")] = None,
     strength: Annotated[
@@ -97,16 +123,17 @@ def plan(
         Path | None, typer.Option(metavar="FILE", help="Weights to assume: the last model.json, or public ones.")
     ] = None,
     wanted: Annotated[
-        float | None, typer.Option(help="A loss (1: a constant's); says which epsilon is expected to reach it.")
+        float | None,
+        typer.Option(help="Loss to reach, as a share of a constant's. The plan names an epsilon for it."),
     ] = None,
-    draws: Annotated[int | None, typer.Option(help="Of labels and noise; default: 20.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Number of draws of labels and noise; default: 20.")] = None,
     cadences: Annotated[
-        int | None, typer.Option(help="Releases about the same people; says what they cost together.")
+        int | None, typer.Option(help="Number of releases about the same people. The plan prints their joint cost.")
     ] = None,
     out: OutOption = Path("runs/plan"),
     overrides: SetOption = None,
 ) -> Found:
-    """Say what each epsilon would buy, before any is spent. Reads features, never labels."""
+    """Forecast the accuracy of each epsilon before any is spent. The plan reads features and no labels."""
     from blindfit.coordinator.jobs import plan as command
     from blindfit.coordinator.plan.asked import Asked
 
@@ -123,7 +150,7 @@ def run(
     verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Run a job here: one process for each party, then a report."""
+    """Run a job on this machine: one process for each party, then a report."""
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
@@ -137,9 +164,7 @@ def submit(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
-    session: Annotated[
-        str | None, typer.Option(help="Of a predict or evaluate job: the training whose model it takes.")
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Training whose model a predict or evaluate job takes.")] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -159,13 +184,15 @@ def predict(
     context: typer.Context,
     job: JobFile,
     out: OutOption = Path("runs/predict"),
-    session: Annotated[str | None, typer.Option(help="The training whose model scores the rows.")] = None,
-    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    session: Annotated[str | None, typer.Option(help="Session of the training whose model scores the rows.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
+    ] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Score new rows with a model that the parties have trained, every party on this machine."""
+    """Score new rows with a trained model. Every party runs on this machine."""
     from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
@@ -180,16 +207,18 @@ def evaluate(
     context: typer.Context,
     job: JobFile,
     out: OutOption = Path("runs/evaluate"),
-    session: Annotated[str | None, typer.Option(help="The training whose model is evaluated.")] = None,
-    model: Annotated[Path | None, typer.Option(metavar="DIR", help="Its directory of reports instead.")] = None,
+    session: Annotated[str | None, typer.Option(help="Session of the training whose model is evaluated.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
+    ] = None,
     scores: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of the prediction, if several parties hold columns.")
+        Path | None, typer.Option(metavar="DIR", help="Folder of the prediction, if several parties hold columns.")
     ] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Say how good a model is, from one noisy sum over labels, every party on this machine."""
+    """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
@@ -200,14 +229,33 @@ def evaluate(
 
 
 @app.command(rich_help_panel=PANEL)
+def export_model(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL.JSON...", help="A model, or all parts of one.", show_default=False)
+    ],
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="onnx, pmml, python or sql.")],
+    dialect: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The database for sql: sqlite (the default) or postgresql.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The new file; by default next to the first model.")
+    ] = None,
+) -> Found:
+    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages."""
+    from blindfit.coordinator.export_model import command
+
+    return command.export_model(models, form, dialect, out)
+
+
+@app.command(rich_help_panel=PANEL)
 def pretrain(
     settings: PartyFile,
     dataset: Annotated[str, typer.Option(help="A dataset of the party whose rows are public.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for walr.init or dp_lr.init.")],
-    l2: Annotated[float | None, typer.Option(help="Of standardised features; default: 1 / rows.")] = None,
+    l2: Annotated[float | None, typer.Option(help="Ridge penalty on standardised features; default: 1 / rows.")] = None,
     overrides: SetOption = None,
 ) -> Found:
-    """Fit public rows, as the start of a private fit or what it shrinks towards."""
+    """Fit a model to public rows. A private fit starts from it or shrinks towards it."""
     from blindfit.coordinator.operator import pretrained
 
     return pretrained.pretrain(read_party(settings, overrides), settings.parent, dataset, out, l2)
@@ -220,7 +268,7 @@ def split_labels(
     out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
     overrides: SetOption = None,
 ) -> Found:
-    """Split every label in two, for two measurement servers of which neither is to know it."""
+    """Split every label into two shares, so that neither of two measurement servers knows a label."""
     from blindfit.coordinator.operator import split_labels as split_
 
     return split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out)

@@ -9,13 +9,12 @@ from blindfit.algorithms.estimators.cautions import LEAST_SIGNAL
 from blindfit.coordinator.dp_lr.cautions import UNDECLARED
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.parties import PartyHere, describe_spent, list_derived
+from blindfit.coordinator.preflight.seats import seat_parties
 from blindfit.coordinator.terminal.wording import figure
 from blindfit.parties.dp_lr.rows import SCALES, STARTS, Start, check_private, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.dp_lr.trainer import check_rows as check_min_rows
-from blindfit.parties.dp_lr.trainer import cost_of
-from blindfit.parties.training.budget import population_of
+from blindfit.parties.dp_lr.trainer import ledger_of
 
 AGAIN = "only a job that was answered before gets its model again"
 
@@ -45,16 +44,21 @@ def check_rows(job: Job[DPLRJob], here: Sequence[PartyHere]) -> Iterator[Finding
 
 
 def _check_party(job: Job[DPLRJob], party: PartyHere) -> Iterator[Finding]:
-    population_of(party.dataset, party.dataset_name)
-    yield from check_budget(party, job.parameters.run_privacy.event(), AGAIN)
+    yield describe_spent(party)
     source = check_private(party.source())
     start = find_start(party.settings, party.base_dir, job.parameters, source, party.source_of, lambda *_: None)
     yield _start(start)
     rows = read_private(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     k = len(start.model.weights)
     yield Finding("ok", party.name, f"{rows.n_trained:,} rows to train on, {rows.test.sum():,} held out, {k} columns")
-    cost_of(job.parameters, len(rows.test), k).check()
-    check_min_rows(int(job.parameters.expected_rows(rows.n_trained)), party.settings)
+    yield from list_derived(party, source)
+    party.settings.policy.check_rows(int(job.parameters.expected_rows(rows.n_trained)))
+    with seat_parties(job, {party.name: party}) as seats:
+        ledger = ledger_of(*seats[party.name], source, start)
+        if ledger.answer() is None:
+            ledger.check()
+        else:
+            yield Finding("ok", party.name, "had this job before: it gets that model again, and nothing is charged")
     yield _noise(job, rows.n_trained, k + 1)
     yield from large_delta(job.parameters.delta, rows.n_trained)
 

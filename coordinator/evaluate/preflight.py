@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import pyarrow as pa
+
 from blindfit.algorithms.privacy import gaussian
-from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.statistics.walr.evaluation_bins import Z_95
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, rows_are_hidden, rows_are_in_shares
-from blindfit.coordinator.measured.unknown_ids import check_ids
+from blindfit.coordinator.measured.unknown_ids import check_ids_of
 from blindfit.coordinator.preflight.findings import Finding, catch_error
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.coordinator.preflight.parties import PartyHere, check_least_rows, describe_budget
+from blindfit.coordinator.preflight.seats import seat_parties
+from blindfit.parties.evaluate.consumer import Evaluation, make_scored_rows
 from blindfit.parties.evaluate.settings import EvaluateJob
 
 
@@ -36,46 +40,47 @@ def leaks(job: Job[EvaluateJob]) -> Iterator[Finding]:
 
 
 def check_rows(job: Job[EvaluateJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    checks = {"measurement": _check_labels, "active": _opens}
+    servers = [party for party in here if party.settings.role == "measurement"]
     for party in here:
-        if check := checks.get(party.settings.role):
-            yield from catch_error(party.name, partial(check, job, party))
-    yield from catch_error("ids", partial(check_ids, job, here))
+        if party.settings.role == "measurement":
+            yield from catch_error(party.name, partial(_check_labels, job, party))
+        if party.settings.role == "active":
+            yield from catch_error(party.name, partial(_check_scored, job, party, servers))
     yield _width(job, RowsOfUnit.of(job, here))
 
 
 def _check_labels(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
-    if reason := wrong_labels_here(job, party):
-        yield Finding("refuses", party.name, reason)
-        return
     yield from _grid(job, party)
-    party.source()
-    event = ReleaseEvent("gaussian", noise_multiplier_of(job), UNITS["person" if party.dataset.person else "row"][1])
-    yield from check_budget(party, event, ANSWERED_BEFORE)
+    event = job.parameters.event_at_server(UNITS["person" if party.dataset.person else "row"][1])
+    yield from describe_budget(party, event, ANSWERED_BEFORE)
 
 
 def _grid(job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
     """What the server refuses, as its desk does."""
     grid = job.parameters.grid
     rows = job.parameters.required_privacy.max_rows_per_person or party.dataset.max_rows_per_person
-    if noise_multiplier_of(job) * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
+    if job.parameters.noise_multiplier * rows * grid.norm_bound < gaussian.LEAST_STD_STEPS:
         text = f'with {grid.frac_bits} the noise is not 2^16 grid steps wide: set evaluate.frac_bits = "auto", or more'
         yield Finding("refuses", "evaluate.frac_bits", text)
 
 
-def _opens(_job: Job[EvaluateJob], party: PartyHere) -> Iterator[Finding]:
+def _check_scored(job: Job[EvaluateJob], party: PartyHere, servers: Sequence[PartyHere]) -> Iterator[Finding]:
+    """Score the rows as the active party does, and say what servers find of their ids and their number."""
     yield Finding("ok", party.name, f"{party.dataset_name} opens, with {len(party.kinds())} features")
-
-
-def noise_multiplier_of(job: Job[EvaluateJob]) -> float:
-    privacy = job.parameters.required_privacy
-    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+    with seat_parties(job, {party.name: party}) as seats:
+        own, session = seats[party.name]
+        scored = Evaluation(own).score(session)
+        make_scored_rows(scored, session.job)
+    yield Finding("ok", party.name, f"{len(scored.ids):,} rows to evaluate on")
+    for server in servers:
+        yield from check_least_rows(server, len(scored.ids))
+    yield from check_ids_of(party.name, pa.array(scored.ids, pa.string()), servers)
 
 
 def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
     """Of a rate; how many rows there will be the training alone knows."""
     parts = len(job.parameters.evaluate.figures)
     noises = len(job.with_role("measurement"))
-    reach = Z_95 * noise_multiplier_of(job) * unit.count * (parts * noises) ** 0.5
+    reach = Z_95 * job.parameters.noise_multiplier * unit.count * (parts * noises) ** 0.5
     text = f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures){unit.caveat}"
     return Finding("ok", "noise", text)

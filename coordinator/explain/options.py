@@ -76,15 +76,18 @@ def options_of(file: str, model: type[BaseModel]) -> list[Option]:
 
 
 def _options(file: str, table: Schema, tables: Schema, prefix: str) -> Iterator[Option]:
+    """Yield the options of a table, and after them those of the tables in it."""
+    below: list[Option] = []
     for name, field in table["properties"].items():
         path = f"{prefix}{name}"
         inner, is_named = _table_in(field, tables)
         if inner is not None:
-            yield from _options(file, inner, tables, f"{path}.{NAME}." if is_named else f"{path}.")
+            below += _options(file, inner, tables, f"{path}.{NAME}." if is_named else f"{path}.")
             continue
         default = "needed" if name in table.get("required", ()) else _format_default(field.get("default"))
         kinds, text = " | ".join(dict.fromkeys(_kinds(field))), " ".join(field.get("description", "").split())
         yield Option(file, path, kinds, default, limits_of(field), text)
+    yield from below
 
 
 def _table_in(field: Schema, tables: Schema) -> tuple[Schema | None, bool]:

@@ -12,6 +12,7 @@ from blindfit.coordinator.falcon.figures import Figures
 from blindfit.coordinator.report import quality
 from blindfit.coordinator.terminal.wording import figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.selection import name_the_grid
 
 
 def cautions_of(facts: Figures) -> list[str]:
@@ -27,7 +28,7 @@ def cautions_of(facts: Figures) -> list[str]:
         joint.warn_of_few_test_rows(facts),
         *joint.warn_of_shrunk_rows(facts),
     )
-    return [caution for caution in found if caution]
+    return [name_the_grid(caution, facts.job, "falcon") for caution in found if caution]
 
 
 def _warn_of_pooling(facts: Figures) -> str:

@@ -15,6 +15,7 @@ from blindfit.coordinator.report.evaluation import evaluation_of
 from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.report import JointFigures
+from blindfit.coordinator.vertical.selection import find_selection
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.tables import validate
 from blindfit.parties.training.budget import Charged
@@ -131,12 +132,16 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     roles = joint.roles_of(report)
     told = joint.collect_summaries(report, roles)
     job = validate(_parameters(report["job"]), FalconJob, source="the job of the report")
+    selected = find_selection(report, roles, job)
+    if selected is not None:
+        job = job.choose(selected.chosen)
     return Figures(
         roles=roles,
         job=job,
         rows=joint.rows_of(report, told),
         timing=joint.timing_of(told),
         fit=joint.fit_of(told, roles),
+        selected=selected,
         evaluation=evaluation_of(report, roles.active),
         weights={name: _weights(model) for name, model in report["models"].items()},
         privacy={} if job.privacy is None else {n: read(Charged, said, n, "privacy") for n, said in told.items()},

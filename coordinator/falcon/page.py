@@ -35,6 +35,7 @@ def render(report: Mapping[str, Any]) -> str:
                 "align": facts.first_timing.align_s,
                 "scale": facts.first_timing.prepare_s,
                 "put in": facts.first_timing.put_in_s,
+                "train folds": facts.first_timing.select_s,
                 "train": facts.first_timing.train_s,
                 "evaluate, open weights": facts.first_timing.evaluate_s,
             },

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
-from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.protocols.falcon import (
     HIDING_BITS,
     WEIGHT_BOUND,
@@ -14,30 +12,30 @@ from blindfit.algorithms.protocols.falcon import (
     bits_of_opened_weight,
     check_parameters,
 )
+from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, describe_spent
 from blindfit.coordinator.terminal.wording import duration, quantity, size
 from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.falcon.privacy import check_dataset, event_of
+from blindfit.coordinator.vertical.seated import Seated, seat_data_parties
+from blindfit.parties.falcon.answered import Answers
+from blindfit.parties.falcon.data_party import Falcon
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.weight_bits import (
-    check_weight_bits,
-    end_bits,
-    refusal,
-    score_bits_of_a_weight,
+    all_bits,
     weights_bits,
 )
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.work.compute import cores
 
 LATENCY_S = 0.04  # from one organisation to another
-AGAIN = "only a job that was answered before gets its model again"
 
 
 def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
@@ -54,8 +52,8 @@ def check_rows(job: Job[FalconJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here."""
-    rows, names = joint.rows_here(job, here)
-    parameters = trial_of(rows, names, joint.roles_of(job), job.parameters).parameters
+    rows, records = joint.rows_here(job, here)
+    parameters = trial_of(rows, records, joint.roles_of(job), job.parameters).parameters
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
 
 
@@ -65,13 +63,8 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
 def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """As it would say itself; adds its rows to `rows`."""
     is_active, asked = party.name == roles.active, job.parameters
-    if is_active and (party.dataset.label_kind == "binary") != (asked.falcon.model == "logistic"):
-        raise ConfigError(
-            f'datasets.{party.dataset_name}.label_kind does not go with falcon.model = "{asked.falcon.model}"'
-        )
     if asked.privacy is not None:
-        check_dataset(asked, party.source(), party.dataset)
-        yield from check_budget(party, event_of(asked), AGAIN)
+        yield describe_spent(party)
     yield from joint.read_own(party, rows, active=is_active)
 
 
@@ -79,17 +72,31 @@ def _check_party(job: Job[FalconJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
-    names = {name: party.source().feature_names for name, party in data.items()}
-    trial = trial_of(rows, names, roles, job.parameters, data[roles.active].dataset.label_range)
+    with seat_data_parties(job, data, Falcon) as seated:
+        yield from _try_seated(job, roles, rows, data, seated)
+
+
+def _try_seated(
+    job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere], seated: Seated[Falcon]
+) -> Iterator[Finding]:
+    records = {name: party.source().record for name, party in data.items()}
+    label_range, drawn = data[roles.active].dataset.label_range, seated.drawn
+    trial = trial_of(rows, records, roles, job.parameters, label_range, drawn)
+    yield from seated.check_draw()
     parameters = trial.parameters
     yield joint.common_rows(trial.n_rows, job.parameters.align.min_common)
     yield from joint.split(trial.plan, sum(parameters.columns), "the validation loss", "falcon.l2")
     for name in roles.chain:
         yield from _rows_of(trial, name)
-    if parameters.noise is None and not parameters.weights_stay_shared:
-        yield from joint.room_for_fit(data, trial.prepared, score_bits_of_a_weight(parameters))
+    added: dict[str, float] = {}
+    if answered := _find_answer(seated):
+        text = f"{answered} had this job before: it gets that model again, and nothing is computed, charged or counted"
+        yield Finding("ok", "answered", text)
+        added[roles.active] = 0.0
+    else:
+        yield from seated.check_earlier_jobs(trial, drawn or job.parameters.trial_randomness, added)
     if parameters.noise is None:
-        yield from catch_error("weights", partial(_weights, job.parameters, parameters, data[roles.active]))
+        yield from _weights(job.parameters, parameters, data[roles.active], added.get(roles.active))
     else:
         yield from noise.findings(parameters, parameters.noise, trial.prepared)
         yield from large_delta(job.parameters.delta, parameters.train_rows)
@@ -97,6 +104,16 @@ def _try(job: Job[FalconJob], roles: Roles, rows: Rows, data: Mapping[str, Party
     if parameters.key_bits is not None:
         yield from _ciphertexts(parameters, parameters.key_bits)
     yield from _cost(parameters)
+
+
+def _find_answer(seated: Seated[Falcon]) -> str:
+    """Return the session whose model all data parties have for this job; empty where they have none."""
+    if (drawn := seated.drawn) is None:
+        return ""
+    found = [Answers(seat.party, seat.session, name_randomness(drawn)).find() for seat in seated.seats.values()]
+    told = {None if answer is None else (answer.session, answer.epochs) for answer in found}
+    (one,) = told if len(told) == 1 else (None,)
+    return one[0] if one else ""
 
 
 def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
@@ -152,11 +169,11 @@ def _rows_of(trial: Trial, name: str) -> Iterator[Finding]:
 # --- what opened weights tell ----------------------------------------------------------------------------------
 
 
-def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) -> Iterator[Finding]:
-    """As the active party will check it, of its newest snapshot.
+def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere, adds: float | None) -> Iterator[Finding]:
+    """Say what opened weights reveal of labels.
 
-    Raises:
-        PolicyRefused: they would tell too much.
+    Args:
+        adds: bits that the training adds to the account; None where the active party refuses it.
     """
     if parameters.kept_bits is None:
         yield Finding(
@@ -165,21 +182,31 @@ def _weights(job: FalconJob, parameters: FalconParameters, active: PartyHere) ->
             "are opened as they are: after few epochs a party's weights are nearly a gradient, which gives labels away",
         )
         return
-    bits = weights_bits(parameters) + end_bits(parameters, parameters.epochs)
-    share = bits / parameters.train_rows
-    text = _stay_shared(share) if parameters.weights_stay_shared else _describe_opening(parameters)
+    bits = all_bits(parameters)
+    text = (
+        _stay_shared(bits / parameters.train_rows) if parameters.weights_stay_shared else _describe_opening(parameters)
+    )
     yield Finding("note", "weights", text)
-    check_weight_bits(job, share, active.name)
+    if parameters.selection is not None:
+        yield Finding("note", "select", _describe_selection(parameters, parameters.selection, bits))
     rows = parameters.train_rows + parameters.validation_rows + parameters.test_rows
     helps = "use fewer columns" if job.falcon.model == "linear" else 'set falcon.weights = "shared"'
-    raised = None if "weight-bits" in job.falcon.unsafe else refusal(job, share, active.name)
-    yield from label_account(active, bits, rows, helps, raised)
+    yield from label_account(active, bits, rows, helps, adds=adds)
 
 
 def _stay_shared(share: float) -> str:
     return (
         "stay in shares: nobody gets one, and predictions are made in shares (`blindfit predict`); only where training "
         f"ends tells of labels, {share:.2g} bits of each"
+    )
+
+
+def _describe_selection(p: FalconParameters, chosen: Selection, bits: float) -> str:
+    each = p.selection_bits / len(chosen.points)
+    return (
+        f"{quantity(chosen.trainings, 'training')} of folds ({len(chosen.points)} grid points, {chosen.folds} folds) "
+        f"and 1 final training reveal at most {bits:,.0f} bits about labels: the weights of folds stay in shares, and "
+        f"of each grid point a rounded {chosen.by} of {each:.1f} bits is opened to the active party and in the report"
     )
 
 
@@ -201,13 +228,15 @@ def _cost(parameters: FalconParameters) -> Iterator[Finding]:
     epochs, every = parameters.epochs, cost.all
     each = cost.epoch if epochs > 1 else cost.first
     fewer = ", or fewer," if parameters.judges else ""
+    before = "" if parameters.selection is None else f"{quantity(parameters.selection_epochs, 'epoch')} of folds, then "
     yield Finding(
         "note",
         "time",
         f"about {cost.train_seconds(speed, here):,.2g} s to train, if all parties are on this machine and nothing "
-        f"else: {quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small training now "
-        f"took {1e9 * speed.element_s:.0f} ns for each number that is dealt, {1e9 * speed.compared_s:.0f} where it is "
-        f"compared, and a message is taken as {1000 * falcon_cost.MESSAGE_S:g} ms",
+        f"else: {before}{quantity(epochs, 'epoch')}{fewer} of {cost.epoch_seconds(speed, here):.2g} s; a small "
+        f"training now took {1e9 * speed.element_s:.0f} ns for each number that is dealt, "
+        f"{1e9 * speed.compared_s:.0f} where it is compared, and a message is taken as "
+        f"{1000 * falcon_cost.MESSAGE_S:g} ms",
     )
     yield Finding(
         "note",

@@ -13,6 +13,7 @@ from blindfit.coordinator.falcon.figures import Figures, OpenedWeights, figures_
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical import selection
 
 SHARED_PREDICTIONS = (
     "Joint predictions: scores are computed in shares, and the active party learns them. Scores of rows are equations "
@@ -103,6 +104,7 @@ def _describe_opening(facts: Figures) -> Iterator[str]:
     )
     if facts.job.privacy is None:
         yield f"To {who}, after each of {quantity(facts.fit.epochs, 'epoch')}, {bits}: {about}."
+    yield from selection.describe_opening(facts.selected, facts.roles.active)
     how = "as they are" if facts.weight_bits is None else f"{facts.weight_bits} bits each"
     if facts.stays_shared:
         yield "No weight, to nobody."

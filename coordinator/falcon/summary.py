@@ -11,12 +11,14 @@ from blindfit.coordinator.falcon.figures import Figures, figures_of
 from blindfit.coordinator.report import page, quality
 from blindfit.coordinator.terminal.wording import duration, figure, quantity
 from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical import selection
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "validation")
+    yield from selection.lines(facts.selected)
     yield "fit", f"{facts.job.falcon.model}, in shares {facts.macs}, {quantity(facts.fit.epochs, 'epoch')}"
     yield "test", quality.in_short(facts.evaluation) or why_none(facts)
     yield from privacy.lines(facts)

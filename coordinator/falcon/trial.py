@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.protocols.falcon import FalconParameters
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.roles import Roles
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
@@ -17,19 +19,21 @@ Trial = joint.Trial[FalconParameters]
 
 def trial_of(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     roles: Roles,
     job: FalconJob,
     label_range: tuple[float, float] | None = None,
+    drawn: PublicRandomness | None = None,
 ) -> Trial:
     """
     Args:
-        rows: of every data party, as they are read. names: of their columns.
+        rows: of every data party, as they are read. records: of their columns.
+        drawn: who is held out, as the parties remember it; None: a trial's draw.
 
     Raises:
         DataError: too few rows.
     """
     positions = joint.positions_to_train_on(rows)
-    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    prepared = joint.prepare_rows(rows, records, positions, roles, job, preparation_of(job), label_range, drawn)
     plan, seats = prepared[roles.active].plan, Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared), plan))

@@ -20,7 +20,7 @@ def list_what_each_learns(roles: Roles, job: FalconJob) -> Iterator[Learnt]:
     passives = f"{roles.passives[0]} (passive party)"
     if len(roles.passives) > 1:
         passives = f"each of {join_names(roles.passives)} (passive parties)"
-    yield Learnt("active", f"{roles.active} (active party)", (*_by_data_party(job), _of_test_rows(job)))
+    yield Learnt("active", f"{roles.active} (active party)", (*_by_data_party(job), *_of_grid(job), _of_test_rows(job)))
     yield Learnt("passive", passives, (*_by_data_party(job), _by_passive(roles, job)))
     yield Learnt("key-node", f"{roles.key_node} (key node)", _by_key_node(job))
     yield Learnt("coordinator", "the coordinator", _by_coordinator(job))
@@ -40,6 +40,7 @@ def _by_data_party(job: FalconJob) -> tuple[str, ...]:
     return (
         _own_weights(job),
         *([_each_epoch(job)] if job.privacy is None else []),
+        *(["Which grid point has the best figure."] if job.select else []),
         "Which of its own rows all data parties have, and so that they are among the others' rows; how many rows and "
         "columns each data party has.",
     )
@@ -59,6 +60,12 @@ def _each_epoch(job: FalconJob) -> str:
     if not judges(job):
         return f"After each epoch one bit: {in_range}."
     return f"After each epoch two bits: {in_range}; and whether it ends there, by the loss of the validation rows."
+
+
+def _of_grid(job: FalconJob) -> tuple[str, ...]:
+    if job.selection is None:
+        return ()
+    return (f"Of each grid point the {job.selection.by} over all folds, rounded; no weight of a fold, to nobody.",)
 
 
 _BOUND = f"{WEIGHT_BOUND:g}"
@@ -92,7 +99,8 @@ def _by_passive(roles: Roles, job: FalconJob) -> str:
 def _by_key_node(job: FalconJob) -> tuple[str, ...]:
     return (
         "Which shuffled positions of the data parties' lists match, also those that only some of them have; no id.",
-        "How many columns each party has, and after each epoch whether training goes on.",
+        "How many columns each party has, and after each epoch whether training goes on"
+        + ("; which grid point was chosen." if job.select else "."),
         *(["It keeps nothing: each prediction has seeds of its own."] if job.falcon.stays_shared else []),
         "It deals random numbers, and is sent nothing that is opened: no row, label, score or weight"
         + (", and no figure of the test rows." if job.test_fraction else "."),
@@ -101,6 +109,7 @@ def _by_key_node(job: FalconJob) -> tuple[str, ...]:
 
 def _by_coordinator(job: FalconJob) -> tuple[str, ...]:
     figures = "; the figures of the test rows" if job.test_fraction else ""
+    figures += "; the figures of the grid points" if job.select else ""
     return (
         f"Names, settings, counts of rows and columns, how many epochs ran, times, memory and bytes{figures}. "
         "No row, id, weight or score.",

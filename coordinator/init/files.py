@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.vertical.score_leaks import LEAST_COLUMNS
+from blindfit.algorithms.texts import printable
 from blindfit.coordinator.init.guess import Guessed
+from blindfit.coordinator.init.hosts import Host
+from blindfit.coordinator.init.places import Place
+from blindfit.coordinator.init.systems import BUDGET, DELTA
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
-DATASET, KEY_NODE, POPULATION, COORDINATOR = "rows", "notary", "people", "coordinator"
-EPSILON, BUDGET = 1.0, 3.0
+DATASET, PUBLIC, KEY_NODE, POPULATION, COORDINATOR = "rows", "public", "notary", "people", "coordinator"
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A party as it is written: its role, and its table; None at a key node."""
+    """A party as it is written.
+
+    Attributes:
+        table: None at a key node.
+        levels: texts of categories that are known without the rows; empty: those of the rows.
+        label_range: public, of a label that is a number and is released with noise.
+        public: a table of rows that anyone may have, and with the same columns.
+        has_budget: whether a budget pays for what is released of the table.
+    """
 
     name: str
     role: str
     table: Guessed | None
+    host: Host | None = None
+    levels: Mapping[str, Sequence[str]] | None = None
+    label_range: tuple[float, float] | None = None
+    public: Guessed | None = None
+    has_budget: bool = False
+
+    def at(self, host: Host) -> Seat:
+        return replace(self, host=host)
 
 
-def party_name(path: Path, taken: Sequence[str]) -> str:
+def party_name(place: Place, taken: Sequence[str]) -> str:
     """Of a table's file: hospital.csv is the hospital's."""
-    base = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:40]
+    base = re.sub(r"[^a-z0-9]+", "-", place.stem.lower()).strip("-")[:40].rstrip("-")
     name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
     if name in (KEY_NODE, COORDINATOR, *taken):
-        raise ConfigError(f"{path} would be the table of a second {name}", hint="rename one of the files")
+        raise ConfigError(f"{place} would be the table of a second {name}", hint="rename one of the files")
     return name
 
 
@@ -40,12 +58,12 @@ def party_name(path: Path, taken: Sequence[str]) -> str:
 
 
 def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, systems: Sequence[str]) -> str:
-    lines = [
-        f'name = "{seat.name}"',
-        f'role = "{seat.role}"',
+    lines = [f'name = "{seat.name}"', f'role = "{seat.role}"']
+    lines += [f'listen = "{seat.host.listen}"  # where it is up, unless `blindfit run` starts it'] if seat.host else []
+    lines += [
         f'data_dir = "state/{seat.name}"  # its database, keys and models',
         "",
-        "[identity]  # `blindfit run` puts certificates of its own here",
+        "[identity]  # of `blindfit certs issue`; `blindfit run` makes certificates of its own",
         *_identity(seat.name),
         "",
         "[peers.coordinator]",
@@ -57,43 +75,72 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, system
     lines += ["", "[policy]", f"systems = {toml_of(list(systems))}"]
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
+    if seat.public is not None:
+        lines += _public_dataset(seat, seat.public, row_id, out)
     return "\n".join(lines) + "\n"
 
 
 def _identity(name: str) -> list[str]:
-    """Where `blindfit certs` puts the files, the revocation list next to the certificate."""
-    return [f'{kind} = "certificates/{name}/{kind}.pem"' for kind in ("certificate", "key", "authority")]
+    """Where `blindfit certs` puts the files."""
+    files = {"certificate": "certificate", "key": "key", "authority": "authority", "revoked": "crl"}
+    return [f'{option} = "certificates/{name}/{file}.pem"' for option, file in files.items()]
 
 
 def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
-    is_server = seat.role == "measurement"
-    if is_server:
+    if seat.has_budget:
         yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
-        yield from (f"epsilon = {BUDGET}", "delta = 1e-5")
-    yield from ("", f"[datasets.{DATASET}]", f"url = {toml_of(_url(table.path, out))}", f"id = {toml_of(row_id)}")
+        yield from (f"epsilon = {BUDGET}", f"delta = {DELTA}")
+    yield from ("", f"[datasets.{DATASET}]", *_source(table, row_id, out))
+    yield from [f'population = "{POPULATION}"'] if seat.has_budget else []
+    if seat.label_range is not None:
+        yield f"label_range = {list(seat.label_range)}  # public; a label outside counts as the nearest in it"
+    if seat.role == "measurement":
+        consumer = next(other.name for other in seats if other.role == "active")
+        yield f'active_parties = ["{consumer}"]'
+        if count_unknown_ids(seats) and not table.label_is_number:
+            yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
+        return
+    yield from _features(table, seat.levels)
+    if table.lacks_values:
+        yield 'missing = "indicator"  # the mean, and a column that says where it was put'
+    if seat.role == "passive" and few_columns(table):
+        yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
+
+
+def _public_dataset(seat: Seat, table: Guessed, row_id: str, out: Path) -> Iterator[str]:
+    yield from ("", f"[datasets.{PUBLIC}]", "public = true  # its owner declares that anyone may have these rows")
+    yield from (*_source(table, row_id, out), *_features(table, seat.levels))
+
+
+def _source(table: Guessed, row_id: str, out: Path) -> Iterator[str]:
+    yield from (f"url = {toml_of(table.place.url_from(out))}", f"id = {toml_of(row_id)}")
+    yield from (f"{option} = {toml_of(value)}" for option, value in table.dialect.options().items())
     if table.label:
         yield f"label = {toml_of(table.label)}"
         if table.positive:
             yield f"positive = {toml_of(table.positive)}  # label 1; every other one is 0"
         if table.label_is_number:
             yield 'label_kind = "number"'
-    if is_server:
-        consumer = next(other.name for other in seats if other.role == "active")
-        yield from (f'population = "{POPULATION}"', f'active_parties = ["{consumer}"]')
-        if count_unknown_ids(seats):
-            yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
-        return
-    yield 'features = "rest"'
-    if table.left_out:
-        yield f"except = {toml_of(list(table.left_out))}  # not numbers, dates or texts of few levels"
-    if table.categories:
+
+
+def _features(table: Guessed, levels: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
+    yield from (_comment(f"{name or 'a column without a name'}: {why}") for name, why in table.left_out.items())
+    if table.features:
+        yield f"features = {toml_of(list(table.features))}"
+    else:
+        yield 'features = "rest"'
+        yield from [f"except = {toml_of(list(table.left_out))}"] if table.left_out else []
+    if table.categories and levels is None:
         yield f"categories = {toml_of(list(table.categories))}  # a column of zeros and ones for each level"
+    elif table.categories and levels is not None:
+        declared = (f"{toml_of(name)} = {toml_of(list(levels[name]))}" for name in table.categories)
+        yield f"categories = {{ {', '.join(declared)} }}"
     if table.dates:
         yield f"dates = {toml_of(list(table.dates))}  # as days since 1970-01-01"
-    if table.lacks_values:
-        yield 'missing = "indicator"  # the mean, and a column that says where it was put'
-    if seat.role == "passive" and few_columns(table):
-        yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
+
+
+def _comment(text: str) -> str:
+    return f"# left out: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)}"
 
 
 def count_unknown_ids(seats: Sequence[Seat]) -> int:
@@ -106,10 +153,6 @@ def few_columns(table: Guessed) -> bool:
     return table.n_features < LEAST_COLUMNS
 
 
-def _url(path: Path, out: Path) -> str:
-    return f"{path.suffix.removeprefix('.').lower()}:{Path(os.path.relpath(path.resolve(), out.resolve())).as_posix()}"
-
-
 # --- jobs --------------------------------------------------------------------------------------------------
 
 
@@ -118,11 +161,11 @@ def job_text(name: str, protocol: str, seats: Sequence[Seat], tables: Mapping[st
     tables: of the job, each with its lines.
     head: what it is, as a comment.
     """
-    lines = [*(f"# {line}" for line in head.splitlines()), f'name = "{name}"', f'protocol = "{protocol}"']
+    lines = [*(f"# {printable(line)}" for line in head.splitlines()), f'name = "{name}"', f'protocol = "{protocol}"']
     for seat in seats:
         lines += ["", f"[parties.{seat.name}]", f'role = "{seat.role}"', f'config = "{seat.name}.toml"']
+        lines += [f'address = "{seat.host.address}"  # for `blindfit submit`'] if seat.host else []
         lines += [f'dataset = "{DATASET}"'] if seat.table is not None else []
-        lines += ['# address = "host:7100"  # where it is up, for `blindfit submit`']
     lines += ["", f"[{COORDINATOR}]  # who submits the job; `blindfit run` makes a certificate of its own"]
     lines += _identity(COORDINATOR)
     for table, options in tables.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from shlex import quote
 
 from blindfit.algorithms.errors import ConfigError
 
@@ -20,7 +21,7 @@ def refuse_party_file(path: Path) -> None:
     if is_party_file(path):
         raise ConfigError(
             f"{path} is a party's file, and this command takes a job's",
-            hint=f"`blindfit party {path}` starts that party; a job's file has `protocol` and [parties]",
+            hint=f"`blindfit party {quote(str(path))}` starts that party; a job's file has `protocol` and [parties]",
         )
 
 
@@ -29,7 +30,7 @@ def refuse_job_file(path: Path) -> None:
     if _kind(path) == "job":
         raise ConfigError(
             f"{path} is a job's file, and this command takes a party's",
-            hint=f"`blindfit run {path}` runs the job; a party's file has `role`, [identity] and [peers]",
+            hint=f"`blindfit run {quote(str(path))}` runs the job; a party's file has `role`, [identity] and [peers]",
         )
 
 

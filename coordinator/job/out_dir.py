@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,25 @@ def make_folder(out: Out, protocol: str) -> Path:
             hint="name another folder, or remove this one first",
         )
     return found
+
+
+@contextlib.contextmanager
+def hold_folder(out: Path) -> Iterator[None]:
+    """Hold the folder while a job runs: the logs of two jobs in one file would mix them up.
+
+    Raises:
+        ConfigError: another job holds it.
+    """
+    folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hint = "wait until it has ended, or name another folder"
+            raise ConfigError(f"--out {out}: another job writes its reports there", hint=hint) from None
+        yield
+    finally:
+        os.close(folder)
 
 
 def remove_stale(out: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
-from blindfit.coordinator.job.job import Job, merge
+from blindfit.coordinator.job.job import Job, merge, read_tables
 from blindfit.parties.files.written import read_json
+from blindfit.parties.systems import SYSTEMS
 
 
 def prediction_of(
@@ -42,11 +43,21 @@ def _with_model(
     how: dict[str, Any],
 ) -> Job[Any]:
     """Raises as `prediction_of`."""
-    job: Job[Any] = Job(source, **merge(how, {} if session is None else {protocol: {"session": session}}))
-    if job.protocol != protocol:
+    given = _protocol_of(source, how)
+    if given in SYSTEMS and given != protocol:  # before a table of the wanted kind is refused by its name
         called, article = how.get("called") or "the job", "an evaluate" if protocol == "evaluate" else "a predict"
-        raise ConfigError(f"{called}: protocol = {job.protocol}, but `blindfit {protocol}` takes {article} job")
-    return job
+        raise ConfigError(f"{called}: protocol = {given}, but `blindfit {protocol}` takes {article} job")
+    return Job(source, **merge(how, {} if session is None else {protocol: {"session": session}}))
+
+
+def _protocol_of(source: Mapping[str, Any] | str | Path | Job[Any], how: Mapping[str, Any]) -> Any:
+    """Return the protocol that the source names, or the one that takes its place."""
+    if "protocol" in how:
+        return how["protocol"]
+    if isinstance(source, Job):
+        return source.protocol
+    tables = source if isinstance(source, Mapping) else read_tables(Path(source))
+    return tables.get("protocol")
 
 
 def training_session(directory: Path) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from rich.console import Console
@@ -117,9 +118,10 @@ def _tell_of_changes(job: Job[Any], console: Console) -> None:
         path, settings = party_settings(job, name)
         for snapshot in (s for s in find_changed(settings, path.parent) if s.row.dataset == party.dataset):
             row, dataset = snapshot.row, escape(snapshot.row.dataset)
+            command = join(["blindfit", "snapshot", str(path), row.dataset])
             console.print(
                 f"[yellow]{name}: {dataset} has changed since snapshot {row.number}, which this job reads;[/] "
-                f"the next one is made by: blindfit snapshot {escape(str(path))} {dataset}",
+                f"the next one is made by: {escape(command)}",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from blindfit.algorithms.estimators.label_noise import NoiseProfile, event_of_unit
+from blindfit.algorithms.errors import BlindfitError, PolicyRefused
+from blindfit.algorithms.estimators.label_noise import NoiseProfile
 from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.label_mechanisms import (
     LabelGrid,
@@ -20,8 +21,8 @@ from blindfit.algorithms.statistics.label_dp.options import check_options
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
-from blindfit.parties.label_dp.consumer import cost_of, read_rows, settings_on
+from blindfit.coordinator.preflight.parties import PartyHere, check_least_rows, describe_budget, list_derived
+from blindfit.parties.label_dp.consumer import read_rows, settings_on
 from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.settings import LabelDPJob, LabelDPSettings
 from blindfit.parties.training.rows import check_features
@@ -63,18 +64,16 @@ def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Find
 
 def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:
     """Adds the noise of a label to `noise`."""
-    party.source()
     dataset, privacy, chosen = party.dataset, job.parameters.required_privacy, job.parameters.label_dp
-    if dataset.label_kind != "number" or dataset.label_range is None:
-        yield Finding(
-            "refuses", party.name, f'{party.dataset_name} has no labels that are numbers: set protocol = "walr"'
-        )
-        return
-    neighbours = UNITS["person" if dataset.person else "row"][1]
-    yield from check_budget(party, event_of_unit(chosen.mechanism, privacy.epsilon, privacy.delta, neighbours), AGAIN)
-    grid = LabelGrid(*dataset.label_range)
+    event = job.parameters.event_at_server(UNITS["person" if dataset.person else "row"][1])
+    yield from describe_budget(party, event, AGAIN)
+    grid = LabelGrid(*(dataset.label_range or (0.0, 1.0)))
     rows = (privacy.max_rows_per_person or dataset.max_rows_per_person) if dataset.person else 0
-    mechanism, guessed = expected_mechanism(grid, job, rows)
+    settings_on(grid, job.parameters, rows)  # the active party refuses these, and the server what cannot be fitted
+    try:
+        mechanism, guessed = expected_mechanism(grid, job, rows)
+    except BlindfitError as error:  # as the server says it
+        raise PolicyRefused(party=party.name, field="mechanism", reason=str(error)) from None
     profile = NoiseProfile.of(mechanism, debias=chosen.debias)
     std = profile.typical_std
     noise.append(std)
@@ -114,11 +113,11 @@ def _check_features(
     source = check_features(party.source(), "an active party")
     rows = read_rows(source, job.parameters, job.parameters.trial_randomness, lambda *_: None)
     n, k = rows.train_features.shape
-    cost_of(job.parameters, len(rows.ids), k).check()
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(rows.test_features):,} held out, {k} columns")
+    yield from list_derived(party, source)
     yield from large_delta(job.parameters.delta, len(rows.ids))
-    if server is not None and len(rows.ids) < (least := server.settings.policy.min_rows):
-        yield Finding("refuses", server.name, f"its policy asks for {least:,} rows at least, not {len(rows.ids):,}")
+    if server is not None:
+        yield from check_least_rows(server, len(rows.ids))
     if noise and server is not None and server.dataset.label_range is not None:
         lo, hi = server.dataset.label_range
         yield _check_noise(rows, noise[0], hi - lo)

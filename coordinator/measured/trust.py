@@ -29,7 +29,7 @@ def rows_are_in_shares(job: Job[Any], active: str, servers: str) -> Iterator[Fin
 
 
 def leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Finding]:
-    privacy, multiplier = job.parameters.required_privacy, noise_multiplier_of(job)
+    privacy, multiplier = job.parameters.required_privacy, job.parameters.noise_multiplier
     both = gaussian.gaussian_epsilon(multiplier * math.sqrt(two_servers.SERVERS), privacy.delta)
     if job.parameters.shares_rows:
         yield from rows_are_in_shares(job, active, servers)
@@ -42,11 +42,6 @@ def leaks_of_shares(job: Job[WalrJob], active: str, servers: str) -> Iterator[Fi
         f"{active} learns one noisy sum; (epsilon {privacy.epsilon:g}, delta {privacy.delta:g}) label DP against it "
         f"together with one server, epsilon {both:.3g} against it alone; both servers together know every label",
     )
-
-
-def noise_multiplier_of(job: Job[WalrJob]) -> float:
-    privacy = job.parameters.required_privacy
-    return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
 
 
 # What each flag of policy.unsafe gives up.

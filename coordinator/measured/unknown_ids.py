@@ -24,12 +24,20 @@ def check_ids(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     servers = [party for party in here if party.name in job.with_role("measurement")]
     if not active or not servers:
         return
-    asked = _ids(active[0])
+    yield from check_ids_of(active[0].name, _ids(active[0]), servers)
+
+
+def check_ids_of(active: str, asked: Any, servers: Sequence[PartyHere]) -> Iterator[Finding]:
+    """Compare the ids that the active party asks for with those of each server.
+
+    Args:
+        asked: (rows,), as a pyarrow array.
+    """
     for server in servers:
         known = pc.is_in(asked, value_set=_ids(server))
         unknown = len(asked) - int(pc.sum(known).as_py() or 0)
         if unknown:
-            yield _check_unknown(server, active[0].name, unknown, len(asked))
+            yield _check_unknown(server, active, unknown, len(asked))
 
 
 def _ids(party: PartyHere) -> Any:

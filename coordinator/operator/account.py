@@ -18,6 +18,7 @@ from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import join
+from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import record_of
 from blindfit.parties.store.account import RESET, AccountReads, Disclosure
 from blindfit.parties.store.database import Reads, Store
@@ -111,7 +112,7 @@ def _scores(settings: PartySettings, dataset: str, reader: Reads) -> Iterator[tu
     if declared.public or declared.models_per_row == "unlimited":
         yield what, f"{quantity(models, 'model')}, {bits:,.0f} bits", "none", ""
         return
-    most = max(1, models_of(declared, len(record_of(snapshots[-1]).columns)))
+    most = max(1, models_of(declared, count_unknowns(record_of(snapshots[-1]))))
     yield what, quantity(models, "model"), quantity(most, "model"), quantity(max(0, most - models), "model")
     yield "", f"{bits:,.0f} bits", f"{most * MODEL_BITS} bits", f"{max(0.0, most * MODEL_BITS - bits):,.0f} bits"
 

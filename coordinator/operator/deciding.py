@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 
@@ -86,7 +87,7 @@ def _waiting(store: Reads, session: str, file: Path) -> SessionRow:
 
 
 def _list(file: Path) -> str:
-    return f"`blindfit approve {file}` shows what waits, with its digests"
+    return f"`blindfit approve {quote(str(file))}` shows what waits, with its digests"
 
 
 # --- secrets -------------------------------------------------------------------------------------------

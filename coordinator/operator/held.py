@@ -19,7 +19,9 @@ from rich.markup import escape
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.privacy import ledger as book
+from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator.account import summarise
+from blindfit.coordinator.preflight.findings import Finding, judge_epsilon, table_of
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.whole_table import WholeTable
@@ -67,13 +69,16 @@ class HeldJob:
         for flag in asked.job.unsafe:
             yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         yield self._members()
+        yield table_of(self._findings())
         yield asked.job.promise
         if asked.job.holds_against:
             yield asked.job.holds_against
         yield self._describe_charge(store)
         if account := self._describe_account(store):
             yield line(escape(account))
-        yield from (f"  {name} = {value}" for name, value in not_default("", asked.job))
+        if options := [f"  {name} = {value}" for name, value in not_default("", asked.job)]:
+            yield "options that the job sets:"
+            yield from options
         unsafe = f" [{GLARING}] it is UNSAFE [/]" if asked.job.unsafe else ""
         yield line(f"digest [bold]{asked.digest}[/]{unsafe}\n{escape(self.command)}\n")
 
@@ -87,6 +92,7 @@ class HeldJob:
             "since": self.since,
             "unsafe": list(asked.job.unsafe),
             "members": [{"party": m.name, "role": m.role, "dataset": m.dataset} for m in asked.members.values()],
+            "findings": self._findings(),
             "promise": asked.job.promise,
             "holds_against": asked.job.holds_against,
             "charged": self._describe_charge(store),
@@ -94,6 +100,12 @@ class HeldJob:
             "options": dict(not_default("", asked.job)),
             "digest": asked.digest,
         }
+
+    def _findings(self) -> list[Finding]:
+        """Return what `blindfit check` says of the job to whoever proposes it: who learns what, and against whom."""
+        members = {m.name: {"role": m.role, "dataset": m.dataset} for m in self.asked.members.values()}
+        job: Job[Any] = Job({**self.asked.job.to_tables(), "parties": members}, called=self.asked.session)
+        return [*view(job.protocol).leaks(job), *judge_epsilon(job.parameters.epsilon)]
 
     def _members(self) -> WholeTable:
         table = WholeTable("party", "role", "dataset")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
@@ -216,7 +217,8 @@ def export(settings: PartySettings, base_dir: Path, path: Path) -> Found:
     entries = open_store(settings, base_dir).reader().ledger()
     book.verify_chain(entries)
     write_file(path, "".join(book.to_json_line(entry) + "\n" for entry in entries).encode())
-    line = f"{path}: {quantity(len(entries), 'entry', 'entries')}; check them with `blindfit ledger --verify {path}`"
+    check = f"check them with `blindfit ledger --verify {quote(str(path))}`"
+    line = f"{path}: {quantity(len(entries), 'entry', 'entries')}; {check}"
     return Found({"file": path, "entries": len(entries)}, (line,))
 
 

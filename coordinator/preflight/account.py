@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blindfit.algorithms.errors import PolicyRefused
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 
@@ -14,9 +13,8 @@ def label_account(
     bits: float,
     rows: int,
     helps: str,
-    refusal: PolicyRefused | None,
     holds_against: str = "",
-    again: float = 0.0,
+    adds: float | None = None,
 ) -> Iterator[Finding]:
     """Say how much a training reveals of labels, what was revealed before, and what that means for a person.
 
@@ -24,12 +22,8 @@ def label_account(
         bits: upper bound of what this training reveals.
         rows: people of a dataset that has not been published.
         helps: what the job can do where this does not fit.
-        refusal: what the active party raises where this does not fit; None where the job may reveal more.
         holds_against: against whom the bits hold, in sentences; empty: against any party.
-        again: bits of these that a training which was finished before reveals once more.
-
-    Raises:
-        PolicyRefused: it does not fit, and would not as a training that was finished before.
+        adds: bits that it adds to the account; None where the active party refuses it.
     """
     if active.dataset.public:
         yield Finding("note", "account", f"the labels of {active.dataset_name} are declared public, and do not count")
@@ -42,7 +36,11 @@ def label_account(
     )
     told += f". {holds_against.removesuffix('.')}" if holds_against else ""
     yield Finding("note", "account", told)
-    left = limit - before - bits
+    adds_all = adds is None or adds >= bits
+    if not adds_all:
+        rest = f"adds only where it ends, {adds:,.1f} bits" if adds else "adds nothing"
+        yield Finding("note", "account", f"this training was finished before with the same draws, and {rest}")
+    left = limit - before - (bits if adds is None else adds)
     if left >= 0:
         more = f"{int(left / bits):,} more such trainings" if left >= bits > 0 else "no such training more"
         yield Finding(
@@ -56,16 +54,6 @@ def label_account(
         "note",
         "account",
         f"{before:,.0f} of at most {limit:,.0f} bits about these people's labels were revealed before: {helps}, "
-        f"or let the operator of {active.name} start the account again (`blindfit ledger --reset-account`)",
-    )
-    if refusal is None:
-        return
-    if not active.may_repeat_a_training() or before + again > limit:
-        raise refusal
-    free = f"reveals only where it ends, {again:,.1f} bits" if again else "is free"
-    yield Finding(
-        "warning",
-        "account",
-        "the job is refused, unless it is a training that was finished before on the same snapshots, with the same "
-        f"options and draws: that one {free}",
+        f"or let the operator of {active.name} start the account again "
+        "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
     )

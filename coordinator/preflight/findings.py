@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,9 +12,10 @@ from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.texts import printable
-from blindfit.coordinator.terminal.wording import duration
+from blindfit.coordinator.terminal.wording import duration, quantity
 
 Level = Literal["ok", "note", "warning", "refuses"]
+HIGH_EPSILON = 4
 SLOW_LINK_BYTES_PER_S = 100e6 / 8
 
 
@@ -35,6 +36,12 @@ def catch_error(about: str, checks: Callable[[], Iterable[Finding]]) -> Iterator
         yield from checks()
     except BlindfitError as error:
         yield Finding("refuses", about, str(error))
+
+
+def judge_epsilon(epsilon: float) -> Iterator[Finding]:
+    if epsilon > HIGH_EPSILON:
+        text = f"{epsilon:g} promises little, as e^epsilon is large: set privacy.epsilon = 1, or less"
+        yield Finding("warning", "privacy.epsilon", text)
 
 
 def large_delta(delta: float, rows: int) -> Iterator[Finding]:
@@ -66,3 +73,12 @@ def table_of(findings: Iterable[Finding]) -> Table:
         about, text = escape(printable(finding.about)), escape(printable(finding.text))  # of a file or a peer
         table.add_row(_MARKS[finding.level], f"[bold]{about}[/]", text)
     return table
+
+
+def verdict_of(findings: Sequence[Finding]) -> str:
+    """Return the last line of a pre-flight: whether a run would be refused, and how many warnings there are."""
+    refusals, warnings = (sum(finding.level == level for finding in findings) for level in ("refuses", "warning"))
+    refused = (
+        f"{quantity(refusals, 'line')} above would refuse this job" if refusals else "nothing here refuses this job"
+    )
+    return refused + (f"; {quantity(warnings, 'warning')}" if warnings else "")

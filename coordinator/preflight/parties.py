@@ -5,40 +5,37 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from secrets import token_hex
+from shlex import quote
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from blindfit.algorithms.columns.record import Kind
-from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, PolicyRefused
+from blindfit.algorithms.errors import BlindfitError, BudgetExhausted, TooFewRows
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, LedgerEntry
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, catch_error
+from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.running.control import ALONE_TIMEOUT_S, Control
 from blindfit.coordinator.running.launcher import party_settings
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
-from blindfit.coordinator.running.snapshots import datasets_of, find_changed, find_unpublished
-from blindfit.coordinator.terminal.wording import plain
+from blindfit.coordinator.running.receipts import of_this_user
+from blindfit.coordinator.running.session import proposal_of, receipt_key_of
+from blindfit.coordinator.running.snapshots import datasets_of, find_changed
+from blindfit.coordinator.terminal.wording import join_names, plain
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.data.opening import kinds_of, open_for_model, open_source
 from blindfit.parties.data.origin import Origin
-from blindfit.parties.data.settings import PartyDatasetSettings
+from blindfit.parties.data.settings import PartyDatasetSettings, is_csv
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
-from blindfit.parties.measurement.trust import wrong_labels
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.snapshots.scored import refuse_weak_content
-from blindfit.parties.snapshots.snapshot import check_kinds, content_of_columns
-from blindfit.parties.snapshots.snapshots import Snapshots, not_published
+from blindfit.parties.snapshots.snapshot import check_kinds, check_recipes
+from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
-from blindfit.parties.training.rows import PartyRows, require_offered
-from blindfit.parties.vertical.scored_rows import OPENED_FIT, ScoreQuota, check_gives_scores
+from blindfit.parties.training.rows import require_offered
 from blindfit.protos import control_pb2
 
 
@@ -50,6 +47,7 @@ class PartyHere:
     dataset_name: str  # none at a key node
     settings: PartySettings
     file: Path
+    resumes: str = ""  # the training that the job goes on with, which has chosen the snapshot
 
     @classmethod
     def of(cls, job: Job[Any], name: str) -> PartyHere:
@@ -73,7 +71,10 @@ class PartyHere:
         """Open what a job would read of any dataset of the party."""
         store = None if self.settings.role == "measurement" else Store.existing(self.settings, self.base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
-            found = Snapshots(self.settings, self.base_dir, store).current(name) if store else None
+            snapshots = Snapshots(self.settings, self.base_dir, store) if store else None
+            if snapshots and self.resumes and name == self.dataset_name:
+                return snapshots.to_read(name, self.resumes).source()
+            found = snapshots.current(name) if snapshots else None
             return found.source() if found else open_source(self.settings.datasets[name], self.base_dir, name)
 
     def kinds(self) -> dict[str, Kind]:
@@ -95,6 +96,7 @@ class PartyHere:
         settings = self.dataset.model_copy(update={"label": None, "person": None, "quasi_identifiers": {}})
         origin = Origin(self.dataset_name, without_password(settings.url))
         check_kinds(scale.record, self.kinds(), origin)
+        check_recipes(scale.record, settings.derive, origin)
         record = scale.record.with_fill(scale.means() if settings.fills else {})
         return open_for_model(settings, record, scale.columns, self.base_dir, self.dataset_name)
 
@@ -113,61 +115,6 @@ class PartyHere:
             reader = store.reader()
             return account.spent(reader, "labels", account.label), account.label_limit(reader) or unpublished
 
-    def may_repeat_a_training(self) -> bool:
-        """Return whether a training on the newest snapshot has revealed labels before: the same one again is free."""
-        store = Store.existing(self.settings, self.base_dir)
-        if store is None:
-            return False
-        with contextlib.closing(store):
-            account, reader = Account.of(self.settings, self.dataset_name), store.reader()
-            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
-            entries = account.entries(reader, "labels", account.label)
-            return current is not None and any(entry.snapshot == current.id for entry in entries)
-
-    def check_content(self, source: Source, features: NDArray[np.float64]) -> Iterator[Finding]:
-        """Find nothing, but check that rows which were not published hold enough for the scores that their party gives.
-
-        Raises:
-            ConfigError: `blindfit snapshot` and `blindfit run` would refuse them.
-        """
-        store = Store.existing(self.settings, self.base_dir)
-        if store is not None:
-            with contextlib.closing(store):
-                if Snapshots(self.settings, self.base_dir, store).current(self.dataset_name) is not None:
-                    return
-        counts = {name: len(np.unique(column)) for name, column in zip(source.feature_names, features.T, strict=True)}
-        content = content_of_columns(source.feature_names, source.record, [counts])
-        refuse_weak_content(self.dataset_name, content, len(source.record.columns), self.settings)
-        yield from ()
-
-    def check_gives_scores(self) -> Iterator[Finding]:
-        """Raises PolicyRefused: the party gives no scores of this dataset."""
-        check_gives_scores(self.settings, self.dataset_name)
-        yield from ()
-
-    def check_another_fit(self, rows: PartyRows, learners: Sequence[str], bits: float | None) -> Iterator[Finding]:
-        """Find out whether the account of scores has room for one more fit on these rows.
-
-        Args:
-            learners: the other data parties.
-            bits: of the score of one row; None: those of a score.
-        """
-        store = Store.existing(self.settings, self.base_dir)
-        if store is None:
-            return
-        with contextlib.closing(store):
-            current = Snapshots(self.settings, self.base_dir, store).current(self.dataset_name)
-            if current is None:
-                return
-            people = current.people()[rows.in_snapshot[rows.in_snapshot >= 0]]
-            quota = ScoreQuota(self.settings, store, self.dataset_name, current.table_columns)
-            try:
-                quota.check_another_fit(people, learners, bits)
-            except PolicyRefused as refused:
-                entries = Account.of(self.settings, self.dataset_name).entries(store.reader(), "scores")
-                may_repeat = any((one.event, one.snapshot) == (OPENED_FIT, current.id) for one in entries)
-                yield again_or_refused(self.name, refused, may_repeat)
-
     def ledger(self, population: str) -> list[LedgerEntry]:
         """What the population was charged."""
         store = Store.existing(self.settings, self.base_dir)
@@ -177,95 +124,96 @@ class PartyHere:
             return store.reader().ledger(population)
 
 
-def again_or_refused(about: str, refused: PolicyRefused, may_repeat: bool) -> Finding:
-    if not may_repeat:
-        return Finding("refuses", about, str(refused))
-    return Finding("warning", about, f"unless it is a training that was finished before and is free: {refused}")
+def describe_files(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
+    """Say in which form each csv file that the job reads is read."""
+    for name in datasets_of(job, party.name):
+        if name in party.settings.datasets and is_csv(party.settings.datasets[name].url):
+            form = party.settings.datasets[name].dialect.in_words()
+            yield Finding("note", party.name, f"{name} is read as a csv file in this form: {form}")
 
 
-def _not_lost(party: PartyHere) -> Iterator[Finding]:
-    Store.check_not_lost(party.settings, party.base_dir)
-    yield from ()
-
-
-def check_snapshot(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    """Say what the job would read of the party's datasets, and that it cannot start with a lost database."""
-    yield from catch_error(party.name, partial(_not_lost, party))
-    for name, reason in find_unpublished(party.settings, party.base_dir, datasets_of(job, party.name)):
-        said = f"{name} is not published: `blindfit run` and the party's next start do so"
-        yield Finding("refuses", party.name, reason) if reason else Finding("note", party.name, said)
+def check_changes(party: PartyHere) -> Iterator[Finding]:
+    """Say which datasets have changed since the snapshot that the job reads."""
     for snapshot in (s for s in find_changed(party.settings, party.base_dir) if s.row.dataset == party.dataset_name):
         number = snapshot.row.number
         text = (
             f"{party.dataset_name} has changed since snapshot {number}, which the job reads: publish it with "
-            f"`blindfit snapshot {party.file} {party.dataset_name}`"
+            f"`blindfit snapshot {quote(str(party.file))} {quote(party.dataset_name)}`"
         )
         yield Finding("warning", party.name, text)
 
 
-def check_policy(job: Job[Any], party: PartyHere) -> Iterator[Finding]:
-    name, settings = party.name, party.settings
-    policy = settings.policy
-    if settings.role != job.parties[name].role:
-        yield Finding("refuses", name, f"is {settings.role}, the job says {job.parties[name].role}")
-    if job.protocol not in policy.systems:
-        yield Finding("refuses", name, f"its policy has no protocol {job.protocol}")
-    for field, reason in job.parameters.refusals(policy, settings.role):
-        yield Finding("refuses", name, f"{field}: {reason}")
-    if policy.approve == "ask":
-        yield Finding("note", name, "its operator approves each job (`blindfit approve`)")
-    if party.dataset_name and party.dataset_name not in settings.datasets:
-        yield Finding("refuses", name, f"has no dataset named {party.dataset_name}")
-    if settings.passphrase_file is None:
-        yield Finding("note", name, "keeps its keys and checkpoints unlocked: it has no secrets.passphrase_file")
+def list_derived(party: PartyHere, source: Source) -> Iterator[Finding]:
+    """Name the columns that recipes compute."""
+    for recipe in source.record.recipes:
+        columns = "1 column" if len(recipe.made) == 1 else f"{len(recipe.made)} columns"
+        text = f"{recipe.name}: {columns} by {recipe.by} of {join_names(recipe.of)}"
+        yield Finding("ok", party.name, text)
 
 
-def wrong_labels_here(job: Job[Any], party: PartyHere) -> str:
-    """Return why the labels of a measurement server do not go with the job, in its own words; "" if they do."""
-    return wrong_labels(job.parameters, party.dataset_name, shares=party.dataset.label_kind == "share")
+def note_habits(party: PartyHere) -> Iterator[Finding]:
+    """Say what the party does that is no refusal."""
+    if party.settings.policy.approve == "ask":
+        yield Finding("note", party.name, "its operator approves each job (`blindfit approve`)")
+    if party.settings.passphrase_file is None:
+        yield Finding("note", party.name, "keeps its keys and checkpoints unlocked: it has no secrets.passphrase_file")
 
 
-def check_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:
-    """Args:
-    again: what may be asked even when the budget is spent.
-    """
+def check_least_rows(server: PartyHere, n_rows: int) -> Iterator[Finding]:
+    """Find that a server refuses a request for so few rows."""
+    try:
+        server.settings.policy.check_rows(n_rows)
+    except TooFewRows as error:
+        yield Finding("refuses", server.name, str(error))
+
+
+def describe_spent(party: PartyHere) -> Finding:
+    """Say how much of the budget of the party's dataset is spent."""
     name = str(party.dataset.population)
     population = party.settings.populations[name]
-    entries = party.ledger(name)
-    spent = book.spent(entries, population.delta)
-    yield Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
+    spent = book.spent(party.ledger(name), population.delta)
+    return Finding("note", party.name, f"budget of {name}: epsilon {spent:.4g} of {population.epsilon:g} is spent")
+
+
+def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterator[Finding]:
+    """Say what is spent, of a party that has not refused the job: where it is all spent, the job may be one that was
+    charged before.
+
+    Args:
+        again: what may be asked even when the budget is spent.
+    """
+    yield describe_spent(party)
+    name = str(party.dataset.population)
+    population, entries = party.settings.populations[name], party.ledger(name)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]
     try:
         book.check_budget(events, event, Budget(population.epsilon, population.delta), name)
     except BudgetExhausted as error:
-        yield Finding("warning" if again else "refuses", party.name, error.message + (f"; {again}" if again else ""))
+        yield Finding("warning", party.name, f"{again}; another one is refused: {error}")
 
 
 # --- parties that are up ---------------------------------------------------------------------------------
 
 
-async def ask_parties(job: Job[Any]) -> list[Finding]:
-    own = coordinator_identity(job)
+def introduce(name: str, told: control_pb2.PartyDescription) -> Finding:
+    """Say who a party that is up says it is."""
+    return Finding("ok", name, f"is up: {plain(told.role)}, version {plain(told.version)}")
+
+
+async def ask_parties(job: Job[Any], names: Sequence[str] | None = None) -> list[Finding]:
+    """Ask parties that are up, by default all of the job, who they are, and what they would refuse of its proposal."""
+    own, addresses, receipts = coordinator_identity(job), addresses_of(job), of_this_user()
     findings: list[Finding] = []
-    for name, address in addresses_of(job).items():
+    for name, address in addresses.items():
+        if names is not None and name not in names:
+            continue
         try:
             async with Control.open(own, name, address) as control:
-                findings += _compare(job, name, await control.describe(ALONE_TIMEOUT_S))
+                told = await control.describe(ALONE_TIMEOUT_S)
+                key = receipt_key_of(job, name, told)
+                findings.append(introduce(name, told))
+                proposal = proposal_of(job, f"check-{token_hex(4)}", addresses, receipts.of(name, key) if key else ())
+                await control.check(proposal, ALONE_TIMEOUT_S)
         except BlindfitError as error:
-            findings.append(Finding("refuses", name, error.message))
+            findings.append(Finding("refuses", name, str(error)))
     return findings
-
-
-def _compare(job: Job[Any], name: str, told: control_pb2.PartyDescription) -> Iterator[Finding]:
-    party = job.parties[name]
-    role = plain(told.role)
-    yield Finding("ok", name, f"is up: {role}, version {plain(told.version)}")
-    if told.role != party.role:
-        yield Finding("refuses", name, f"is {role}, the job says {party.role}")
-    if job.protocol not in told.systems:
-        yield Finding("refuses", name, f"takes no part in {job.protocol}")
-    if party.dataset and party.dataset not in told.datasets:
-        yield Finding("refuses", name, f"has no dataset named {party.dataset}")
-    for dataset in datasets_of(job, name):
-        if dataset in told.datasets and dataset not in told.published:
-            yield Finding("refuses", name, not_published(dataset))

@@ -13,8 +13,11 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
+from blindfit.coordinator.export_model import command as exporting_models
+from blindfit.coordinator.init import asked as drafts
+from blindfit.coordinator.init import command as drafting
 from blindfit.coordinator.job.folders import new_folder
-from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.job import Job, load_job
 from blindfit.coordinator.job.trained import evaluation_of, prediction_of
 from blindfit.coordinator.jobs import check as preflight
 from blindfit.coordinator.jobs import plan as planning
@@ -68,6 +71,55 @@ class Findings(Sequence[Finding]):
     def refuses(self) -> bool:
         """Return whether a finding says that `run` would refuse the job."""
         return any(finding.refuses for finding in self._found)
+
+
+def init(
+    tables: Sequence[Folder],
+    *,
+    system: str,
+    label: str,
+    row_id: str | None = None,
+    positive: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    public: Folder = "",
+    hosts: Mapping[str, str] | None = None,
+    out: Folder = "joint",
+    show: bool = True,
+) -> Job[Any]:
+    """Write party files and a job for tables that are here, and return the job, ready to be checked and run.
+
+    Args:
+        tables: a file or a database's table of each organisation.
+        system: walr, label-dp, dp-lr, taylor or falcon.
+        label: the column to learn.
+        row_id: the column that names a row; by default the one that is in all tables.
+        positive: the text of label 1; by default guessed.
+        label_range: the public range of labels that are numbers, for label-dp.
+        bounds: public bounds of features, by name, for dp-lr; "*" stands for all others.
+        public: a table of rows that anyone may have, where dp-lr starts.
+        hosts: "HOST" or "HOST:PORT" of parties, by name; by default localhost.
+        out: a new folder for the files.
+        show: whether to print what each table is taken for, and what to type next.
+
+    Raises:
+        ConfigError, DataError: which file or column, and what to say.
+    """
+    asked = drafts.Asked(
+        system,
+        tuple(str(table) for table in tables),
+        label,
+        row_id,
+        positive,
+        "" if label_range is None else f"{label_range[0]!r}:{label_range[1]!r}",
+        tuple(f"{name}:{low!r}:{high!r}" for name, (low, high) in (bounds or {}).items()),
+        str(public),
+        tuple(f"{name}={host}" for name, host in (hosts or {}).items()),
+    )
+    found = drafting.init(asked, Path(out))
+    if show:
+        found.show(terminal())
+    return load_job(Path(out) / "job.toml")
 
 
 @overload
@@ -157,7 +209,7 @@ def evaluate(
 
 
 def check(job: AnyJob, **tables: Any) -> Findings:
-    """Say what would leak, fail or take long, before any byte leaves."""
+    """Report what would leak, fail or take long, before any data leaves a party."""
     asked = Job[Any](job, **tables)
     return Findings(_outside_any_loop(preflight.check, asked))
 
@@ -201,6 +253,29 @@ def export(training: Folder | Result, out: str | Path) -> Found:
         training: the training's result, or the folder of its reports.
     """
     return exporting.export(training.folder if isinstance(training, Result) else Path(training), Path(out))
+
+
+def export_model(
+    models: Result | Any,
+    format: Literal["onnx", "pmml", "python", "sql"],  # noqa: A002 - the word of the command line
+    *,
+    dialect: Literal["sqlite", "postgresql"] | None = None,
+    out: str | Path | None = None,
+) -> Found:
+    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages.
+
+    Args:
+        models: the training's result, a model.json or a fitted model; or a list of all parts of one model.
+        dialect: the database for "sql"; SQLite by default.
+        out: the new file; by default next to the first model's file.
+
+    Raises:
+        ConfigError: the format or dialect is unknown, a package is missing, or the file cannot be written.
+        DataError: this is not a model that can be exported.
+    """
+    named = models.model_files if isinstance(models, Result) else models
+    listed = named if isinstance(named, list | tuple) else [named]
+    return exporting_models.export_model(listed, format, dialect, None if out is None else Path(out))
 
 
 def verify(

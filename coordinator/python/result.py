@@ -16,7 +16,7 @@ from blindfit.parties.systems import load_model
 if TYPE_CHECKING:
     import pandas as pd
 
-TEST_SCORES = "test_scores.csv"
+SCORES_OF_A_TRAINING = ("test_scores.csv", "held_out_scores.csv", "held_out_predictions.csv")
 
 
 class Result:
@@ -57,7 +57,12 @@ class Result:
     def models(self) -> dict[str, Any]:
         """Return each party's model, or its part of a vertical one, by the party's name; only of parties that ran
         here."""
-        return {name: load_model(self.folder / name / "model.json") for name in self.document.get("models", {})}
+        return {path.parent.name: load_model(path) for path in self.model_files}
+
+    @property
+    def model_files(self) -> list[Path]:
+        """Return the file of each party's model, of parties that ran here."""
+        return [self.folder / name / "model.json" for name in self.document.get("models", {})]
 
     @property
     def model(self) -> Any:
@@ -77,7 +82,7 @@ class Result:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Return the scores that the active party got: of new rows, or of a training's test rows.
+        """Return the scores that the active party got: of new rows, or of a training's test or held-out rows.
 
         Raises:
             ConfigError: pandas is not installed.
@@ -86,8 +91,9 @@ class Result:
         path = self._scores_path()
         if path is None or not path.exists():
             raise DataError(
-                f"{self.session} left no file of scores here" + (f"; they are in {path}" if path else ""),
-                hint="a prediction leaves one, and so does a vertical training with split.test_fraction above 0",
+                f"{self.session} left no file of scores here" + (f"; it is {path} on another machine" if path else ""),
+                hint="a prediction leaves one, and so does a training whose split.test_fraction is above 0, unless its "
+                "protocol reveals no score of a row",
             )
         return read_table(path)
 
@@ -96,7 +102,8 @@ class Result:
         if self.job.protocol == "predict":
             scores = getattr(self.report, "scores", None)
             return None if scores is None else Path(scores.where)
-        return self.folder / active / TEST_SCORES
+        found = (self.folder / active / name for name in SCORES_OF_A_TRAINING)
+        return next((path for path in found if path.exists()), None)
 
 
 def read_table(path: Path) -> pd.DataFrame:

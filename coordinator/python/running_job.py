@@ -10,11 +10,13 @@ from typing import Any
 
 from rich.console import Console
 
+from blindfit.algorithms.errors import BlindfitError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.progress import JobProgress
 from blindfit.coordinator.running.watcher import Stop, Watcher
+from blindfit.coordinator.terminal.stopped import Stopped
 from blindfit.coordinator.terminal.wording import plain
 from blindfit.protos import control_pb2 as pb
 
@@ -104,6 +106,8 @@ class RunningJob:
         """
         self._wait_for()
         self._thread.join()
+        if isinstance(self._end, BlindfitError | Stopped):
+            raise self._end.with_traceback(None)  # the message says all, and another thread's frames nothing
         if isinstance(self._end, BaseException):
             raise self._end
         return Result(self.job, self._end)

@@ -46,6 +46,10 @@ class Control:
         description: pb.PartyDescription = await self.call("Describe", pb.DescribePartyRequest(), timeout_s)
         return description
 
+    async def check(self, proposal: pb.Proposal, timeout_s: float = CALL_TIMEOUT_S) -> None:
+        """Raise what the party would refuse of a proposal."""
+        await self.call("Check", proposal, timeout_s)
+
     async def cancel(self, session: str, timeout_s: float, blamed: str = "") -> pb.SessionAnswer:
         """
         Args:

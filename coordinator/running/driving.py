@@ -92,7 +92,7 @@ def _way_on(session: JobSession, progress: JobProgress) -> str:
     """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
     asked = session.job.parameters
     kept = progress.epoch_begun or (asked.resumes and "set_up" in session.seconds)
-    if not asked.resume_option or not kept:
+    if not asked.can_resume or not kept:
         return ""
     return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
 

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
-import shutil
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, TransportError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.out_dir import Out, make_folder
+from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
+from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
 from blindfit.parties.data.origin import near_names
-from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.identity import Identity, load_identity
@@ -37,8 +33,6 @@ READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
 LOG = "party.log"
-PREFIX, LOCK = "blindfit-run-", "lock"  # of a run's temporary folder
-NEW_S = 60.0  # such a folder may not have its lock yet
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
@@ -89,15 +83,13 @@ def launch(
         ConfigError: a party has no config, or ended at once; its last line is in the message.
         ConfigError, DataError: a dataset cannot be published.
     """
-    _check_datasets(job)
-    coordinator, out = _coordinator_name(job), make_folder(out, job.protocol)
+    for name in job.parties:
+        check_member(job, name)
+    coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
     publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
     processes: dict[str, subprocess.Popen[bytes]] = {}
-    _sweep()
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as temporary:
-        held = LockFile(Path(temporary) / LOCK)
-        held.take("blindfit run")
-        certificates = Path(temporary) / "authority"
+    with hold_folder(out), scratch_folder("blindfit run") as temporary:
+        certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
         try:
@@ -108,7 +100,6 @@ def launch(
             yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
         finally:
             _stop(list(processes.values()))
-            held.release()
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -119,16 +110,6 @@ def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
     for name, role in roles.items():
         authority.issue(directory, name, ["localhost"], days=CERTIFICATE_DAYS, role=role)
     (directory / "authority.key").unlink()
-
-
-def _sweep() -> None:
-    """Remove what a killed run left, if it had no party yet or its parties were killed too."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            status = folder.lstat()
-            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            if is_ours and time.time() - status.st_mtime > NEW_S and LockFile(folder / LOCK).take("") is None:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -164,15 +145,21 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     return path, settings
 
 
-def _check_datasets(job: Job[Any]) -> None:
-    """Raises ConfigError: a party's file has no dataset of the name that the job gives."""
-    for name, party in job.parties.items():
-        path, settings = party_settings(job, name)
-        if party.dataset and party.dataset not in settings.datasets:
-            raise ConfigError(
-                f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
-                hint=near_names(party.dataset, list(settings.datasets), "datasets of that file"),
-            )
+def check_member(job: Job[Any], name: str) -> None:
+    """Check that the party's file goes with what the job says of the party.
+
+    Raises:
+        PolicyRefused: the file has another role.
+        ConfigError: the file has no dataset of the name that the job gives.
+    """
+    (path, settings), party = party_settings(job, name), job.parties[name]
+    if settings.role != party.role:  # as the party would say; its certificate for the run has the job's role
+        raise PolicyRefused(party=name, field="role", reason=f"it is {settings.role}, not {party.role}")
+    if party.dataset and party.dataset not in settings.datasets:
+        raise ConfigError(
+            f"parties.{name}.dataset: {path} has no dataset named {party.dataset}",
+            hint=near_names(party.dataset, list(settings.datasets), "datasets of that file"),
+        )
 
 
 def _own_passphrase(path: Path) -> dict[str, str]:
@@ -182,7 +169,7 @@ def _own_passphrase(path: Path) -> dict[str, str]:
     return {} if file is None else {"passphrase_file": str(file)}
 
 
-def _coordinator_name(job: Job[Any]) -> str:
+def coordinator_name(job: Job[Any]) -> str:
     """The one coordinator that every party knows."""
     known = [
         {peer for peer, p in party_settings(job, name)[1].peers.items() if p.role == COORDINATOR}

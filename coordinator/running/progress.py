@@ -1,5 +1,5 @@
 """What a person sees while a job runs: in a terminal a bar for each party, with the time left; in a file or a log a
-line for each thing that a party begins, and one for each epoch.
+line for each thing that a party begins, and one for each epoch and for each fold of a grid point.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from blindfit.protos import control_pb2 as pb
 
 _DONE = {pb.DONE: "done", pb.FAILED: "failed", pb.REFUSED: "refused", pb.ENDED: "cancelled"}
 EPOCH = re.compile(r"epoch (\d+)(?:, hold-out loss ([0-9.e+-]{1,20}))?$")
+FOLD = re.compile(r"(point \d+ of \d+, fold \d+ of \d+)\b")
 SHORT_WAIT_S = 1.0  # of a forecast that is not worth a word
 
 
@@ -57,6 +58,7 @@ class JobProgress:
         }
         self._steps: dict[str, str] = {}
         self._epochs = _Epochs(epochs)
+        self._folds: set[str] = set()  # that some party has begun
         self._judge, self._judge_tells = judge, False
         self.epoch_begun = False  # by some party; all had agreed on where to begin then
 
@@ -103,6 +105,10 @@ class JobProgress:
             at_its_pace = party == self._judge or not self._judge_tells
             if at_its_pace and self._epochs.is_new(int(epoch[1])):  # all begin it at nearly the same time
                 self._console.print(f"  {self._epochs.describe(int(epoch[1]))}", highlight=False, markup=False)
+        elif fold := FOLD.match(step):  # its epochs are too many for a line each
+            if fold[1] not in self._folds:
+                self._folds.add(fold[1])
+                self._console.print(f"  {fold[1]}", highlight=False, markup=False)
         elif not is_message(step):
             self._console.print(f"  {party}: {step}{waiting}", highlight=False, markup=False)
 

@@ -61,6 +61,38 @@ ENDING_S = waits.MOST_S + ENDS_S  # and one that says that it is about to
 CANCELLED = errors_pb2.ErrorCode.Name(errors_pb2.CANCELLED)
 
 
+def proposal_of(
+    job: Job[Any], session: str, addresses: Mapping[str, str], receipts: Sequence[tuple[bytes, bytes]] = ()
+) -> pb.Proposal:
+    """
+    Args:
+        addresses: of every party.
+        receipts: of the ledger of the party that gets the proposal.
+    """
+    return pb.Proposal(
+        session=session,
+        protocol=job.protocol,
+        members=[
+            pb.Member(name=name, role=party.role, address=addresses[name], dataset=party.dataset)
+            for name, party in job.parties.items()
+        ],
+        parameters=codec.parameters_to_pb(job.parameters.to_parameters()),
+        receipts=[SignedReceipt(statement=statement, signature=signature) for statement, signature in receipts],
+    )
+
+
+def receipt_key_of(job: Job[Any], name: str, description: pb.PartyDescription) -> bytes:
+    """Return the key of the ledger that a job may charge at a party; empty where it charges none.
+
+    Raises:
+        HandshakeMismatch: the party runs another version.
+    """
+    if description.protocol_version != PROTOCOL_VERSION:
+        theirs = description.protocol_version[:32]
+        raise HandshakeMismatch(culprit=name, field="protocol version", ours=PROTOCOL_VERSION, theirs=theirs)
+    return description.receipt_key if job.parameters.epsilon else b""
+
+
 @dataclass
 class JobSession:
     """Brings one job through its states."""
@@ -122,33 +154,14 @@ class JobSession:
 
     async def _describe(self) -> None:
         for name, control in self._controls.items():
-            description = await control.describe()
-            if description.protocol_version != PROTOCOL_VERSION:
-                raise HandshakeMismatch(
-                    culprit=name,
-                    field="protocol version",
-                    ours=PROTOCOL_VERSION,
-                    theirs=description.protocol_version[:32],
-                )
-            if description.receipt_key and self.job.parameters.epsilon:
-                self._keys[name] = description.receipt_key
+            if key := receipt_key_of(self.job, name, await control.describe()):
+                self._keys[name] = key
 
     async def _propose(self) -> None:
         self._change("propose")
-        members = [
-            pb.Member(name=name, role=party.role, address=self.addresses[name], dataset=party.dataset)
-            for name, party in self.job.parties.items()
-        ]
-        parameters = codec.parameters_to_pb(self.job.parameters.to_parameters())
         for name in self.addresses:
             held = self.receipts.of(name, self._keys[name]) if name in self._keys else []
-            proposal = pb.Proposal(
-                session=self.id,
-                protocol=self.job.protocol,
-                members=members,
-                parameters=parameters,
-                receipts=[SignedReceipt(statement=statement, signature=signature) for statement, signature in held],
-            )
+            proposal = proposal_of(self.job, self.id, self.addresses, held)
             answer = await self._controls[name].call("Propose", proposal)
             self._proposed.append(name)
             if answer.state == pb.HELD:

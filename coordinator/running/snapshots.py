@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
@@ -18,6 +19,8 @@ from blindfit.parties.snapshots.snapshots import Snapshots
 from blindfit.parties.store.database import Store
 from blindfit.parties.systems import snapshot_writer
 from blindfit.parties.work.compute import cluster_of
+
+IS_PUBLISHED = "is published as snapshot"
 
 
 def snapshots_of(settings: PartySettings, base_dir: Path, store: Store) -> Snapshots:
@@ -68,12 +71,15 @@ def publish_first(job: Job[Any], parties: Mapping[str, tuple[Path, PartySettings
     for name, (path, settings) in parties.items():
         for dataset, reason in find_unpublished(settings, path.parent, datasets_of(job, name)):
             if reason:
-                hint = f"run `blindfit snapshot {path} {dataset}`, with --other-people if these are other people"
-                raise ConfigError(f"{name}: {reason}", hint=hint)
+                raise ConfigError(
+                    f"{name}: {reason}",
+                    hint=f"run `blindfit snapshot {quote(str(path))} {quote(dataset)}`, with --other-people if these "
+                    "are other people",
+                )
             with contextlib.closing(Store.of(settings, path.parent)) as store:
                 snapshots = snapshots_of(settings, path.parent, store)
                 is_scored = job.parameters.scores_rows or dataset != job.parties[name].dataset
                 made = snapshots.publish(dataset, skip_unreadable=is_scored, on_waiting=say)
-                say(f"{name}: {dataset} is published as snapshot {made.row.number}, {quantity(made.row.rows, 'row')}")
+                say(f"{name}: {dataset} {IS_PUBLISHED} {made.row.number}, {quantity(made.row.rows, 'row')}")
                 for caution in snapshots.cautions(made):
                     say(f"{name}: {caution}")

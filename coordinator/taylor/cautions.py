@@ -8,6 +8,7 @@ from blindfit.coordinator.taylor.defences import GIVEN_UP
 from blindfit.coordinator.taylor.figures import Figures
 from blindfit.coordinator.terminal.wording import figure, join_names, quantity
 from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical.selection import name_the_grid
 
 
 def cautions_of(facts: Figures) -> list[str]:
@@ -24,7 +25,7 @@ def cautions_of(facts: Figures) -> list[str]:
         _warn_of_clipped_labels(facts),
         _warn_of_delta(facts),
     )
-    return [caution for caution in found if caution]
+    return [name_the_grid(caution, facts.job, "taylor") for caution in found if caution]
 
 
 def _warn_of_early_end(facts: Figures) -> str:

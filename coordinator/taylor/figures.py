@@ -12,6 +12,7 @@ from blindfit.coordinator.report.reading import read
 from blindfit.coordinator.terminal.wording import figure
 from blindfit.coordinator.vertical import report as joint
 from blindfit.coordinator.vertical.report import JointFigures
+from blindfit.coordinator.vertical.selection import find_selection
 from blindfit.parties.tables import validate
 from blindfit.parties.taylor.report import Calibration
 from blindfit.parties.taylor.settings import TaylorJob
@@ -74,10 +75,14 @@ def figures_of(report: Mapping[str, Any]) -> Figures:
     roles = joint.roles_of(report)
     told = joint.collect_summaries(report, roles)
     job = validate(_parameters(report["job"]), TaylorJob, source="the job of the report")
+    selected = find_selection(report, roles, job)
+    if selected is not None:
+        job = job.choose(selected.chosen)
     key_node = report["parties"][roles.key_node]["summary"]
     return Figures(
         roles=roles,
         job=job,
+        selected=selected,
         rows=joint.rows_of(report, told),
         timing=joint.timing_of(told),
         fit=joint.fit_of(told, roles),

@@ -35,6 +35,7 @@ def render(report: Mapping[str, Any]) -> str:
                 "read rows": facts.first_timing.read_s,
                 "make keys, align": facts.first_timing.align_s,
                 "scale, check what would leak": facts.first_timing.prepare_s,
+                "train folds": facts.first_timing.select_s,
                 "train": facts.first_timing.train_s,
                 "score the test rows": facts.first_timing.evaluate_s,
             },

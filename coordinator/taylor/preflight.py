@@ -7,24 +7,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from blindfit.algorithms.protocols import taylor
+from blindfit.algorithms.protocols.ready import Ready
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.loss import label_bits
+from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget
+from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.parties import PartyHere, describe_spent
+from blindfit.coordinator.preflight.seats import open_party
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.trial import Trial, trial_of
+from blindfit.coordinator.terminal.wording import quantity
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
-from blindfit.parties.taylor.label_layouts import bits_of, end_bits, refusal
-from blindfit.parties.taylor.leaks import leaks_of, rows_that_count
-from blindfit.parties.taylor.parameters import check_label_dp, label_noise_std
+from blindfit.coordinator.vertical.seated import Seated, seat_data_parties
+from blindfit.parties.files.vault import PARTY_KEY
+from blindfit.parties.taylor.data_party import Taylor
+from blindfit.parties.taylor.key_node import name_of, noise_key_of
+from blindfit.parties.taylor.label_layouts import bits_of, end_bits, grid_bits
+from blindfit.parties.taylor.leaks import leaks_of, refuse_few_batches, rows_that_count
+from blindfit.parties.taylor.leaks import refusal as leak_refusal
+from blindfit.parties.taylor.parameters import label_noise_std
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import event_of
-from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
+from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
@@ -49,15 +57,10 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
     """Adds the party's rows to `rows`."""
-    if job.parameters.privacy is not None:
-        refuse_persons(party.source().settings, party.dataset_name, UNDER_LABEL_DP)
     is_active, own = party.name == roles.active, Rows()
-    if not is_active and job.parameters.test_fraction:
-        yield from catch_error(party.name, party.check_gives_scores)
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
-        check_label_dp(party.dataset, party.dataset_name, job.parameters)
-        yield from check_budget(party, event_of(job.parameters.privacy), again="")
+        yield describe_spent(party)
     rows.update(own)
 
 
@@ -65,31 +68,70 @@ def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows
 
 
 def _try(job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
-    names = {name: party.source().feature_names for name, party in data.items()}
-    trial = trial_of(rows, names, roles, job.parameters, label_range=data[roles.active].dataset.label_range)
+    with seat_data_parties(job, data, Taylor) as seated:
+        yield from _try_seated(job, roles, rows, data, seated)
+
+
+def _try_seated(
+    job: Job[TaylorJob], roles: Roles, rows: Rows, data: Mapping[str, PartyHere], seated: Seated[Taylor]
+) -> Iterator[Finding]:
+    records = {name: party.source().record for name, party in data.items()}
+    label_range, drawn = data[roles.active].dataset.label_range, seated.drawn
+    trial = trial_of(rows, records, roles, job.parameters, label_range=label_range, drawn=drawn)
+    yield from seated.check_draw()
     yield _alignment(job, trial)
     yield from joint.split(trial.plan, sum(trial.parameters.columns), "the hold-out loss", "taylor.l2")
     taylor.check_parameters(trial.parameters, [len(b) for b in trial.plan.batches], len(trial.plan.validation))
     yield Finding("ok", "key", f"{job.parameters.taylor.key_bits} bits hold every number of this training")
     yield from _attacks(job, trial, roles)
-    has_noise = job.parameters.taylor.gradient_noise >= gradient_leaks.LEAST_NOISE
-    yield from joint.room_for_fit(data, trial.prepared, None if has_noise else math.inf)
+    added: dict[str, float] = {}
+    noise = _name_noise(job, roles, seated)
+    yield from seated.check_earlier_jobs(
+        trial,
+        drawn or job.parameters.trial_randomness,
+        added,
+        {roles.key_node: Ready(0, "", noise or "")},
+        may_be_free=job.parameters.align.method == "linkage" or noise is None,
+    )
+    selection = job.parameters.selection
+    if selection is not None:
+        yield from _selection(job.parameters, selection, trial, roles.active)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
-        end = end_bits(trial.parameters, trial.parameters.epochs)
-        yield from label_account(
-            active,
-            bits + end,
-            trial.n_rows,
-            "set privacy.epsilon",
-            refusal(job.parameters, active.name),
-            job.parameters.holds_against,
-            again=end,
-        )
+        end = end_bits(trial.parameters, job.parameters.most_epochs) + grid_bits(job.parameters, trial.plan)
+        helps, adds = "set privacy.epsilon", added.get(active.name)
+        yield from label_account(active, bits + end, trial.n_rows, helps, job.parameters.holds_against, adds)
     else:
         yield from large_delta(job.parameters.delta, len(trial.plan.train))
     yield from _cost(job, trial)
+
+
+def _name_noise(job: Job[TaylorJob], roles: Roles, seated: Seated[Taylor]) -> str | None:
+    """Return how the key node would name its noise: empty where it has no secret yet; None where it is elsewhere."""
+    if job.parties[roles.key_node].config is None:
+        return None
+    notary = PartyHere.of(job, roles.key_node)
+    if seated.drawn is None or not (notary.base_dir / notary.settings.data_dir / PARTY_KEY).exists():
+        return ""
+    session = next(iter(seated.seats.values())).session
+    with open_party(notary) as party:
+        return name_of(noise_key_of(party, session, b"", name_randomness(seated.drawn)))
+
+
+def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) -> Iterator[Finding]:
+    """Raises PolicyRefused: a fold would have no batch of its own."""
+    refuse_few_batches(job, trial.plan, active)
+    taylor.Folds(selection, trial.plan, trial.parameters).check()
+    parameters = trial.parameters
+    bits = bits_of(parameters, trial.plan, job.taylor.jitter) + end_bits(parameters, job.most_epochs)
+    text = (
+        f"{quantity(selection.trainings, 'training')} of folds ({len(selection.points)} grid points, {selection.folds} "
+        f"folds) and 1 final training reveal at most {bits + grid_bits(job, trial.plan):,.0f} bits about labels: folds "
+        "are made of the batches of the final training, so their gradients add none; the figures of the grid points "
+        f"have {grid_bits(job, trial.plan):.0f} bits. Each row has {selection.models_on_a_row} models"
+    )
+    yield Finding("note", "select", text)
 
 
 def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:
@@ -108,7 +150,8 @@ def _attacks(job: Job[TaylorJob], trial: Trial, roles: Roles) -> Iterator[Findin
     for leak in found:
         allowed = leak.flag in job.parameters.taylor.unsafe
         about = leak.party or ("labels" if leak.rule == gradient_leaks.LABEL_BITS else leak.rule)
-        yield Finding("warning" if allowed else "refuses", about, leak.text if allowed else str(leak))
+        text = leak.text if allowed else str(leak_refusal(leak, roles.active))
+        yield Finding("warning" if allowed else "refuses", about, text)
     if job.parameters.privacy is not None:
         yield _label_noise(job, trial)
     elif not any(leak.rule == gradient_leaks.LABEL_BITS for leak in found):
@@ -159,9 +202,9 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
-    rows, names = joint.rows_here(job, here)
-    speed, cost = _estimate_cost(job, trial_of(rows, names, joint.roles_of(job), job.parameters))
-    return cost.train_seconds(speed, cores(), job.parameters.taylor.epochs)
+    rows, records = joint.rows_here(job, here)
+    speed, cost = _estimate_cost(job, trial_of(rows, records, joint.roles_of(job), job.parameters))
+    return cost.train_seconds(speed, cores(), _count_epochs(job.parameters))
 
 
 def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
@@ -173,10 +216,17 @@ def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed
     )
 
 
+def _count_epochs(job: TaylorJob) -> int:
+    """Count epochs of the final training, with those of folds as so many: a fold leaves out its part of the rows."""
+    selection = job.selection
+    folds = 0 if selection is None else math.ceil(selection.epochs * (1 - 1 / selection.folds))
+    return job.most_epochs + folds
+
+
 def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
     speed, cost = _estimate_cost(job, trial)
     here = cores()
-    epochs = job.parameters.taylor.epochs
+    epochs = _count_epochs(job.parameters)
     each = cost.epoch_seconds(speed, here)
     if job.parameters.paillier.engine == "phe":
         speed, cost = taylor_cost.measure_reference(job.parameters.taylor.key_bits), replace(cost, one_by_one=True)

@@ -10,12 +10,14 @@ from blindfit.coordinator.taylor.defences import list_defences
 from blindfit.coordinator.taylor.figures import Figures, figures_of
 from blindfit.coordinator.terminal.wording import duration, quantity
 from blindfit.coordinator.vertical import report as joint
+from blindfit.coordinator.vertical import selection
 
 
 def summary(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = figures_of(report)
     yield "job", f"{report['name']} ({report['session']})"
     yield from joint.row_lines(facts, "hold-out")
+    yield from selection.lines(facts.selected)
     loss = f", {facts.newest_loss}" if facts.losses else ""
     yield "fit", f"{facts.job.taylor.model}, {quantity(facts.fit.epochs, 'epoch')}{loss}"
     yield "test", _quality(facts)

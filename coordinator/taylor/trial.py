@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.protocols.taylor import TaylorParameters
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Positions
 from blindfit.coordinator.vertical.roles import Roles
@@ -20,20 +22,23 @@ Trial = joint.Trial[TaylorParameters]
 
 def trial_of(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     roles: Roles,
     job: TaylorJob,
     *,
     label_range: tuple[float, float] | None = None,
+    drawn: PublicRandomness | None = None,
 ) -> Trial:
     """Args:
-    rows: of every data party, as they are read. names: of their columns. label_range: of the active party's labels.
+    rows: of every data party, as they are read. records: of their columns. label_range: of the active party's labels.
+    drawn: who is held out, as the parties remember it; None: a trial's draw.
 
     Raises:
         DataError: too few rows, a constant column, labels of one class.
     """
-    positions = _slots(rows, job) if job.align.method == "linkage" else joint.positions_to_train_on(rows)
-    prepared = joint.prepare_rows(rows, names, positions, roles, job, preparation_of(job), label_range)
+    is_linked, chosen = job.align.method == "linkage", preparation_of(job)
+    positions = _slots(rows, job) if is_linked else joint.positions_to_train_on(rows)
+    prepared = joint.prepare_rows(rows, records, positions, roles, job, chosen, label_range, drawn, is_linked=is_linked)
     seats = Seats(roles.active, roles.chain, roles.key_node)
     return Trial(prepared, parameters_of(job, seats, joint.ready(prepared)))
 

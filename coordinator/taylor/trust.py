@@ -38,10 +38,14 @@ def _by_data_party(job: TaylorJob) -> tuple[str, ...]:
         )
     else:
         rows = "Which of its own rows all data parties have; how many rows each data party has;"
+    if job.select:
+        gradients += " In the trainings of folds too. Which grid point has the lowest loss."
     return gradients, f"{rows} {after}"
 
 
 def _scores(roles: Roles, job: TaylorJob) -> Iterator[str]:
+    if job.select:
+        yield "Of each grid point the mean loss over all folds and its standard error, rounded."
     if job.test_fraction == 0:
         return
     yield "The scores of the test rows: the sums of all parties' parts."
@@ -68,6 +72,8 @@ def _by_key_node(job: TaylorJob) -> tuple[str, ...]:
     sees = ["Sums of gradients and uniform masks, which hide them up to 2^-40; it adds the noise."]
     if job.hold_out_fraction:
         sees.append("The loss of the hold-out rows after each epoch, as it is; no limit counts it.")
+    if job.select:
+        sees.append("The loss of each fold of each grid point, as it is; no limit counts it.")
     if job.align.method == "linkage":
         sees.append("Keyed filters of the records that were linked, how alike they are, and which shuffled ones match.")
     else:

@@ -43,9 +43,13 @@ class Found:
 
     def show(self, console: Console) -> None:
         """Print each text as it is, on one line however long: somebody may copy it."""
+        from rich.text import Text  # here: a command that prints JSON needs no rich
+
         for each in self.shown:
             if isinstance(each, str):
                 console.print(each, highlight=False, markup=False, soft_wrap=True)
+            elif isinstance(each, Text):  # rich joins texts before it prints them, and forgets how each is to break
+                console.print(each, highlight=False, crop=False, no_wrap=each.no_wrap, overflow=each.overflow)
             else:
                 console.print(each, highlight=False, crop=False)
 

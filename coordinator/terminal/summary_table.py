@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 from rich.text import Text
 
+WIDTH = 8  # of the labels of paths, so that all reports print alike
+
 
 def summary_table(lines: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
@@ -19,5 +21,16 @@ def summary_table(lines: Iterable[tuple[str, str]]) -> Table:
 
 def places(found: Iterable[tuple[str, object]]) -> Iterator[Text]:
     """Yield a line for each path: a path is for copying, so it is neither wrapped nor read as markup."""
-    for label, path in found:
-        yield Text.assemble((f"{label:<8}", "bold"), str(path), no_wrap=True, overflow="ignore")
+    yield from lines_with_labels(found, WIDTH)
+
+
+def lines_with_labels(lines: Iterable[tuple[str, object]], least: int = 0) -> Iterator[Text]:
+    """Yield lines of a label and a text, which begins two spaces after the longest label; no line is wrapped.
+
+    Args:
+        least: the width of the labels, if all of them are shorter.
+    """
+    said = list(lines)
+    width = max([least, *(len(label) + 2 for label, _ in said)])
+    for label, text in said:
+        yield Text.assemble((label.ljust(width), "bold"), str(text), no_wrap=True, overflow="ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.terminal.json_output import Found
@@ -35,7 +36,7 @@ def export(directory: Path, out: Path) -> Found:
     write_file(out, encoded)
     why = "whoever knows its noise learns from this file the sum of rows that it could not read"
     keep = [f"Keep it from the operator of {plain(server)}: {why}." for server in checked.not_for]
-    lines = (f"{out}: check it with `blindfit verify {out}`", *keep)
+    lines = (f"{out}: check it with `blindfit verify {quote(str(out))}`", *keep)
     return Found({"file": out, "keep_from": checked.not_for}, lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,7 +19,12 @@ from blindfit.algorithms.paillier.threshold import deal
 from blindfit.algorithms.protocols import falcon
 from blindfit.algorithms.protocols.falcon import FalconParameters, Held, Progress
 from blindfit.algorithms.protocols.falcon.program import run_program
+from blindfit.algorithms.protocols.falcon.seats import ModelState, zeros
+from blindfit.algorithms.protocols.falcon.selection import select
+from blindfit.algorithms.sharing.descent import Labels
 from blindfit.algorithms.sharing.prg import Seed
+from blindfit.algorithms.sharing.products import DealerMatrix
+from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.vertical.counted import Counted, counting_seat
 from blindfit.parties.wire.channel import LocalNetwork
 
@@ -50,7 +56,7 @@ class Speed:
 class Cost:
     """
     Attributes:
-        start: rows and labels put in.
+        start: rows and labels put in, and all trainings of folds.
         first, epoch: one epoch, and each after it, which also compares losses.
         end: weights and figures.
     """
@@ -103,6 +109,40 @@ class Cost:
 
 
 def cost_of(parameters: FalconParameters) -> Cost:
+    """Count what a job takes. A training that a grid chooses has the epochs of the point that has most."""
+    if parameters.selection is None:
+        return _cost_of_training(parameters)
+    points = range(len(parameters.selection.points))
+    longest = max(points, key=lambda point: parameters.at(point).epochs)
+    final = _cost_of_training(parameters.at(longest))
+    descents = [_count_descents(parameters, point) for point in points]
+    return replace(final, start=sum(descents, final.start + _count_figures(parameters, parameters.selection)))
+
+
+def _count_descents(p: FalconParameters, point: int) -> Counted:
+    """Count the epochs of all folds of a grid point."""
+    counted = Counted()
+    for rows, folds in Counter(p.fold(point, fold).batch_rows for fold in range(p.folds)).items():
+        fold = replace(p.fold(point, 0), batch_rows=rows, validation_rows=0)
+        cost = _cost_of_training(fold)
+        counted += (cost.all - cost.start - cost.end).times(folds)
+    return counted
+
+
+def _count_figures(p: FalconParameters, chosen: Selection) -> Counted:
+    """Count what the figures of all grid points take, after each fold was trained."""
+    seat = counting_seat(p)
+    shape = (p.rows, sum(p.columns))
+    rows = DealerMatrix(np.broadcast_to(np.uint64(0), shape))
+
+    async def train(*_: object) -> ModelState:
+        return seat.beginning(shape[1])
+
+    asyncio.run(select(seat, p, chosen, rows, Labels(zeros((p.rows,))), None, train, Progress()))
+    return seat.counted
+
+
+def _cost_of_training(parameters: FalconParameters) -> Cost:
     """Goes through two epochs and the end of the training, without a number of anybody's."""
     seat, marks = counting_seat(parameters), []
 
@@ -124,7 +164,7 @@ def cost_of(parameters: FalconParameters) -> Cost:
 
 def measure(parameters: FalconParameters) -> Speed:
     """By small trainings of this many parties and columns, on zeros, in one thread; a second or two."""
-    alone = replace(parameters, validation_rows=0, test_rows=0, epochs=1, noise=None)
+    alone = replace(parameters, selection=None, validation_rows=0, test_rows=0, epochs=1, noise=None)
     trained_rows = TRAINED_ROWS if parameters.key_bits is None else ENCRYPTED_ROWS
     few, many = (replace(alone, batch_rows=(rows,)) for rows in trained_rows)
     tested = replace(alone, batch_rows=trained_rows[:1], test_rows=TESTED_ROWS)

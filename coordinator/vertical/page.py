@@ -30,6 +30,7 @@ def render(template: str, report: Report, facts: JointFigures, **parts: Any) -> 
         evaluation=list(quality.lines(facts.evaluation)),
         confusion=quality.matrix(facts.evaluation),
         remark=quality.remark(facts.evaluation),
+        selected=facts.selected,
         rows=facts.rows,
         dropped_columns=_list_dropped_columns(facts),
         **parts,

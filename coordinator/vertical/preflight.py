@@ -10,17 +10,20 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.held_out import smallest_fraction
 from blindfit.algorithms.protocols.ready import Ready
+from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, catch_error
-from blindfit.coordinator.preflight.parties import PartyHere
+from blindfit.coordinator.preflight.parties import PartyHere, list_derived
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.coordinator.vertical.common_ids import none_in_common
 from blindfit.coordinator.vertical.roles import Learnt, Roles
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import PartyRows, read_rows
+from blindfit.parties.vertical.alignment import Alignment, order_of
 from blindfit.parties.vertical.prepared import Preparation, Prepared, prepare
 
 ROWS_PER_COLUMN = 10  # fewer training rows to a column overfit
@@ -71,7 +74,9 @@ def check_all(
         yield from catch_error(party.name, partial(check_party, job, roles, party, rows))
     missing = [name for name in roles.chain if name not in data]
     if missing:
-        yield Finding("note", "rows", f"{join_names(missing)}: not here, so no trial of the whole")
+        yield Finding(
+            "note", "rows", f"rows of {join_names(missing)} cannot be read here, so the training was not tried"
+        )
     elif len(rows) == len(roles.chain):
         yield from catch_error("trial", partial(try_all, job, roles, rows, data))
 
@@ -79,20 +84,20 @@ def check_all(
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
     """Adds the party's rows."""
     source = party.source()
-    found = read_rows(source, labels=active, report=lambda *_: None)
-    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.feature_names)} features")
-    yield from catch_error(party.name, partial(party.check_content, source, found.features))
+    found = read_rows(source.with_gaps(), labels=active, report=lambda *_: None)
+    yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.model_columns)} features")
+    yield from list_derived(party, source)
     rows[party.name] = found
 
 
-def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
-    """Of data parties that are all here: their rows, and the names of their columns."""
+def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, TableRecord]]:
+    """Of data parties that are all here: their rows, and what their columns are made of."""
     roles = roles_of(job)
-    sources = {party.name: party.source() for party in here if party.name in roles.chain}
+    sources = {party.name: party.source().with_gaps() for party in here if party.name in roles.chain}
     rows = {
         name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
     }
-    return rows, {name: source.feature_names for name, source in sources.items()}
+    return rows, {name: source.record for name, source in sources.items()}
 
 
 # --- all of them together ------------------------------------------------------------------------------------
@@ -136,43 +141,43 @@ def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
 
 def prepare_rows(
     rows: Mapping[str, PartyRows],
-    names: Mapping[str, tuple[str, ...]],
+    records: Mapping[str, TableRecord],
     positions: Positions,
     roles: Roles,
     job: TrainingParameters,
     chosen: Preparation,
     label_range: tuple[float, float] | None = None,
+    drawn: PublicRandomness | None = None,
+    *,
+    is_linked: bool = False,
 ) -> dict[str, Prepared]:
     """Split and scale rows as the parties would.
+
+    Args:
+        drawn: who is held out, as the parties remember it; None: a trial's draw.
+        is_linked: the positions are slots of a linkage, whose order is drawn.
 
     Raises:
         DataError: too few rows.
     """
-    order = job.trial_randomness.generator("split").permutation(len(positions[roles.active]))
+    randomness, common = drawn or job.trial_randomness, rows[roles.active].take(positions[roles.active])
+    if is_linked:
+        order = randomness.generator("split").permutation(len(positions[roles.active]))
+    else:
+        fractions = chosen.test_fraction, chosen.validation_fraction
+        order = order_of(common, Alignment(positions[roles.active]), randomness, fractions)
     return {
         name: prepare(
             rows[name].take(positions[name]),
-            names[name],
+            records[name].encoded,
             chosen,
             order,
             active=name == roles.active,
             label_range=label_range,
+            table=records[name],
         )
         for name in roles.chain
     }
-
-
-def room_for_fit(
-    data: Mapping[str, PartyHere], prepared: Mapping[str, Prepared], bits: float | None = None
-) -> Iterator[Finding]:
-    """Say of each data party whose rows have had as many models as it allows that it refuses one more training.
-
-    Args:
-        bits: of the score of one row; None: those of a score.
-    """
-    for name, own in prepared.items():
-        learners = [other for other in prepared if other != name]
-        yield from data[name].check_another_fit(own.rows, learners, bits)
 
 
 def ready(prepared: Mapping[str, Prepared]) -> dict[str, Ready]:

@@ -12,6 +12,7 @@ from blindfit.coordinator.report.reading import fullest, read
 from blindfit.coordinator.report.sections import Section
 from blindfit.coordinator.terminal.wording import count, percent, quantity
 from blindfit.coordinator.vertical.roles import Learnt, Roles
+from blindfit.coordinator.vertical.selection import Selected
 from blindfit.parties.training.report import TimingFigures
 from blindfit.parties.vertical.report import FitFigures, RowFigures
 
@@ -29,6 +30,7 @@ class JointFigures:
     Attributes:
         rows, timing: of each data party that told.
         evaluation: None where there are no test rows, or where it is known elsewhere.
+        selected: the outcome of the job's grid; None without one. The job then has the chosen options.
     """
 
     roles: Roles
@@ -36,6 +38,7 @@ class JointFigures:
     timing: Mapping[str, TimingFigures]
     fit: FitFigures
     evaluation: Evaluation | None
+    selected: Selected | None = None
 
     @property
     def owners(self) -> list[str]:

@@ -6,18 +6,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import KEY_BITS
-from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
-from blindfit.algorithms.protocols.walr import encrypted_rows, lone_rows, several_parties, two_servers
+from blindfit.algorithms.privacy.events import UNITS
+from blindfit.algorithms.protocols.walr import encrypted_rows, several_parties, two_servers
 from blindfit.algorithms.protocols.walr.grid import Grid
 from blindfit.algorithms.sharing.short_rows import Plan
 from blindfit.algorithms.statistics.walr import defaults
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
-from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, noise_multiplier_of, rows_are_hidden
+from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, rows_are_hidden
 from blindfit.coordinator.measured.unknown_ids import check_ids
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
-from blindfit.coordinator.preflight.parties import PartyHere, check_budget, wrong_labels_here
+from blindfit.coordinator.preflight.parties import PartyHere, check_least_rows, describe_budget, list_derived
 from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.parties.walr.reading import prepare_rows
 from blindfit.parties.walr.rows import ReadColumns, read_columns
@@ -62,8 +63,9 @@ def _leaks_of_holders(active: str, passives: Sequence[str], server: str) -> Iter
 
 
 def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding]:
-    unit = RowsOfUnit.of(job, here)
-    checks: dict[str, Check] = {"measurement": _check_labels, "active": partial(_check_features, unit=unit)}
+    unit, servers = RowsOfUnit.of(job, here), [party for party in here if party.settings.role == "measurement"]
+    active = partial(_check_features, unit=unit, servers=servers)
+    checks: dict[str, Check] = {"measurement": _check_labels, "active": active}
     if passives := job.with_role("passive"):
         holders = [p for p in here if p.settings.role in ("active", "passive")]
         yield from _check_holders(job, holders, 1 + len(passives), unit)
@@ -79,7 +81,7 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
-    yield from _check_rows_for_columns(told)
+    yield from _check_rows_for_columns(job, told)
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
@@ -88,14 +90,14 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
         yield _noise(job, rows, columns, bound, unit)
 
 
-def _check_rows_for_columns(told: Sequence[ReadColumns]) -> Iterator[Finding]:
+def _check_rows_for_columns(job: Job[WalrJob], told: Sequence[ReadColumns]) -> Iterator[Finding]:
     """Refuse as the server would: both numbers are public."""
     if not told:
         return
-    rows, needed = min(len(read.norms) for read in told), lone_rows.rows_needed([read.columns.width for read in told])
-    if rows < needed:
-        text = f"{rows:,} rows to train on are too few for the columns of these parties, which need {needed:,}"
-        yield Finding("refuses", "rows", f"{text}: use more rows or fewer columns")
+    rows = min(len(read.norms) for read in told)
+    if reason := several_parties.too_few_rows(rows, [read.columns.width for read in told]):
+        (server,) = job.with_role("measurement")
+        yield Finding("refuses", server, str(PolicyRefused(party=server, field="rows", reason=reason)))
         return
     bits = several_parties.score_bits_of_a_fit(rows)
     text = f"the weights of this fit count as {bits:.2g} bits about each row's score"
@@ -103,16 +105,13 @@ def _check_rows_for_columns(told: Sequence[ReadColumns]) -> Iterator[Finding]:
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
-    if reason := wrong_labels_here(job, party):
-        yield Finding("refuses", party.name, reason)
-        return
-    party.source()
-    yield Finding("note", party.name, "its labels are read when it publishes them, and not here")
-    event = ReleaseEvent("gaussian", noise_multiplier_of(job), UNITS["person" if party.dataset.person else "row"][1])
-    yield from check_budget(party, event, ANSWERED_BEFORE)
+    event = job.parameters.event_at_server(UNITS["person" if party.dataset.person else "row"][1])
+    yield from describe_budget(party, event, ANSWERED_BEFORE)
 
 
-def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) -> Iterator[Finding]:
+def _check_features(
+    job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit, servers: Sequence[PartyHere]
+) -> Iterator[Finding]:
     if (start := read_start(job.parameters, party.base_dir, party.source(), party.settings)) is not None:
         yield _start(start, str(job.parameters.walr.init))
     prepared = prepare_rows(party.source(), job.parameters, job.parameters.trial_randomness, lambda *_: None)
@@ -123,6 +122,9 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     n, k = prepared.train.weights.shape
     grid, bound = prepared.grid, prepared.grid.real_bound
     yield Finding("ok", party.name, f"{n:,} rows to train on, {len(prepared.test_ids):,} held out, {k} columns")
+    yield from list_derived(party, party.source())
+    for server in servers:
+        yield from check_least_rows(server, n)
     share = prepared.rows_clipped / n
     level: Level = "warning" if share > CLIPPED_SHARE_WARNING else "ok"
     yield Finding(level, party.name, f"row norms are clipped at {bound:.3g}: {share:.1%} of the rows")
@@ -133,9 +135,8 @@ def _check_features(job: Job[WalrJob], party: PartyHere, *, unit: RowsOfUnit) ->
     if job.parameters.shares_rows:
         Plan(n, k, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
-    servers = len(job.with_role("measurement"))
     row_bytes = _row_bytes(job, n, k, grid, unit)
-    yield Finding("note", "bytes", on_the_wire(servers * n * (row_bytes + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(len(job.with_role("measurement")) * n * (row_bytes + BYTES_PER_ID)))
 
 
 def _start(start: Start, path: str) -> Finding:
@@ -160,6 +161,7 @@ def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns])
     n, k, bound = len(read.norms), read.columns.width, read.norm_bound(settings.walr)
     told.append(read)
     yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
+    yield from list_derived(party, read.source)
     yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
     yield from large_delta(settings.delta, n)
 
@@ -170,19 +172,19 @@ def _row_bytes(job: Job[WalrJob], n: int, k: int, grid: Grid, unit: RowsOfUnit) 
     if not job.parameters.encrypts_rows:
         return grid.row_bits // 8 * k
     bound = grid.norm_bound
-    noise_std = noise_multiplier_of(job) * bound * unit.count
+    noise_std = job.parameters.noise_multiplier * bound * unit.count
     slots = ROW_KEY_BITS // encrypted_rows.slot_bits_of(n, bound, noise_std)
     return 2 * ROW_KEY_BITS // 8 * -(-k // slots)
 
 
 def _fits(job: Job[WalrJob], n: int, bound: int, unit: RowsOfUnit) -> Iterator[Finding]:
-    noise_std = noise_multiplier_of(job) * bound * unit.count
+    noise_std = job.parameters.noise_multiplier * bound * unit.count
     if two_servers.reach(n, bound, noise_std) >= two_servers.P / 2:
         yield Finding("refuses", "walr.frac_bits", f"{two_servers.TOO_LARGE}: {two_servers.LOWER_IT}")
 
 
 def _noise(job: Job[WalrJob], n: int, k: int, bound: float, unit: RowsOfUnit) -> Finding:
-    noise_std = noise_multiplier_of(job) * bound * unit.count / n
+    noise_std = job.parameters.noise_multiplier * bound * unit.count / n
     noise_std *= math.sqrt(len(job.with_role("measurement")))
     l2 = defaults.default_l2(noise_std, bound, k, job.parameters.required_privacy.epsilon)
     text = f"standard deviation {noise_std:.2g} on each coordinate of the mean, default l2 {l2:.2g}{unit.caveat}"

@@ -156,20 +156,38 @@ class Account:
             asked: bits that must fit, with what the job will count later; by default those of the entry.
             refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
         """
-        if entry.subject == "labels" and not self.counts_labels:
-            return
-        learners, known = entry.learner.split(","), self.entries(transaction, entry.subject, entry.about)
-        if any(_is_about(one, entry.question) and set(learners) <= set(one.learner.split(",")) for one in known):
-            return
+        is_new = self.check_below(transaction, entry, limit, refuse, asked=asked)
+        if is_new and entry.bits:
+            transaction.add_disclosure(entry)
+
+    def check_below(
+        self,
+        reader: AccountReads,
+        entry: Disclosure,
+        limit: float,
+        refuse: Callable[[], BlindfitError | None],
+        *,
+        asked: float | None = None,
+    ) -> bool:
+        """Return whether an entry would be written; arguments and errors as those of `enter_below`."""
+        if not self.is_new(reader, entry):
+            return False
         asked = entry.bits if asked is None else asked
-        fits = self.fits(transaction, entry.subject, entry.about, learners, asked, limit, entry.session)
+        learners = entry.learner.split(",")
+        fits = self.fits(reader, entry.subject, entry.about, learners, asked, limit, entry.session)
         if not fits and (error := refuse()) is not None:
-            spent = round(self.spent(transaction, entry.subject, entry.about), 1)
+            spent = round(self.spent(reader, entry.subject, entry.about), 1)
             told = {"revealed": spent, "asked": round(asked, 1), "limit": round(limit, 1)}
             log.warning(f"{entry.subject.removesuffix('s')} bits", session=entry.session, **told)
             raise error
-        if entry.bits:
-            transaction.add_disclosure(entry)
+        return True
+
+    def is_new(self, reader: AccountReads, entry: Disclosure) -> bool:
+        """Return whether an entry counts: its labels are not public, and its question was not counted before."""
+        if entry.subject == "labels" and not self.counts_labels:
+            return False
+        learners, known = entry.learner.split(","), self.entries(reader, entry.subject, entry.about)
+        return not any(_is_about(one, entry.question) and set(learners) <= set(one.learner.split(",")) for one in known)
 
 
 def _is_about(entry: Disclosure, question: str) -> bool:

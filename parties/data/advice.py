@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindfit.parties.data.settings import DatasetSettings
+from blindfit.parties.data.settings import DatasetSettings, is_csv
 from blindfit.parties.tables import toml_of
 
 
@@ -32,10 +32,23 @@ class Advice:
             return "fill it in: the model needs this column"
         quoted = toml_of(column)
         encoded = [f"{self.table}.{name}" for name in ("categories", "dates") if column in getattr(settings, name)]
-        if settings.features == "rest":
+        recipes = [name for name, recipe in settings.derive.items() if column in recipe.sources]
+        steps = [f"remove {self.table}.derive.{name}" for name in recipes]
+        is_feature = settings.is_feature(column) or not recipes
+        if settings.features == "rest" and is_feature:
             without = f"set {self.table}.except = {toml_of([*settings.left_out, column])}"
-            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded)])
-        return f"remove {quoted} from {' and '.join([f'{self.table}.features', *encoded])}"
+            return " and ".join([without, *(f"remove {quoted} from {option}" for option in encoded), *steps])
+        lists = [*([f"{self.table}.features"] if is_feature else []), *encoded]
+        if not lists:
+            return " and ".join(steps)
+        named = f"remove {quoted} from {' and '.join(lists)}"
+        return " and ".join([named, *steps])
+
+    def without_recipe(self, name: str) -> str:
+        """Return how to train without a recipe."""
+        if self.settings is None:
+            return "leave out the row: the model computes with this number"
+        return f"remove {self.table}.derive.{name}"
 
     def no_number(self, column: str) -> str:
         """Return what to do about a value that is not of the column's kind."""
@@ -45,7 +58,17 @@ class Advice:
         if column in settings.dates:
             return f"correct it, or {self.leave_out(column)}"
         named = f"add {toml_of(column)} to {self.table}.categories or {self.table}.dates"
-        return f"correct it, or {named}, or {self.leave_out(column)}"
+        return f"correct it, or {named}, or {self.leave_out(column)}{self._form_of_numbers()}"
+
+    def no_date(self) -> str:
+        """Return what to do about a text that is not a date, in addition to the correction of it."""
+        is_plain_csv = self.settings is not None and is_csv(self.settings.url) and self.settings.date_format is None
+        return f", or set {self.table}.date_format to the form that it has" if is_plain_csv else ""
+
+    def _form_of_numbers(self) -> str:
+        if self.settings is None or not is_csv(self.settings.url):
+            return ""
+        return f", or set {self.table}.decimal and {self.table}.thousands as the file has them"
 
     def levels(self) -> str:
         """Return how to name the levels of each category."""

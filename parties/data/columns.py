@@ -42,7 +42,8 @@ def locate_errors(origin: Origin, name: str, first_row: int, hint: str = "") -> 
         yield
     except BadValue as error:
         row = None if error.row is None else first_row + error.row
-        raise origin.error(error.problem, row=row, column=name, hint=error.hint or hint) from None
+        form = origin.advice.no_date() if error.problem == values.NOT_A_DATE else ""
+        raise origin.error(error.problem, row=row, column=name, hint=f"{error.hint or hint}{form}") from None
 
 
 def to_texts(column: Any, *, name: str, first_row: int, origin: Origin) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blindfit.parties.data.source import RowBatch
+from blindfit.parties.data.row_batch import RowBatch
 
 
 class ContentDigest:

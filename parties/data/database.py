@@ -25,7 +25,7 @@ from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.columns import locate_errors
 from blindfit.parties.data.local_files import local_path, require_file
-from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, refuse_duplicate_names
+from blindfit.parties.data.origin import Origin, Tolerates, near_names, nothing, or_nulls, refuse_duplicate_names
 from blindfit.parties.data.urls import without_password
 
 CONNECT_TIMEOUT_S = 5
@@ -108,14 +108,8 @@ class SqlTable:
         return "as text" if kind == "category" and isinstance(base, _WITH_ONE_TEXT) else "refused"
 
     def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
-        if name not in self.problems:
-            try:
-                return self._to_arrow(name, values, first_row)
-            except DataError as error:
-                if not self.tolerates(name):
-                    raise
-                self.problems[name] = error
-        return pa.nulls(len(values), _ARROW[self._kind(name)])
+        nulls = pa.nulls(len(values), objects.ARROW[self._kind(name)])
+        return or_nulls(name, partial(self._to_arrow, name, values, first_row), nulls, self.problems, self.tolerates)
 
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:
         kind, declared = self._kind(name), self.table.c[name].type
@@ -131,12 +125,6 @@ class SqlTable:
             return objects.MAKERS[kind](values)
 
 
-_ARROW: dict[Kind, Any] = {
-    "number": pa.float64(),
-    "boolean": pa.float64(),
-    "date": pa.timestamp("us"),
-    "category": pa.string(),
-}
 _HINTS: dict[Kind, str] = {
     "category": "store it as text or as whole numbers",
     "date": "store it as a date, a timestamp, or a text such as 2024-05-31",
@@ -184,6 +172,36 @@ def open_table(
         table = _reflect(connection, schema, name, origin)
     refuse_duplicate_names([column.name for column in table.columns], origin)
     return SqlTable(engine, table, origin, texts, dates, tolerates)
+
+
+def as_declared(table: SqlTable, texts: frozenset[str]) -> SqlTable:
+    """Return the same table, each column read as its type in the database says.
+
+    What cannot be read is a problem of its column, and no error.
+
+    Args:
+        texts: columns that are read as text, whatever their type; what is wrong with them is an error.
+    """
+    types = {column.name: _base(column.type) for column in table.table.columns}
+    dates = {name for name, kind in types.items() if isinstance(kind, _MOMENTS)}
+    words = {name for name, kind in types.items() if isinstance(kind, (*_TEXTS, *_WITH_ONE_TEXT))}
+    words |= _texts_of_no_type(table, [name for name, kind in types.items() if isinstance(kind, NullType)])
+    return replace(
+        table,
+        texts=texts | (words - dates),
+        dates=frozenset(dates - texts),
+        tolerates=lambda name: name not in texts,
+        problems={},
+    )
+
+
+def _texts_of_no_type(table: SqlTable, names: Sequence[str]) -> set[str]:
+    """Return those columns in which SQLite, which does not ask for types, has a text."""
+    if table.engine.dialect.name != "sqlite":
+        return set()
+    with connect(table.engine, table.origin) as connection, answering(table.origin):
+        found = {name: sa.select(sa.func.typeof(table.table.c[name])).distinct() for name in names}
+        return {name for name, asked in found.items() if "text" in connection.execute(asked).scalars()}
 
 
 def find_table(url: URL, origin: Origin) -> tuple[str | None, str, Origin]:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.id_hash import HashKeys, hash_texts
-from blindfit.parties.data.source import RowBatch, Source
+from blindfit.parties.data.row_batch import RowBatch
+from blindfit.parties.data.source import Source
 
 
 class DuplicateSearch:

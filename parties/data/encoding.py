@@ -30,6 +30,7 @@ from blindfit.parties.data.origin import (
     refuse_missing_names,
     without_values,
 )
+from blindfit.parties.data.recipe_settings import recipes_of
 from blindfit.parties.data.settings import DatasetSettings, words_besides
 
 MOST_LEVELS = 100  # that are found in the rows: more are rather names of the rows
@@ -67,10 +68,14 @@ def describe(
         search.refuse_names_of_levels(name, columns)
     search.read([name for name in columns if name not in search.problems])
     found = tuple(search.column(name) for name in columns if name not in search.problems)
-    refuse_duplicate_names([name for column in found for name in column.made], reader.origin)
-    levels = [level for column in found for level in column.levels]
+    recipes = recipes_of(settings.derive, [column.name for column in found if column.kind != "category"])
+    names = [name for column in found for name in {column.name, *column.encoded}]
+    refuse_duplicate_names([*names, *(n for recipe in recipes for n in {recipe.name, *recipe.made})], reader.origin)
+    levels = [level for column in found for level in column.chosen]
     words = words_besides(levels, settings.url, settings.missing_words)
-    return Described(TableRecord(found, missing_words=words), search.problems)
+    used = {source for recipe in recipes for source in recipe.of}
+    read = tuple(column for column in found if column.is_feature or column.name in used)
+    return Described(TableRecord(read, missing_words=words, recipes=recipes), search.problems)
 
 
 class _Search:
@@ -139,11 +144,15 @@ class _Search:
             self._empty.add(name)
 
     def column(self, name: str) -> TableColumn:
+        base = self._settings.reference_levels.get(name)
         if name in self._levels:
-            return TableColumn(name, "category", tuple(sorted(self._levels[name])), (), self._rule(name))
+            levels, base = without_base(sorted(self._levels[name]), base)
+            return TableColumn(name, "category", levels, (), self._rule(name), base=base)
         if name in self._given:
-            return TableColumn(name, "category", self._given[name], None, self._rule(name), declared=True)
-        return TableColumn(name, self._kind(name), missing=self._rule(name))
+            levels, base = without_base(self._given[name], base)
+            return TableColumn(name, "category", levels, None, self._rule(name), declared=True, base=base)
+        is_feature = self._settings.is_feature(name)
+        return TableColumn(name, self._kind(name), missing=self._rule(name), is_feature=is_feature)
 
     def _kind(self, name: str) -> Kind:
         if name in self._settings.dates:
@@ -152,6 +161,15 @@ class _Search:
 
     def _rule(self, name: str) -> MissingRule:
         return rule_of(self._settings.missing, lacks_values=name in self._empty)
+
+
+def without_base(levels: Sequence[str], base: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Return the levels that have a column, and the reference level.
+
+    A category of which only the reference level is known keeps its column: it would not be in the table without one.
+    """
+    others = tuple(level for level in levels if level != base)
+    return (others, base) if others else (tuple(levels), None)
 
 
 def rule_of(missing: str, *, lacks_values: bool) -> MissingRule:
@@ -211,11 +229,11 @@ class FromTable:
     found: frozenset[str] = frozenset()
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.select(names).names
+        return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
         features: dict[str, Floats] = {}
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             if column.kind == "category":
                 features |= to_indicators(self.levels(batch, column, first_row, origin), column)
             else:
@@ -223,7 +241,7 @@ class FromTable:
         return features
 
     def levels(self, batch: Any, column: TableColumn, first_row: int, origin: Origin) -> Any:
-        known = None if column.name in self.found else column.levels + (column.reference or ())
+        known = None if column.name in self.found else column.chosen + (column.reference or ())
         return to_levels(batch.column(column.name), name=column.name, first_row=first_row, origin=origin, known=known)
 
 
@@ -251,11 +269,11 @@ class ByModel:
     record: TableRecord
 
     def needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.record.select(names).names
+        return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
         features: dict[str, Floats] = {}
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             if column.kind == "category":
                 features |= to_indicators(batch.column(column.name), column)
             else:

@@ -5,6 +5,7 @@ Opening a named pipe waits for a writer that may never come, and a device may ne
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from pathlib import Path
 
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.files.regular import other_kind
+
+BLOCK_BYTES = 1 << 20
+USE_THREADS = False  # each keeps a reserve of memory, and they save little at this size of block
 
 
 def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
@@ -66,3 +70,19 @@ def reachable(origin: Origin) -> Iterator[None]:
             f"the file cannot be read: {error.strerror}",
             hint=f"correct `{origin.url}`, or the permissions and links on its path",
         ) from error
+
+
+@contextmanager
+def readable(origin: Origin) -> Iterator[None]:
+    """A file that was there when it was found, and may be gone when it is read."""
+    try:
+        with reachable(origin):
+            yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise origin.error("the file is gone", hint="put it back, and leave it there while it is read") from None
+
+
+def file_fingerprint(path: Path) -> str:
+    """Size, time of change and inode: a file written anew differs in one of them."""
+    state = path.stat()
+    return json.dumps([str(path), state.st_size, state.st_mtime_ns, state.st_ino])

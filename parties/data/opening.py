@@ -10,13 +10,22 @@ from typing import Any
 from blindfit.algorithms.columns.record import Kind, TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.advice import Advice
+from blindfit.parties.data.csv_file import MissingWords
 from blindfit.parties.data.encoding import FromTable, describe, kind_in
-from blindfit.parties.data.files import MissingWords, open_file
+from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import local_path
-from blindfit.parties.data.origin import Origin, Reader, Tolerates, near_names, nothing, refuse_missing_names
+from blindfit.parties.data.origin import (
+    ColumnKinds,
+    Origin,
+    Reader,
+    Tolerates,
+    near_names,
+    nothing,
+    refuse_missing_names,
+)
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
-from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, without_password
+from blindfit.parties.data.urls import KINDS_OF_URL, database_of, file_of, sheet_of, without_password
 
 
 def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Source:
@@ -40,7 +49,7 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
     levels_found = frozenset(settings.categories) if isinstance(settings.categories, tuple) else frozenset[str]()
     how = FromTable(found.record, levels_found)
     problems |= {**without, **found.problems}
-    return Source(name, settings, found.record, found.record.made, reader, how, problems, tolerates)
+    return Source(name, settings, found.record, found.record.encoded, reader, how, problems, tolerates)
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
@@ -55,7 +64,7 @@ def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str 
 
 
 def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, Kind]:
-    """Return the kind of each feature that could be read, without reading a row.
+    """Return the kind of each column that could be read as a feature or by a recipe, without reading a row.
 
     Raises:
         DataError: as `fingerprint_of`.
@@ -77,21 +86,24 @@ def open_for_model(
     Raises:
         DataError: as `open_source`.
     """
-    declared = {column.name: frozenset(column.levels) for column in record.columns if column.declared}
+    declared = {column.name: frozenset(column.chosen) for column in record.columns if column.declared}
     words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
-    reader = _open(settings, base_dir, Origin(name, "", option=option), words, texts, dates)
+    reader = _open(settings, base_dir, Origin(name, "", option=option), words, ColumnKinds(texts, dates))
     refuse_missing_names([*settings.key_columns(), *record.names], reader.names, reader.origin)
-    filled = settings.missing == "refuse" and record.fill
-    chosen = settings.model_copy(update={"missing": "mean" if filled else settings.missing})
+    chosen = settings
+    if settings.missing == "refuse" and record.filled:  # what the model's own rule fills, and nothing else
+        chosen = settings.model_copy(update={"missing": "mean"})
+        record = record.with_fill({name: record.fill[name] for name in record.filled})
     return Source(name, chosen, record, tuple(columns), reader, FromTable(record))
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
     words = MissingWords(frozenset(settings.missing_words), settings.declared())
     origin = Origin(name, "", advice=Advice(name, settings))
-    return _open(settings, base_dir, origin, words, settings.text_columns(), frozenset(settings.dates), tolerates)
+    kinds = ColumnKinds(settings.text_columns(), frozenset(settings.dates))
+    return _open(settings, base_dir, origin, words, kinds, tolerates)
 
 
 def _open(
@@ -99,20 +111,30 @@ def _open(
     base_dir: Path,
     origin: Origin,
     words: MissingWords,
-    texts: frozenset[str],
-    dates: frozenset[str],
+    kinds: ColumnKinds,
     tolerates: Tolerates = nothing,
 ) -> Reader:
     if found := file_of(settings.url):
         kind, path = found[0], local_path(found[1], base_dir, origin.dataset)
-        return open_file(kind, path, replace(origin, where=str(path)), settings.made_by, words, tolerates)
+        origin = replace(origin, where=str(path))
+        return open_file(
+            kind,
+            path,
+            origin,
+            settings.made_by,
+            tolerates,
+            words=words,
+            dialect=settings.dialect,
+            kinds=kinds,
+            sheet=sheet_of(settings.url),
+        )
     shown = without_password(settings.url)
     url = database_of(settings.url)
     if url is None:
         raise replace(origin, where=shown).error("this kind of URL is not known", hint=f"use {KINDS_OF_URL}")
     from blindfit.parties.data.database import open_table  # here: a file needs no SQLAlchemy
 
-    return open_table(url, base_dir, origin, settings.made_by, texts, dates, tolerates)
+    return open_table(url, base_dir, origin, settings.made_by, kinds.texts, kinds.dates, tolerates)
 
 
 def _readable_roles(
@@ -138,13 +160,14 @@ def _readable_roles(
 def _features_of(
     reader: Reader, settings: DatasetSettings, tolerates: Tolerates
 ) -> tuple[tuple[str, ...], dict[str, DataError]]:
-    """Return the features as the reader has them, and why some cannot be read.
+    """Return the features as the reader has them and the columns that recipes read, and why some cannot be read.
 
     Raises:
         DataError: it has not the columns that the settings name.
     """
     refuse_missing_names([*settings.key_columns(), *settings.left_out], reader.names, reader.origin)
-    wanted = _rest(reader, settings) if settings.features == "rest" else settings.features
+    features = _rest(reader, settings) if settings.features == "rest" else settings.features
+    wanted = tuple(dict.fromkeys((*features, *settings.sources)))
     found, problems = [], dict[str, DataError]()
     for name in wanted:
         try:
@@ -173,7 +196,7 @@ def _rest(reader: Reader, settings: DatasetSettings) -> tuple[str, ...]:
     """
     used = (*settings.key_columns(), *settings.left_out)
     rest = tuple(dict.fromkeys(name for name in reader.names if name not in used))
-    if not rest:
+    if not rest and not settings.derive:
         table = reader.origin.advice.table
         hint = f"remove {table}.features" + (f" or {table}.except" if settings.left_out else "")
         raise reader.origin.error("no column is left for the features", hint=hint)

@@ -8,12 +8,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from blindfit.algorithms.columns.record import Kind
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.advice import Advice
 
 NAMES_SHOWN = 12
 NO_ADVICE = Advice()  # no party file describes the table
 Tolerates = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class ColumnKinds:
+    """As what the columns of a source without types are read.
+
+    Attributes:
+        texts: columns that are read as text.
+        dates: columns that are read as dates. All others are read as numbers.
+    """
+
+    texts: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
+
+    def of(self, name: str) -> Kind:
+        if name in self.texts:
+            return "category"
+        return "date" if name in self.dates else "number"
+
+
+PLAIN_KINDS = ColumnKinds()
 
 
 def nothing(_column: str) -> bool:
@@ -77,6 +99,27 @@ class Reader(Protocol):
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         """`pyarrow.RecordBatch`es with these columns, in this order; a name must exist."""
+
+
+def or_nulls(
+    name: str, convert: Callable[[], Any], nulls: Any, problems: dict[str, DataError], tolerates: Tolerates
+) -> Any:
+    """Return a column, or nulls from the first batch on in which it cannot be read, where that is tolerated.
+
+    Args:
+        problems: gets why.
+
+    Raises:
+        DataError: it cannot be read, and is needed.
+    """
+    if name not in problems:
+        try:
+            return convert()
+        except DataError as error:
+            if not tolerates(name):
+                raise
+            problems[name] = error
+    return nulls
 
 
 def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blindfit.algorithms.columns.record import MISSING_WORDS
+from blindfit.parties.data.dialect import OPTIONS, PLAIN, CsvDialect, Decimal, Encoding, Thousands
+from blindfit.parties.data.recipe_settings import RecipeSettings, mistakes_of, sources_of
 from blindfit.parties.data.urls import file_of, without_password
 from blindfit.parties.tables import as_value_errors
 
@@ -27,8 +29,8 @@ class DatasetSettings(BaseModel):
     )
 
     url: str = Field(min_length=1)
-    """Place of the rows: `csv:PATH`, `parquet:PATH`, a path ending in .csv or .parquet, `sqlite:///PATH?table=NAME` or
-    `postgresql://user@host/database?table=schema.name`."""
+    """Place of the rows: `csv:PATH`, `parquet:PATH`, `excel:PATH?sheet=NAME`, a path ending in .csv, .parquet or .xlsx,
+    `sqlite:///PATH?table=NAME` or `postgresql://user@host/database?table=schema.name`."""
     id: ColumnName
     """Column that names a row. It is read as text, so 00123 stays 00123, and in one spelling, so white space around it
     does not count."""
@@ -53,8 +55,13 @@ class DatasetSettings(BaseModel):
     """Features that are text. Each level becomes a column of zeros and ones. A list of names takes the levels of the
     rows. `{ region = ["north", "south"] }` declares levels without the rows; a row with another level has 0 in all of
     them."""
+    reference_levels: dict[ColumnName, ColumnName] = {}
+    """Level that has no column, for each category that has such a level: `{ region = "north" }`. The weights of the
+    other levels are then differences from this level. By default every level has a column."""
     dates: tuple[ColumnName, ...] = ()
     """Features that are dates or moments, as ISO 8601 text or of a date type. They become days since 1970-01-01."""
+    derive: dict[ColumnName, RecipeSettings] = {}
+    """Columns that are computed from the table's, by the name that each gets."""
     quasi_identifiers: dict[str, ColumnName] = {}
     """Fields for record linkage: the name that a field has in the job, and its column here. The columns are read as
     text and are not features."""
@@ -65,6 +72,20 @@ class DatasetSettings(BaseModel):
     missing_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(MISSING_WORDS, max_length=1000)
     """Words that stand for "no value" where a csv file has them without quotes. An empty field, a null and a NaN never
     have a value; a declared level always has one."""
+    separator: str = Field(PLAIN.separator, min_length=1, max_length=1)
+    """Character between two fields of a csv file, such as ";" or "\\t". A field that holds this character must stand in
+    double quotes."""
+    decimal: Decimal = PLAIN.decimal
+    """Character before the fraction of a number in a csv file, "." or ","."""
+    thousands: Thousands = PLAIN.thousands
+    """Character between groups of three digits of a number in a csv file: ".", ",", " " or "'". A space also stands for
+    a no-break space. By default numbers have no such groups."""
+    encoding: Encoding = PLAIN.encoding
+    """Encoding of a csv file. A byte order mark at its beginning does not count as text."""
+    date_format: str | None = Field(PLAIN.date_format, min_length=1, max_length=100)
+    """Form of the columns in `dates` of a csv file, such as "%d.%m.%Y" or "%m/%d/%Y %I:%M %p". By default dates are
+    ISO 8601. The parts are those of strptime; %b and %B are English names of months, and %y is a year from 1969 to
+    2068."""
     made_by: str | None = None
     """Command that makes the file. The error about a missing file shows it."""
     batch_rows: int = Field(default=BATCH_ROWS, ge=1, le=1 << 20)
@@ -83,10 +104,22 @@ class DatasetSettings(BaseModel):
             return {name: _in_one_spelling(levels) for name, levels in chosen.items()}
         return _in_one_spelling([chosen])[0] if isinstance(chosen, str) else chosen
 
+    @field_validator("reference_levels")
+    @classmethod
+    def _levels_in_one_spelling(cls, chosen: dict[str, str]) -> dict[str, str]:
+        return dict(zip(chosen, _in_one_spelling(tuple(chosen.values())), strict=True))
+
     @model_validator(mode="after")
-    def _words_are_of_csv(self) -> DatasetSettings:
+    def _options_of_csv(self) -> DatasetSettings:
+        given = [name for name in OPTIONS if name in self.model_fields_set]
         if "missing_words" in self.model_fields_set and not is_csv(self.url):
             raise ValueError("missing_words is for csv files, remove it: in other sources a missing value is a null")
+        if given and not is_csv(self.url):
+            raise ValueError(f"{given[0]} is for csv files, remove it: other sources have typed values")
+        with as_value_errors():
+            _ = self.dialect
+        if self.date_format is not None and not self.dates:
+            raise ValueError("date_format does nothing without dates, remove it or name the columns: dates = [...]")
         return self
 
     @model_validator(mode="after")
@@ -111,16 +144,38 @@ class DatasetSettings(BaseModel):
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
-        if excepted := [name for name in encoded if name in self.left_out]:
+        if excepted := [name for name in encoded if name in self.left_out and name not in self.sources]:
             raise ValueError(f"column {excepted[0]} of categories or dates is in except, remove it from one of them")
-        if self.features != "rest" and (strangers := [name for name in encoded if name not in self.features]):
-            raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
+        if self.features != "rest":
+            read = (*self.features, *self.sources)
+            if strangers := [name for name in encoded if name not in read]:
+                raise ValueError(f"column {strangers[0]} of categories or dates is none of the features")
         if isinstance(self.categories, dict):
             repeated = [name for name, levels in self.categories.items() if len(set(levels)) < len(levels)]
             if repeated:
                 raise ValueError(f"categories.{repeated[0]} names a level twice")
         if self.positive is not None and (self.label is None or self.label_kind != "binary"):
             raise ValueError('positive says which text is label 1: it needs a label, and label_kind = "binary"')
+        return self
+
+    @model_validator(mode="after")
+    def _reference_levels_are_of_categories(self) -> DatasetSettings:
+        for name, level in self.reference_levels.items():
+            if name not in self.categories:
+                raise ValueError(f"reference_levels.{name}: {name} is not one of categories")
+            declared = self.categories[name] if isinstance(self.categories, dict) else None
+            if declared is not None and level not in declared:
+                raise ValueError(f"reference_levels.{name}: {level!r} is not one of categories.{name}")
+            if declared is not None and len(declared) < 2:
+                raise ValueError(f"reference_levels.{name}: {name} has no other level, remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _recipes_read_numbers(self) -> DatasetSettings:
+        named = () if self.features == "rest" else self.features
+        used = (*self.key_columns(), *named, *self.left_out)
+        for mistake in mistakes_of(self.derive, used, self.categories, self.key_columns()):
+            raise ValueError(mistake)
         return self
 
     @model_validator(mode="after")
@@ -141,9 +196,23 @@ class DatasetSettings(BaseModel):
         return self
 
     @property
+    def dialect(self) -> CsvDialect:
+        """How a csv file is written."""
+        return CsvDialect(self.separator, self.decimal, self.thousands, self.encoding, self.date_format)
+
+    @property
     def fills(self) -> bool:
         """Whether a missing value becomes a mean."""
         return self.missing in ("mean", "indicator")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The table's columns that recipes read."""
+        return sources_of(self.derive)
+
+    def is_feature(self, column: str) -> bool:
+        """Return whether one of the table's columns that are read is learnt from itself, and not only by recipes."""
+        return column not in self.left_out if self.features == "rest" else column in self.features
 
     def declared(self) -> dict[str, frozenset[str]]:
         """Return the texts that are values by name in each column, whatever words stand for "no value"."""

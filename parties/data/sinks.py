@@ -22,7 +22,7 @@ from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import Origin
 from blindfit.parties.data.settings import IfExists
 from blindfit.parties.data.sink import CHOOSE, OPTION, SCORES, Sink, require_columns
-from blindfit.parties.data.urls import KINDS_OF_URL, FileFormat, database_of, file_of, without_password
+from blindfit.parties.data.urls import KINDS_OF_SINK, FileFormat, database_of, file_of, without_password
 from blindfit.parties.files import written
 from blindfit.parties.files.private_files import make_private, write_new
 
@@ -37,10 +37,14 @@ def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
     """
     if found := file_of(url):
         kind, path = found
+        if kind == "excel":
+            raise ConfigError(f"scores.url: {url}: scores are not written to Excel files", hint=f"use {KINDS_OF_SINK}")
         return FileSink(kind, local_path(path, base_dir, SCORES), if_exists)
     database = database_of(url)
     if database is None or (database.drivername == "sqlite" and not database.database):
-        raise ConfigError(f"scores.url: {without_password(url)}: this kind of URL is not known", hint=KINDS_OF_URL)
+        raise ConfigError(
+            f"scores.url: {without_password(url)}: this kind of URL is not known", hint=f"use {KINDS_OF_SINK}"
+        )
     from blindfit.parties.data.table_sink import TableSink  # here: a file needs no SQLAlchemy
 
     return TableSink(database, base_dir, if_exists)

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.derived import derive_matrix, fit_recipes, with_given_numbers
+from blindfit.algorithms.columns.recipes import BadInput
 from blindfit.algorithms.columns.record import TableColumn, TableRecord
 from blindfit.algorithms.errors import DataError, LocalProtocolError
 from blindfit.parties.data.ahead import each_ahead
@@ -25,35 +27,10 @@ from blindfit.parties.data.origin import (
     refuse_missing_names,
     without_values,
 )
+from blindfit.parties.data.row_batch import RowBatch, in_equal_batches, take
 from blindfit.parties.data.settings import DatasetSettings
 
 _LABELS = {"binary": pa.uint8(), "number": pa.float64(), "share": pa.uint64()}
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class RowBatch:
-    """Consecutive rows. It holds none only where `missing = "drop"` left none of a batch.
-
-    Attributes:
-        rows: int64 (n,), the 1-based data row of each.
-        ids: `pyarrow.StringArray` of n, in one spelling.
-        persons: `pyarrow.StringArray` of n, in one spelling.
-        labels: uint8 (n,) in {0, 1}, or float64 (n,), or uint64 (n,), shares modulo 2^61 - 1.
-        features: float64 (n, k), C-contiguous.
-    """
-
-    rows: NDArray[np.int64]
-    ids: Any
-    persons: Any | None
-    labels: NDArray[Any] | None
-    features: NDArray[np.float64]
-
-    @property
-    def first_row(self) -> int:
-        return int(self.rows[0])
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -62,9 +39,11 @@ class Source:
 
     Args:
         record: what the features are made of.
-        feature_names: the model's columns, in order.
+        feature_names: the columns of a batch's features, in order: the model's, or those from which recipes that have
+            no numbers yet will compute them.
         problems: by the table's columns, why some of its features cannot be read, where that is tolerated.
         tolerates: which columns may have a problem.
+        keeps_gaps: whether a value that a mean stands for is NaN in a batch.
     """
 
     name: str
@@ -75,6 +54,7 @@ class Source:
     _features: Features = field(repr=False)
     problems: Mapping[str, DataError] = field(default_factory=dict, repr=False)
     tolerates: Tolerates = field(default=nothing, repr=False)
+    keeps_gaps: bool = False
     _before: int | None = field(default=None, repr=False)  # rows before its first one; None: it is the whole
 
     @classmethod
@@ -96,7 +76,7 @@ class Source:
         Raises:
             DataError: the reader has not the columns that are needed.
         """
-        needed = features.needed(columns) if columns else ()
+        needed = features.needed(record.read_for(columns)) if columns else ()
         refuse_missing_names([*settings.key_columns(), *needed], reader.names, reader.origin)
         return cls(name, settings, record, tuple(columns), reader, features)
 
@@ -113,12 +93,54 @@ class Source:
         """Without reading any; None where it cannot be known, nor read in parts."""
         return getattr(self._reader, "n_rows", None)
 
+    @property
+    def model_columns(self) -> tuple[str, ...]:
+        """The columns of a model that is trained on these rows."""
+        return self.record.made
+
     def filled(self) -> Source:
         """Return the same with the mean that stands for a missing value in each column, which may take one pass."""
         if not self.settings.fills or self.record.fill or not self.feature_names:
             return self
-        means = dict(zip(self.feature_names, self._means().tolist(), strict=True))
+        names = self.record.read_for(self.feature_names)
+        means = dict(zip(names, self._means(names).tolist(), strict=True))
         return replace(self, record=self.record.with_fill({name: means[name] for name in self.record.filled}))
+
+    def with_recipes(self, choose: Callable[[Any], NDArray[np.bool_]] | None = None) -> Source:
+        """Return the same with the model's columns, where recipes compute some; that may take one pass over the rows.
+
+        Args:
+            choose: says by ids which rows are trained on; None: all are. Only these rows decide a recipe's numbers.
+
+        Raises:
+            DataError: no row is trained on.
+        """
+        source = self.filled()
+        if source.record.is_fitted:
+            return source._of_model(source.record)
+        read = tuple(dict.fromkeys(name for recipe in source.record.recipes for name in recipe.of))
+        places, held = [source.feature_names.index(name) for name in read], [np.empty((0, len(read)))]
+        for batch in source.with_gaps().batches(persons=False, labels=False):
+            values = batch.features[:, places]
+            held.append(values if choose is None else values[choose(batch.ids)])
+        values = np.concatenate(held)
+        return source._of_model(fit_recipes(source.record, dict(zip(read, values.T, strict=True))))
+
+    def with_gaps(self) -> Source:
+        """Return the same without the means of missing values, where recipes have yet to be fitted to the values."""
+        source = self.filled()
+        return replace(source, keeps_gaps=not source.record.is_fitted)
+
+    def with_given_recipes(self) -> Source:
+        """Return the same with the model's columns, without a look at the rows.
+
+        Raises:
+            DataError: a recipe has no numbers.
+        """
+        return self._of_model(with_given_numbers(self.record))
+
+    def _of_model(self, record: TableRecord) -> Source:
+        return replace(self, record=record, feature_names=record.made) if record.recipes else self
 
     def batches(self, *, persons: bool = True, labels: bool = True, features: bool = True) -> Iterator[RowBatch]:
         """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
@@ -128,14 +150,14 @@ class Source:
             label=self.settings.label if labels else None,
         )
         names = self.feature_names if features else ()
-        filled = self.filled() if names else self
+        filled, read = self.filled() if names else self, self.record.read_for(names)
 
         def made(of: tuple[int, Any]) -> RowBatch:
             first_row, arrow = of
-            return filled._treat_missing(self._convert(arrow, first_row, roles, names), names)
+            return filled._derive(filled._treat_missing(self._convert(arrow, first_row, roles, read), read), read)
 
         kept = 0
-        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._list_needed(names))):
+        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._list_needed(read))):
             kept += len(batch)
             yield batch
         if kept == 0 and self._before is None:
@@ -204,13 +226,16 @@ class Source:
         for column in self.record.columns:
 
             def converted(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
-                found = self._features.of(arrow, column.made, first_row, self.origin)
+                found = self._features.of(arrow, column.encoded, first_row, self.origin)
                 if self.settings.missing == "refuse":
                     refuse_without_value(found, column, rows, self.origin)
                 is_category = column.kind == "category"
                 return found, self._features.levels(arrow, column, first_row, self.origin) if is_category else None
 
-            empty = dict.fromkeys(column.made, np.full(arrow.num_rows, np.nan)), pa.nulls(arrow.num_rows, pa.string())
+            empty = (
+                dict.fromkeys(column.encoded, np.full(arrow.num_rows, np.nan)),
+                pa.nulls(arrow.num_rows, pa.string()),
+            )
             found, texts = self._or_else(column.name, converted, empty, problems)
             features |= found
             if column.kind == "category":
@@ -291,7 +316,7 @@ class Source:
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
         start = 1 + (self._before or 0)
         first_row, size = start, self.settings.batch_rows
-        for batch in _in_equal_batches(self._reader.arrow_batches(names, size), size):
+        for batch in in_equal_batches(self._reader.arrow_batches(names, size), size):
             yield first_row, batch
             first_row += batch.num_rows
         if first_row == start:
@@ -333,17 +358,56 @@ class Source:
             return take(batch, np.flatnonzero(~missing.any(axis=1)))
         if self.settings.fills:
             means = np.array([self.record.fill.get(name, np.nan) for name in names])
-            np.copyto(batch.features, means, where=missing)
-            if not np.isnan(batch.features).any():
+            if not np.isnan(np.where(missing, means, 0.0)).any():
+                if not self.keeps_gaps:
+                    np.copyto(batch.features, means, where=missing)
                 return batch
+            np.copyto(batch.features, means, where=missing)
         found = dict(zip(names, batch.features.T, strict=True))
-        for column in self.record.select(names).columns:
+        for column in self.record.select(names):
             refuse_without_value(found, column, batch.rows, self.origin)
         raise LocalProtocolError("a column lacks a value that nobody looked for")
 
-    def _means(self) -> Floats:
-        """Each feature's mean over the rows that have it: a pass of its own."""
-        names = self.feature_names
+    def _derive(self, batch: RowBatch, names: Sequence[str]) -> RowBatch:
+        """Return the batch with the columns of recipes that have their numbers.
+
+        Args:
+            names: of its features, which are those that recipes read.
+
+        Raises:
+            DataError: a recipe cannot take a number, whether or not it has its own numbers yet.
+        """
+        self.check_recipes(batch, names)
+        if not names or names == self.feature_names:
+            return batch
+        return replace(batch, features=derive_matrix(batch.features, names, self.record, self.feature_names))
+
+    def check_recipes(
+        self, batch: RowBatch, names: Sequence[str], problems: dict[str, DataError] | None = None
+    ) -> None:
+        """Check that recipes can take the numbers of these rows.
+
+        Args:
+            names: of the batch's features.
+            problems: gets, by the table's columns, why some cannot be read, where that is tolerated.
+
+        Raises:
+            DataError: names the row and the column.
+        """
+        found, problems = dict(zip(names, batch.features.T, strict=True)), {} if problems is None else problems
+        for recipe in self.record.recipes:
+            if any(name not in found or name in problems for name in recipe.of):
+                continue
+            try:
+                recipe.check([found[name] for name in recipe.of])
+            except BadInput as error:
+                place, advice = int(batch.rows[error.row]), self.origin.advice
+                hint = f"correct it, or {advice.without_recipe(recipe.name)}"
+                problem = self.origin.error(error.problem, row=place, column=error.column, hint=hint)
+                self.tolerate(error.column, problem, problems)
+
+    def _means(self, names: Sequence[str]) -> Floats:
+        """Each column's mean over the rows that have it: a pass of its own."""
         total, count = np.zeros(len(names)), np.zeros(len(names))
         for first_row, arrow in self._arrow_batches(self._list_needed(names)):
             values = self._matrix(arrow, first_row, names)
@@ -371,34 +435,3 @@ class _Roles:
 
     def names(self) -> list[str]:
         return [name for name in (self.id, self.person, self.label) if name is not None]
-
-
-def take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
-    """Return some of the rows, by their places in the batch."""
-    return RowBatch(
-        rows=batch.rows[kept],
-        ids=batch.ids.take(pa.array(kept)),
-        persons=None if batch.persons is None else batch.persons.take(pa.array(kept)),
-        labels=None if batch.labels is None else batch.labels[kept],
-        features=batch.features[kept],
-    )
-
-
-def _in_equal_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:
-    """The same rows, `size` at a time, so that every kind of source gives the same batches."""
-    held: list[Any] = []
-    n_held = 0
-    for batch in batches:
-        held.append(batch)
-        n_held += batch.num_rows
-        while n_held >= size:
-            table = pa.Table.from_batches(held)
-            yield _one_batch(table.slice(0, size))
-            held = table.slice(size).to_batches()
-            n_held -= size
-    if n_held:
-        yield _one_batch(pa.Table.from_batches(held))
-
-
-def _one_batch(table: Any) -> Any:
-    return table.combine_chunks().to_batches()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,10 +11,13 @@ if TYPE_CHECKING:
 
 
 POSTGRESQL_DRIVERS = ("postgresql", "postgresql+psycopg")
-KINDS_OF_URL = "csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"
+KINDS_OF_SINK = "csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"
+KINDS_OF_URL = f"excel:PATH?sheet=NAME, {KINDS_OF_SINK}"
 
-FileFormat = Literal["csv", "parquet"]
-FORMATS: dict[str, FileFormat] = {"csv": "csv", "parquet": "parquet"}
+FileFormat = Literal["csv", "parquet", "excel"]
+FORMATS: dict[str, FileFormat] = {"csv": "csv", "parquet": "parquet", "excel": "excel"}
+ENDINGS: dict[str, FileFormat] = {"csv": "csv", "parquet": "parquet", "xlsx": "excel", "xlsm": "excel"}
+SHEET = "?sheet="
 
 
 def parse_database_url(url: str) -> URL | None:
@@ -36,7 +40,8 @@ def database_of(url: str) -> URL | None:
 def without_password(url: str) -> str:
     """A URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
     if "://" not in url:
-        return url
+        is_secret = file_of(url) is None and re.search("passw|secret", url, re.IGNORECASE) is not None
+        return "..." if is_secret else url  # such as what libpq takes, host=HOST password=WORD
     parsed = parse_database_url(url)
     if parsed is None:
         return url.partition("://")[0] + "://..."
@@ -44,11 +49,18 @@ def without_password(url: str) -> str:
 
 
 def file_of(url: str) -> tuple[FileFormat, Path] | None:
-    """The format and path of `csv:PATH`, `parquet:PATH` or a path whose ending tells; else None."""
+    """The format and path of `csv:PATH`, `parquet:PATH`, `excel:PATH` or a path whose ending tells; else None."""
     scheme, colon, rest = url.partition(":")
     if colon and scheme in FORMATS and rest:
-        return FORMATS[scheme], Path(rest)
-    ending = Path(url).suffix.lower().removeprefix(".")
-    if "://" not in url and ending in FORMATS:
-        return FORMATS[ending], Path(url)
+        is_excel = FORMATS[scheme] == "excel"
+        return FORMATS[scheme], Path(rest.partition(SHEET)[0] if is_excel else rest)
+    path = url.partition(SHEET)[0]
+    ending = ENDINGS.get(Path(path).suffix.lower().removeprefix("."))
+    if "://" not in url and ending is not None and (path == url or ending == "excel"):
+        return ending, Path(path)
     return None
+
+
+def sheet_of(url: str) -> str:
+    """Return the sheet that the URL of an Excel file names; "" where it names none."""
+    return url.partition(SHEET)[2]

@@ -81,11 +81,11 @@ def check_private(source: Source) -> Source:
     _check_has_both(source)
     refuse_persons(source.settings, name, "a dp-lr job")
     refuse_dependent_rows(source)
-    return source
+    return source.with_given_recipes()
 
 
 def _check_has_both(source: Source) -> None:
-    if not source.feature_names:
+    if not source.model_columns:
         raise ConfigError(
             f"datasets.{source.name}: a dp-lr job needs features", hint=f'set datasets.{source.name}.features = "rest"'
         )
@@ -177,10 +177,17 @@ def public_source(settings: PartySettings, name: str, opened: Opened, private: S
         )
     source = opened(name)
     _check_has_both(source)
-    if private is not None and set(source.feature_names) != set(private.feature_names):
-        strangers = sorted(set(source.feature_names) ^ set(private.feature_names))
+    if private is None:
+        return source
+    if strangers := sorted(set(source.model_columns) ^ set(private.model_columns)):
         raise DataError(f"datasets.{name} and {private.name} do not both have the feature {strangers[0]}")
-    return source
+    if others := set(source.record.recipes) ^ set(private.record.recipes):
+        recipe = min(recipe.name for recipe in others)
+        raise DataError(
+            f"datasets.{name} and {private.name} do not compute {recipe} in the same way",
+            hint=f"set datasets.{name}.derive.{recipe} to what datasets.{private.name} has there",
+        )
+    return source.with_given_recipes()
 
 
 def _read_public(source: Source, names: Sequence[str], report: Report) -> tuple[Floats, Floats]:
@@ -199,7 +206,7 @@ def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | N
     def opened(dataset: str) -> Source:
         return open_source(settings.datasets[dataset], base_dir, dataset)
 
-    source = public_source(settings, name, opened).filled()
+    source = public_source(settings, name, opened).with_recipes()
     refuse_private_copy(settings, base_dir, name, source)
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
     fitted = pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)

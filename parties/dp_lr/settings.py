@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.algorithms.privacy.noisy_iterations import MOST_ITERATIONS, Neighbours, RunPrivacy, Spending
 from blindfit.algorithms.statistics.dp_lr.descent import CLIP_NORMS
 from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.tables import Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import ALL_OTHERS, Bounds, in_order, read_bounds
 
@@ -108,6 +109,11 @@ class DPLRJob(TrainingParameters):
     """System that computes the job."""
     dp_lr: DPLRSettings = DPLRSettings()
 
+    no_selection: ClassVar[str] = (
+        "each fit of a dp-lr job is a release that its budget pays for, and so would each fold be: remove [select], "
+        "and give privacy.epsilon to the options that you would choose"
+    )
+
     def also_reads(self, role: str) -> tuple[str, ...]:
         return (self.dp_lr.public_dataset,) if role == "active" and self.dp_lr.public_dataset else ()
 
@@ -132,7 +138,9 @@ class DPLRJob(TrainingParameters):
     def _is_private(self) -> DPLRJob:
         privacy = self.privacy
         if privacy is None:
-            raise ValueError("privacy.epsilon is missing: a dp-lr job is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: a dp-lr job is a release under differential privacy. {EPSILON_MEANS}"
+            )
         if privacy.mechanism != "analytic":
             raise ValueError("privacy.mechanism does nothing in a dp-lr job, remove it: its noise is always analytic")
         if privacy.max_rows_per_person is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blindfit.algorithms.errors import PolicyRefused, TooFewRows
+from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.estimators.private_descent import DescentOptions, fit_privately
 from blindfit.algorithms.fit_cost import FitCost
 from blindfit.algorithms.messages import ParameterValue
@@ -26,9 +26,7 @@ from blindfit.parties.files.written import encode_json, encode_table
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.settings import PartySettings
-from blindfit.parties.store import charging
-from blindfit.parties.training.budget import population_of
+from blindfit.parties.training.budget import check_before, population_of
 from blindfit.parties.training.randomness import name_randomness, own_randomness
 from blindfit.parties.training.rows import Report
 from blindfit.parties.work.clock import Clock
@@ -40,13 +38,16 @@ class Trainer:
 
     def check(self, job: DPLRJob, me: Member) -> None:
         """What can be refused before a session starts: datasets, options, the public model."""
-        population = population_of(self._party.settings.datasets[me.dataset], me.dataset)
-        charging.check_rollbacks(self._party.store.reader(), population)
+        population_of(self._party.settings.datasets[me.dataset], me.dataset)
         snapshot, opened = self._party.snapshots.published(me.dataset), self._party.snapshots.source
         source = check_private(snapshot.source())
         check_start(self._party.settings, self._party.base_dir, job, source, opened)
-        if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():
+        if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
             raise PolicyRefused(party=me.name, field="dp_lr.iterations", reason=refused)
+        check_before(self._party.settings, self._party.store, me.dataset, job.run_privacy.event(), snapshot.id)
+        public_rows = job.dp_lr.public_rows
+        if public_rows is not None:
+            self._party.settings.policy.check_rows(int(job.expected_rows(public_rows)))
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
@@ -58,10 +59,9 @@ class Trainer:
         opened = self._party.snapshots.source
         start = find_start(self._party.settings, self._party.base_dir, job, source, opened, session.report)
         rows = read_private(source, job, randomness, session.report if job.rows_are_public else _hide_counts(session))
-        check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)
+        self._party.settings.policy.check_rows(int(job.expected_rows(rows.n_trained)))
         clock.lap("prepare_s")
-        public = {"columns": list(source.feature_names), "start": start.identity}
-        ledger = TrainingLedger(session, self._party.settings, self._party.store, public, name_randomness(randomness))
+        ledger = ledger_of(self._party, session, source, start)
         answer, is_new = self._answer(session, ledger, start, rows)
         session.receipt = self._party.receipts.newest(ledger.population)
         clock.lap("fit_s")
@@ -107,6 +107,13 @@ class Trainer:
             party.write(me, "held_out_scores.csv", encode_table(columns))
 
 
+def ledger_of(party: Party, session: Session[DPLRJob], source: Source, start: Start) -> TrainingLedger:
+    """Return what pays for a training, by all that its answer depends on."""
+    public = {"columns": list(source.model_columns), "start": start.identity}
+    drawn = name_randomness(own_randomness(party, session))
+    return TrainingLedger(session, party.settings, party.store, public, drawn)
+
+
 def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
     """The model with what its columns are made of, as far as that is known without the rows."""
     return replace(model, standardiser=replace(model.standardiser, table=source.record.public()))
@@ -131,16 +138,6 @@ def cost_of(job: DPLRJob, n_rows: int, n_columns: int) -> FitCost:
         n_rows: of the dataset; the job's own number counts where the number of rows is private.
     """
     return descent_cost(job.dp_lr.iterations, job.dp_lr.public_rows or n_rows, n_columns + 1)
-
-
-def check_rows(n_rows: int, settings: PartySettings) -> None:
-    """Takes a public number.
-
-    Raises:
-        TooFewRows: fewer to train on than the policy asks for.
-    """
-    if n_rows < settings.policy.min_rows:
-        raise TooFewRows(rows=n_rows, least=settings.policy.min_rows)
 
 
 @dataclass(frozen=True, repr=False)

@@ -127,7 +127,7 @@ class Evaluation:
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
         session.report("score rows", unit="rows")
-        scored = await asyncio.to_thread(self._score, session)
+        scored = await asyncio.to_thread(self.score, session)
         rows = make_scored_rows(scored, job)
         grid = job.grid
         integers = fixed_point.quantise_rows(rows.columns(), grid.norm_bound, grid.frac_bits)
@@ -140,7 +140,8 @@ class Evaluation:
         self._party.write(session.id, "report.json", written.encode_json(report.content(session)), "evaluations")
         return report.shown_to_coordinator()
 
-    def _score(self, session: Session[EvaluateJob]) -> Scored:
+    def score(self, session: Session[EvaluateJob]) -> Scored:
+        """Return the rows to evaluate on, with their scores."""
         if session.job.evaluate.scores:
             return self._read_predicted(session.job)
         if session.job.evaluate.rows == "held-out":

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import Grid, wide_grid
 from blindfit.algorithms.statistics.walr.evaluation import FIGURES, LEAST_BINS, LEAST_SCORE_BOUND, MOST_BINS, FigureName
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.measurement.trust import SumJob, Trust
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import Settings
@@ -65,9 +65,7 @@ class EvaluateJob(SumJob):
         """Public, as it follows from the job alone."""
         if self.evaluate.frac_bits != "auto":
             return Grid.of(NORM_BOUND, self.evaluate.frac_bits)
-        privacy = self.required_privacy
-        multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
-        return wide_grid(NORM_BOUND, multiplier, privacy.max_rows_per_person or 1)
+        return wide_grid(NORM_BOUND, self.noise_multiplier, self.required_privacy.max_rows_per_person or 1)
 
     @property
     def trust(self) -> Trust:
@@ -81,5 +79,7 @@ class EvaluateJob(SumJob):
                 "--model DIR` takes it from that training's report.json)"
             )
         if self.privacy is None:
-            raise ValueError("privacy.epsilon is missing: an evaluation is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: an evaluation is a release under differential privacy. {EPSILON_MEANS}"
+            )
         return self

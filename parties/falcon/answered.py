@@ -30,11 +30,13 @@ class Answer:
     Attributes:
         session: of the training.
         evaluation: the active party's.
+        selection: what the grid points are worth, where the job has a grid.
     """
 
     session: str
     epochs: int
     evaluation: dict[str, Any] | None
+    selection: dict[str, Any] | None = None
 
 
 class Answers:

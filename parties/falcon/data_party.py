@@ -29,23 +29,30 @@ from blindfit.parties.falcon.answered import Answer, Answers, epochs_answered, t
 from blindfit.parties.falcon.draws import Draws
 from blindfit.parties.falcon.kept import Dealt, drop_when_somebody_deviates, from_state, to_state
 from blindfit.parties.falcon.parameters import parameters_of, preparation_of
-from blindfit.parties.falcon.privacy import check_dataset, row_bound_steps
+from blindfit.parties.falcon.privacy import check_dataset, event_of, row_bound_steps
 from blindfit.parties.falcon.report import FalconReport, WeightFigures
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.falcon.shared_weights import AnyPart, make_shared_part, read_model, with_score_bits, write_shared
-from blindfit.parties.falcon.weight_bits import count_end, count_weights, score_bits_of_a_weight, weights_bits
+from blindfit.parties.falcon.weight_bits import (
+    check_end,
+    count_end,
+    count_weights,
+    grid_bits_of_a_row,
+    score_bits_of_a_weight,
+    weights_bits,
+)
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
-from blindfit.parties.store import charging
-from blindfit.parties.training.budget import population_of
+from blindfit.parties.training.budget import check_before
 from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.vertical.alignment import Alignment, align_by_id
 from blindfit.parties.vertical.checkpoints import refuse_unknown
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_weights
-from blindfit.parties.vertical.report import FitFigures
-from blindfit.parties.vertical.scored_rows import FIGURES, Fit
+from blindfit.parties.vertical.report import FitFigures, SelectionFigures
+from blindfit.parties.vertical.scored_rows import FIGURES, GRID, Fit
 from blindfit.parties.vertical.training import (
     Agreed,
+    Compared,
     Computed,
     DataParty,
     Guard,
@@ -94,7 +101,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         if job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_dataset(job, source, dataset)
-            charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
+            snapshot = party.snapshots.to_read(me.dataset, job.resumes)
+            check_before(party.settings, party.store, me.dataset, event_of(job), snapshot.id)
 
     @staticmethod
     def choose_preparation(job: FalconJob) -> Preparation:
@@ -108,6 +116,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             Guard(Agreed, "each row, by epsilon: all budgets pay before anything is put in", self.charge),
             Guard(Agreed, "features of every data party, from a training that will be refused", self.check_fit),
             Guard(Agreed, "labels, from where all trainings on the same people end", self.count_end),
+            Guard(Agreed, "a passive party's scores, from the figures of grid points", self.check_grid),
+            Guard(Compared, "the same: they are counted before they are opened", self.count_grid),
             Guard(Computed, "features of every data party, from the weights of many models", self.count_fit),
             Guard(Computed, "labels, from the weights of all trainings on the same people", self.count_weights),
             Guard(Computed, "a passive party's scores, from the figures of the test rows", self.count_figures),
@@ -139,7 +149,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
 
     async def count_end(self, agreed: FalconAgreed) -> None:
         if self._counts_labels:
-            epochs = 0 if is_done(agreed) else agreed.parameters.epochs - agreed.resumed
+            epochs = self._epochs_to_come(agreed)
             count_end(self._session, self._party.settings, self._party.store, agreed.parameters, epochs)
 
     async def count_weights(self, computed: FalconComputed) -> None:
@@ -153,16 +163,41 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             of_a_row = bits / LEAST_TEST_ROWS  # it is one of so many at least
             self.make_quota().count_bits(self._session, of_a_row, FIGURES)
 
+    async def check_grid(self, agreed: FalconAgreed) -> None:
+        if of_a_row := self._grid_bits_of_a_row(agreed):
+            self.make_quota().check_bits(self._session, of_a_row, GRID)
+
+    async def count_grid(self, compared: Compared[Begun, FalconParameters]) -> None:
+        if of_a_row := self._grid_bits_of_a_row(compared.agreed):
+            self.make_quota().count_bits(self._session, of_a_row, GRID)
+
+    def _grid_bits_of_a_row(self, agreed: FalconAgreed) -> float:
+        return 0.0 if self._work.is_active else grid_bits_of_a_row(agreed.parameters)
+
     async def use_up_charge(self, computed: FalconComputed) -> None:
         if self._job.privacy is not None:
             self._draws(computed.agreed).open()
+
+    async def check_earlier_jobs(self, agreed: FalconAgreed) -> float:
+        if self._job.privacy is not None:
+            self._draws(agreed).check()
+        await self.check_fit(agreed)
+        await self.check_grid(agreed)
+        if self._counts_labels:
+            session, party = self._session, self._party
+            return check_end(session, party.settings, party.store, agreed.parameters, self._epochs_to_come(agreed))
+        return 0.0
+
+    @staticmethod
+    def _epochs_to_come(agreed: FalconAgreed) -> int:
+        return 0 if is_done(agreed) else agreed.parameters.most_epochs - agreed.resumed
 
     @property
     def _counts_labels(self) -> bool:
         return self._work.is_active and self._job.privacy is None
 
     def _draws(self, agreed: FalconAgreed) -> Draws:
-        return Draws(self._party, self._session, (agreed.drawn, *self._work.source.feature_names))
+        return Draws(self._party, self._session, (agreed.drawn, *self._work.source.model_columns))
 
     # --- the stations
 
@@ -170,11 +205,12 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             return Begun(Dealt.of_base(base), None), Alignment(np.array(base["positions"], dtype=np.int64))
         dealt = await Dealt.receive(session.job.falcon, seats, session.channel)
         alignment = await align_by_id(session, seats, read.rows, self._party)
-        checkpoints.begin(session.question, dealt.to_base() | {"positions": alignment.positions.tolist()})
+        if session.job.can_resume:
+            checkpoints.begin(session.proposed_question, dealt.to_base() | {"positions": alignment.positions.tolist()})
         return Begun(dealt, Answers(self._party, session, name_randomness(read.randomness)).find()), alignment
 
     def name_checkpoints(self, begun: Begun, epochs: str) -> str:
@@ -188,7 +224,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         if answer is None or not epochs_answered(agreed.told[name] for name in self._seats.chain):
             return None
         part = read_model(self._party, self._job, answer.session)
-        return FalconTrained(answer.epochs, answer.evaluation, part, answer.session)
+        selection = None if answer.selection is None else SelectionFigures.read(answer.selection)
+        return FalconTrained(answer.epochs, answer.evaluation, part, answer.session, selection=selection)
 
     async def train(self, agreed: FalconAgreed) -> FalconTrained:
         """Raises MacCheckFailed: nothing of the training is kept, nor this party's part of the MAC key."""
@@ -200,10 +237,15 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             model = from_state(state, agreed.resumed, session.job.resume_option, public_key)
         progress = Progress(
             report=self._report,
-            keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, to_state(model)),
+            before_figures=partial(pass_guards, self.guards, Compared(agreed)),
             before_opening=partial(pass_guards, self.guards, Computed(agreed)),
-            check_begun=checkpoints.check_begun,
         )
+        if session.job.can_resume:
+            progress = replace(
+                progress,
+                keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, to_state(model)),
+                check_begun=checkpoints.check_begun,
+            )
         columns = agreed.prepared.columns.shape[1]
         row_bound = row_bound_steps(session.job, columns) if session.job.privacy else None
 
@@ -224,15 +266,25 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
 
         found = await in_own_thread(session.channel, train_in_shares)
         evaluation = evaluation_of(found.tested, agreed.prepared, self._job.falcon.threshold)
-        return FalconTrained(found.epochs, evaluation, self._part(agreed, found), session.id)
+        selection = self._selection(agreed, found)
+        return FalconTrained(found.epochs, evaluation, self._part(agreed, found), session.id, selection=selection)
+
+    def _selection(self, agreed: FalconAgreed, trained: falcon.Trained) -> SelectionFigures | None:
+        chosen, selected = agreed.parameters.selection, trained.selected
+        if chosen is None or selected is None:
+            return None
+        return SelectionFigures.of(chosen, selected.point, selected.figures, agreed.prepared.labels.scale)
 
     def _report(self, step: str, done: int, total: int) -> None:
         clock = self._work.clock
-        self._session.report(step, done, total, "batches" if step.startswith("epoch") else "")
+        is_descent = step.startswith(("epoch", "point"))
+        self._session.report(step, done, total, "batches" if is_descent else "")
         if step == "open weights":
             clock.lap("train_s")
-        elif step.startswith("epoch") and "put_in_s" not in clock.laps:
+        elif is_descent and "put_in_s" not in clock.laps:
             clock.lap("put_in_s")
+        elif step.startswith("epoch") and self._job.select is not None and "select_s" not in clock.laps:
+            clock.lap("select_s")
 
     def _part(self, agreed: FalconAgreed, trained: falcon.Trained) -> AnyPart:
         part: AnyPart
@@ -240,7 +292,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             part = make_shared_part(self._session, self._seats, agreed.prepared, agreed.parameters, trained)
         else:
             bound = row_bound_steps(self._job, len(trained.weights)) if self._job.privacy else None
-            part = self.make_part(agreed.prepared, trained.weights, bound)
+            point = None if trained.selected is None else trained.selected.point
+            part = self.make_part(agreed.prepared, trained.weights, bound, point)
         if self._work.is_active:
             return part
         return with_score_bits(part, self.make_quota())
@@ -254,6 +307,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             trained.evaluation,
             None if self._job.privacy is None else self._draws(agreed).describe(),
             self._work.clock.laps,
+            selection=trained.selection,
             weights=weights_of(parameters),
             answered_in=trained.session,
         )
@@ -266,7 +320,8 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
             write_part(party, session, trained.part, report)
         if self._work.is_active and len(agreed.prepared.plan.test):
             write_test_rows(party, session, agreed.prepared)
-        answer = Answer(trained.session, trained.epochs, trained.evaluation)
+        selection = None if trained.selection is None else trained.selection.to_dict()
+        answer = Answer(trained.session, trained.epochs, trained.evaluation, selection)
         Answers(party, self._session, agreed.drawn).keep(answer)
 
 

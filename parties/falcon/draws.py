@@ -54,7 +54,7 @@ class Draws:
             BudgetExhausted: the training does not fit.
             LedgerBehind: the ledger lacks what somebody's receipt proves.
         """
-        self._check()
+        self.check()
         channel, payer, own = self._session.channel, seats.chain[0], self._party.receipts
         if seats.me == payer:
             await receipts.run_payer(
@@ -86,7 +86,8 @@ class Draws:
         """The promise, and the budget as it now is."""
         return describe_charge(self._make_charge(0), self._party.settings, self._party.store)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Step 1. Raises BudgetExhausted, LedgerBehind: as `charge`."""
         reader = self._party.store.reader()
         charging.check_rollbacks(reader, self._population)
         asked, entry = self._next(reader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,10 +58,9 @@ class Dealer(KeyNodeSeat[FalconJob]):
         checkpoints.drop_after(resumed)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
         parameters = parameters_of(job, seats, told, plan)
-        progress = Progress(
-            report=lambda step, done, total: session.report(step, done, total, "batches"),
-            keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, {}),
-        )
+        progress = Progress(report=lambda step, done, total: session.report(step, done, total, "batches"))
+        if job.can_resume:
+            progress = replace(progress, keep=lambda model, go_on: checkpoints.keep(model.epochs, go_on, {}))
         is_done = bool(resumed) and checkpoints.first_epoch(resumed, parameters.epochs) == parameters.epochs
 
         async def deal(channel: Channel) -> Trained:
@@ -77,7 +77,7 @@ class Dealer(KeyNodeSeat[FalconJob]):
         """The seeds of this training, kept until it ends, and how many rows all parties have."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             return [Seed(bytes.fromhex(octets)) for octets in base["seeds"]], int(base["rows"])
         seeds = [Seed.random() for _ in seats.chain]
         await falcon.deal_seeds(seeds, seats.chain, session.channel)
@@ -86,5 +86,6 @@ class Dealer(KeyNodeSeat[FalconJob]):
             await falcon.deal_key(key, seats.chain, session.channel)
             del key  # nothing of it is kept here
         rows = await match_ids(session, seats)
-        checkpoints.begin(session.question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
+        if session.job.can_resume:
+            checkpoints.begin(session.proposed_question, {"seeds": [seed.octets.hex() for seed in seeds], "rows": rows})
         return seeds, rows

@@ -65,6 +65,7 @@ def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan:
         weights_stay_shared=settings.stays_shared,
         key_bits=settings.key_bits if settings.is_encrypted else None,
         noise=None if job.privacy is None else noise_of(job, columns),
+        selection=job.selection,
     )
     try:
         check_parameters(parameters)

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
-from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
+from blindfit.parties.job.parameters import AlignedParameters
+from blindfit.parties.job.select import SelectingParameters
 from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
@@ -159,7 +160,7 @@ class FalconSettings(Settings):
         return self
 
 
-class FalconJob(AlignedParameters, TrainingParameters):
+class FalconJob(AlignedParameters, SelectingParameters):
     protocol: Literal["falcon"] = "falcon"
     """System that computes the job."""
     falcon: FalconSettings = FalconSettings()
@@ -172,8 +173,16 @@ class FalconJob(AlignedParameters, TrainingParameters):
         return tuple(self.falcon.unsafe)
 
     @property
+    def trained(self) -> FalconSettings:
+        return self.falcon
+
+    @property
+    def trained_table(self) -> str:
+        return "falcon"
+
+    @property
     def max_epochs(self) -> int:
-        return self.falcon.epochs
+        return self.most_epochs
 
     @property
     def resumes(self) -> str:
@@ -185,6 +194,23 @@ class FalconJob(AlignedParameters, TrainingParameters):
             raise ValueError(
                 'align.method: a falcon job aligns by ids: set align.method = "psi" and remove other options of '
                 '[align], or set protocol = "taylor"'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _selects_in_shares(self) -> FalconJob:
+        if self.select is None:
+            return self
+        if self.falcon.is_encrypted:
+            raise ValueError('select: folds are tested in shares: set falcon.backend = "shares", or remove [select]')
+        if self.falcon.resume:
+            raise ValueError(
+                "select: a job that chooses options is not resumed: remove falcon.resume, and run it again"
+            )
+        if self.privacy is not None:
+            raise ValueError(
+                "select: with privacy.epsilon each fold's training would be a release that epsilon pays for, and no "
+                "figure is opened: remove [select], or remove [privacy]"
             )
         return self
 

@@ -11,14 +11,18 @@ Source: MATH 4.3 and 10.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from blindfit.algorithms.errors import PolicyRefused
-from blindfit.algorithms.protocols.falcon import FalconParameters, bits_of_opened_weight
+from blindfit.algorithms.protocols.falcon import LEAST_TEST_ROWS, FalconParameters, bits_of_opened_weight
 from blindfit.parties.account.account import BITS_OF_A_LABEL, Account
 from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Store
+
+END, SELECTION = "end of training", "grid and end of training"
 
 
 def weights_bits(parameters: FalconParameters) -> float:
@@ -41,19 +45,34 @@ def score_bits_of_a_weight(parameters: FalconParameters) -> float:
     return math.inf if parameters.kept_bits is None else float(bits_of_opened_weight(parameters.kept_bits))
 
 
+def grid_bits_of_a_row(parameters: FalconParameters) -> float:
+    """Return how many bits of one row's score the figures of all grid points have: it is one of so many at least."""
+    return parameters.selection_bits / LEAST_TEST_ROWS
+
+
 def end_bits(parameters: FalconParameters, epochs: int) -> float:
     """Return how many bits the end of a training has: it comes after one of the epochs that may follow, by the range or
-    by the loss or by both, or after all.
+    by the loss or by both, or after all. The trainings of folds may end it by the range only.
     """
-    ends = (3 if parameters.judges else 1) * epochs + 1
+    ends = (3 if parameters.judges else 1) * epochs + parameters.selection_epochs + 1
     return min(float(parameters.train_rows), math.log2(ends))
+
+
+def begin_bits(parameters: FalconParameters, epochs: int) -> float:
+    """Return how many bits are counted before any row is shared: those of the end and of the grid points' figures."""
+    return end_bits(parameters, epochs) + parameters.selection_bits
+
+
+def all_bits(parameters: FalconParameters) -> float:
+    """Return how many bits about labels a whole job has at most, folds and final training together."""
+    return weights_bits(parameters) + begin_bits(parameters, parameters.most_epochs)
 
 
 def count_end(
     session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
 ) -> None:
-    """Count the end before any row is shared, where the whole training fits: a peer that only asks pays as one that
-    trains.
+    """Count the end, and the figures of all grid points, before any row is shared, where the whole job fits: a peer
+    that only asks pays as one that trains.
 
     Args:
         epochs: that may follow.
@@ -62,8 +81,23 @@ def count_end(
         PolicyRefused: with what was revealed before, it would reveal too much.
         LedgerUnavailable: it could not be written.
     """
-    end = end_bits(parameters, epochs)
-    _count(session, settings, store, parameters, "end of training", end, weights_bits(parameters) + end)
+    bits = begin_bits(parameters, epochs)
+    event = END if parameters.selection is None else SELECTION
+    with store.transaction() as transaction:
+        account, entry, refuse = _entry(session, settings, parameters, event, bits, weights_bits(parameters) + bits)
+        account.enter_below(
+            transaction, entry, account.label_limit(transaction), refuse, asked=weights_bits(parameters) + bits
+        )
+
+
+def check_end(
+    session: Session[FalconJob], settings: PartySettings, store: Store, parameters: FalconParameters, epochs: int
+) -> float:
+    """Return how many bits a whole training adds to the account; nothing is counted. Arguments and errors as above."""
+    bits = weights_bits(parameters) + begin_bits(parameters, epochs)
+    with store.view() as reader:
+        account, entry, refuse = _entry(session, settings, parameters, END, bits, bits)
+        return bits * account.check_below(reader, entry, account.label_limit(reader), refuse)
 
 
 def count_weights(
@@ -76,55 +110,65 @@ def count_weights(
         LedgerUnavailable: it could not be written.
     """
     bits = weights_bits(parameters)
-    _count(session, settings, store, parameters, "weights", bits, bits)
+    with store.transaction() as transaction:
+        account, entry, refuse = _entry(session, settings, parameters, "weights", bits, bits)
+        account.enter_below(transaction, entry, account.label_limit(transaction), refuse)
 
 
-def _count(
+def _entry(
     session: Session[FalconJob],
     settings: PartySettings,
-    store: Store,
     parameters: FalconParameters,
     event: str,
     bits: float,
     asked: float,
-) -> None:
+) -> tuple[Account, Disclosure, Callable[[], PolicyRefused | None]]:
+    """Return the account, an entry of it, and what makes the error where the entry does not fit.
+
+    Raises:
+        PolicyRefused: one training by itself would reveal too much.
+    """
     job, me = session.job, session.me.name
 
     def refuse() -> PolicyRefused | None:
-        return None if "weight-bits" in job.falcon.unsafe else refusal(job, asked / parameters.train_rows, me)
+        return None if "weight-bits" in job.falcon.unsafe else refusal(job, parameters, asked, me)
 
-    check_weight_bits(job, asked / parameters.train_rows, me)
+    check_weight_bits(job, parameters, asked, me)
     account = Account.of(settings, session.me.dataset)
     read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     learners, question = parameters.data_parties[1:], f"{event} {session.id}"
-    with store.transaction() as transaction:
-        entry = account.entry("labels", account.label, learners, event, question, bits, read)
-        account.enter_below(transaction, entry, account.label_limit(transaction), refuse, asked=asked)
+    return account, account.entry("labels", account.label, learners, event, question, bits, read), refuse
 
 
-def check_weight_bits(job: FalconJob, share: float, party: str) -> None:
+def check_weight_bits(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> None:
     """Check one training by itself, from public sizes.
 
     Args:
-        share: bits of each training label.
+        bits: of all labels.
 
     Raises:
         PolicyRefused: too much would be revealed, and no flag of the job allows it.
     """
-    if "weight-bits" not in job.falcon.unsafe and share > BITS_OF_A_LABEL:
-        raise refusal(job, share, party)
+    if "weight-bits" not in job.falcon.unsafe and bits / parameters.train_rows > BITS_OF_A_LABEL:
+        raise refusal(job, parameters, bits, party)
 
 
-def refusal(job: FalconJob, share: float, party: str) -> PolicyRefused:
+def refusal(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> PolicyRefused:
     """Say that a training would reveal too much. How much was revealed before, and to whom, is nobody else's to know:
     the words are the same for any of it.
     """
+    share = bits / parameters.train_rows
     if job.falcon.stays_shared:
         source, helps = "where training ends", "use more rows"
     else:
         source, helps = "its weights", "use more rows or fewer columns"
         if job.falcon.model == "logistic":  # a linear model does not stay shared
             helps += ', or set falcon.weights = "shared"'
+    if parameters.selection is not None:
+        points = len(parameters.selection.points)
+        source += f" and the figures of {points} grid points"
+        helps = f"{_fewer_points(parameters)}, or {helps}"
+    if not job.falcon.stays_shared:
         helps += '; falcon.unsafe = ["weight-bits"] allows it'
     if share > BITS_OF_A_LABEL:
         told = f"a passive party could learn {share:.2f} bits of each label from {source} (at most {BITS_OF_A_LABEL})"
@@ -134,3 +178,13 @@ def refusal(job: FalconJob, share: float, party: str) -> PolicyRefused:
             "label"
         )
     return PolicyRefused(party=party, field="weight bits", reason=f"{told}: {helps}")
+
+
+def _fewer_points(parameters: FalconParameters) -> str:
+    """Say how many grid points fit, by public sizes, where nothing was revealed before."""
+    selection = parameters.selection
+    if selection is None:
+        return ""
+    room = parameters.train_rows * BITS_OF_A_LABEL - (all_bits(parameters) - parameters.selection_bits)
+    points = min(len(selection.points) - 1, math.floor(room / (parameters.selection_bits / len(selection.points))))
+    return f"list at most {points} grid points (select.grid)" if points > 1 else "remove [select]"

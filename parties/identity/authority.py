@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shlex import quote
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -135,7 +136,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
         if old.serial_number in index.revoked_serials():
             raise ConfigError(
                 f"{files.certificate} was revoked and cannot be renewed",
-                hint=f"`blindfit certs issue {directory} {party}` makes a new key and certificate",
+                hint=f"`blindfit certs issue {quote(str(directory))} {party}` makes a new key and certificate",
             )
         names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         public_key = old.public_key()
@@ -224,7 +225,7 @@ def _open(directory: Path, passphrase: bytes | None) -> _Signer:
     if not path.exists():
         raise ConfigError(
             f"{directory} holds no certificate authority",
-            hint=f"`blindfit certs authority {directory}` makes one",
+            hint=f"`blindfit certs authority {quote(str(directory))}` makes one",
         )
     root = read_certificate(path)
     if root.not_valid_after_utc <= datetime.now(UTC):
@@ -408,8 +409,8 @@ def _set_aside_as(folder: Path, index: _Index) -> Path:
     if serial not in index.revoked_serials():
         raise ConfigError(
             f"{folder} exists already: {folder.name} has a certificate",
-            hint=f"`blindfit certs renew {folder.parent} {folder.name}` makes it last longer; "
-            f"to replace a lost key, `blindfit certs revoke {folder.parent} {folder.name}` comes before `issue`",
+            hint=f"`blindfit certs renew {quote(str(folder.parent))} {folder.name}` makes it last longer; to replace "
+            f"a lost key, `blindfit certs revoke {quote(str(folder.parent))} {folder.name}` comes before `issue`",
         )
     return folder.with_name(f"{folder.name}.revoked-{serial:x}")
 
@@ -446,7 +447,7 @@ def _lock(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(
             f"{directory} cannot be opened: {error.strerror}",
-            hint=f"`blindfit certs authority {directory}` makes a certificate authority",
+            hint=f"`blindfit certs authority {quote(str(directory))}` makes a certificate authority",
         ) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

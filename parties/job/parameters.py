@@ -17,6 +17,7 @@ from blindfit.parties.tables import Settings
 
 if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
+    from blindfit.algorithms.privacy.events import ReleaseEvent
     from blindfit.algorithms.randomness import PublicRandomness
     from blindfit.parties.settings import PolicySettings
 
@@ -44,6 +45,8 @@ class JobParameters(Settings):
     resume_option: ClassVar[str] = ""
     trust_option: ClassVar[str] = ""
     charges_all_data_parties: ClassVar[bool] = False
+    no_selection: ClassVar[str] = "this job trains nothing: remove [select]"
+    """Why a job of this system has no [select], and what to do."""
 
     @property
     def max_epochs(self) -> int:
@@ -64,6 +67,14 @@ class JobParameters(Settings):
     def unsafe(self) -> tuple[str, ...]:
         """The defences that it does without."""
         return ()
+
+    def event_at_server(self, neighbours: str) -> ReleaseEvent | None:  # noqa: ARG002 - most jobs ask no server
+        """Return what the budget of a measurement server is charged; None where the job asks none.
+
+        Args:
+            neighbours: what the server's dataset protects.
+        """
+        return None
 
     def unsafe_at(self, role: str) -> tuple[str, ...]:  # noqa: ARG002 - a job of a system may concern one role alone
         """Those of `unsafe` that a party of this role must allow."""
@@ -108,6 +119,11 @@ class JobParameters(Settings):
     def resumes(self) -> str:
         """The session that it goes on from; empty where it begins."""
         return ""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether its training, if it stops, goes on from its last epoch."""
+        return bool(self.resume_option)
 
     def is_aside(self, name: str) -> bool:
         """Whether a parameter has no bearing on what comes out: deadlines, and what a job goes on from."""
@@ -225,6 +241,8 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, ParameterVa
     for name, value in values.items():
         if isinstance(value, dict):
             flat += _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, tuple):
+            flat.append((prefix + name, tuple(map(str, value))))
         else:
             flat.append((prefix + name, value))
     return flat

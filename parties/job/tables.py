@@ -10,7 +10,7 @@ from blindfit.algorithms.alignment.clk import DEFAULT_HASHES, Encoding
 from blindfit.algorithms.alignment.clk import Field as LinkageField
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.fixed_point import MAX_ROWS
-from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
+from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors, explain
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
 
@@ -47,6 +47,10 @@ class PrivacySettings(Settings):
         if self.mechanism == "classic" and self.epsilon >= 1:
             raise ValueError('mechanism = "classic" is proved for epsilon < 1 alone: take "analytic"')
         return self
+
+
+EPSILON_MEANS = explain(PrivacySettings, "epsilon")
+"""What the number means, for a job that lacks it."""
 
 
 class SplitSettings(Settings):

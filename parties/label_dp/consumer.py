@@ -36,7 +36,7 @@ from blindfit.parties.sessions.session import Session
 from blindfit.parties.store.receipts import hold_receipt
 from blindfit.parties.training.randomness import own_randomness
 from blindfit.parties.training.rows import Report, check_features, require_offered, tell_of_unseen
-from blindfit.parties.training.split import RowPart, read_split
+from blindfit.parties.training.split import RowPart, hold_out, read_split
 from blindfit.parties.work.clock import Clock
 from blindfit.protos import measurement_pb2
 
@@ -53,7 +53,7 @@ class LabelRegression:
         """What can be refused before a session starts."""
         snapshot = self._party.snapshots.published(me.dataset)
         source = check_features(snapshot.source(), "an active party")
-        if refused := cost_of(job, snapshot.row.rows, len(source.feature_names)).excess():
+        if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
             raise PolicyRefused(party=me.name, field="label_dp.options", reason=refused)
         if job.label_dp.evaluate_on:
             self._check_study(job, me)
@@ -112,7 +112,7 @@ class LabelRegression:
             raise ConfigError(f'datasets.{name}: label_dp.evaluate_on needs a label, and label_kind = "number"')
         trained = self._party.snapshots.source(me.dataset)
         require_offered(trained.record, dataset, name)
-        self._party.snapshots.check_scored(name, trained.record, trained.feature_names)
+        self._party.snapshots.check_scored(name, trained.record, trained.model_columns)
 
     def _on_true_labels(self, model: LabelRegressionModel, rows: Rows, session: Session[LabelDPJob]) -> Study | None:
         """Return the rows of `evaluate_on` that were not trained on; None if there are none."""
@@ -212,6 +212,7 @@ def settings_on(grid: LabelGrid, job: LabelDPJob, max_rows_per_person: int) -> M
 
 
 def read_rows(source: Source, job: LabelDPJob, randomness: PublicRandomness, report: Report) -> Rows:
+    source = source.with_recipes(lambda ids: ~hold_out(ids, job, randomness))
     train, test = read_split(source, job, randomness, report)
     ids = train.all_ids().to_pylist() + test.all_ids().to_pylist()
     return Rows(ids, _matrix(train, source), _matrix(test, source), source.feature_names, source.record)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,8 +13,13 @@ from blindfit.algorithms.privacy.label_mechanisms.base import check_label_epsilo
 from blindfit.algorithms.statistics.label_dp.cost import regression_cost
 from blindfit.algorithms.statistics.label_dp.options import RegressorName
 from blindfit.parties.job.parameters import TrainingParameters
-from blindfit.parties.job.tables import PrivacySettings
+from blindfit.parties.job.tables import EPSILON_MEANS, PrivacySettings
+from blindfit.parties.measurement.policy import LabelDPPolicy
 from blindfit.parties.tables import Settings, as_value_errors
+
+if TYPE_CHECKING:
+    from blindfit.algorithms.privacy.events import ReleaseEvent
+    from blindfit.parties.settings import PolicySettings
 
 MechanismName = Literal["laplace", "gaussian", "staircase", "rr-on-bins", "unbiased", "rp-with-prior", "rp-banded"]
 # Those that this table has; delta is in [privacy], and a prior from elsewhere cannot be written in a job.
@@ -89,9 +95,25 @@ class LabelDPJob(TrainingParameters):
     """System that computes the job."""
     label_dp: LabelDPSettings = LabelDPSettings()
 
+    no_selection: ClassVar[str] = (
+        "a label-dp job pays for each label once, and its labels stay noisy in every fold: remove [select], and "
+        "compare the figures of several jobs, which get the same noisy labels for nothing"
+    )
+
     @property
     def delta(self) -> float:
         return super().delta if self.label_dp.mechanism == "gaussian" else 0.0
+
+    def event_at_server(self, neighbours: str) -> ReleaseEvent:
+        from blindfit.algorithms.estimators.label_noise import event_of_unit  # here: `show` needs no estimators
+
+        privacy = self.required_privacy
+        return event_of_unit(self.label_dp.mechanism, privacy.epsilon, privacy.delta, neighbours)
+
+    def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
+        yield from super().refusals(policy, role)
+        if role == "measurement" and self.label_dp.mechanism not in policy.of(LabelDPPolicy).allowed:
+            yield "mechanism", f"{self.label_dp.mechanism} is not one of the policy's mechanisms"
 
     def also_reads(self, role: str) -> tuple[str, ...]:
         return (self.label_dp.evaluate_on,) if role == "active" and self.label_dp.evaluate_on else ()
@@ -100,7 +122,9 @@ class LabelDPJob(TrainingParameters):
     def _releases_labels(self) -> LabelDPJob:
         privacy, label_dp = self.privacy, self.label_dp
         if privacy is None:
-            raise ValueError("privacy.epsilon is missing: labels are released under differential privacy alone")
+            raise ValueError(
+                f"privacy.epsilon is missing: labels are released under differential privacy alone. {EPSILON_MEANS}"
+            )
         try:
             check_label_epsilon(privacy.epsilon, label_dp.mechanism)
         except ConfigError as error:

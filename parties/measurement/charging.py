@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from blindfit.algorithms.errors import PolicyRefused, RequestConflict, TooFewRows
+from blindfit.algorithms.errors import PolicyRefused, RequestConflict
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
@@ -158,15 +158,12 @@ class ChargingService:
         check_rollbacks(self.store.reader(), dataset.population)
 
     def check_policy(self, request: Asked, dataset: LabelDataset, cost: Cost) -> None:
-        if request.n_rows < self.policy.min_rows:
-            raise TooFewRows(rows=request.n_rows, least=self.policy.min_rows)
+        self.policy.check_rows(request.n_rows)
         for field, reason in self.policy.refusals(cost.epsilon, cost.delta):
             self.refuse(field, reason)
         self.check_snapshot(request, dataset)
-        most = dataset.max_rows_per_person
-        if not (request.max_rows_per_person == most == 0 or 1 <= request.max_rows_per_person <= most):
-            change = f"set it to 1 or more, at most {most}" if most else "remove it, as the unit is a row"
-            self.refuse("privacy.max_rows_per_person", change)
+        if reason := wrong_rows_per_person(request.max_rows_per_person, dataset.max_rows_per_person):
+            self.refuse("privacy.max_rows_per_person", reason)
 
     def check_snapshot(self, request: Asked, dataset: LabelDataset) -> None:
         if request.snapshot != dataset.snapshot:
@@ -174,27 +171,16 @@ class ChargingService:
 
     def check_kept(self, rows_kept: int) -> None:
         """The least number holds also for the rows that count."""
-        if rows_kept < self.policy.min_rows:
-            raise TooFewRows(rows=rows_kept, least=self.policy.min_rows)
+        self.policy.check_rows(rows_kept)
 
     # --- before any row, and again in the transaction that charges: then nobody can come between
 
     def check_chargeable(self, reader: Reads, request: Asked, dataset: LabelDataset, consumer: str, cost: Cost) -> None:
         check_rollbacks(reader, dataset.population)
         self.check_approval(reader, request, dataset, consumer, cost)
-        self.check_space(reader, consumer, cost)
+        check_space(reader, self.policy, self.name, consumer, cost.kept_bytes)
         events = self.receipts.books.events(reader, dataset.population)
         book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
-
-    def check_space(self, reader: Reads, consumer: str, cost: Cost) -> None:
-        """Check that what is kept for ever of this active party's answers fits into its share of the disk."""
-        most_mib = self.policy.max_kept_mib
-        if reader.kept_bytes(consumer) + cost.kept_bytes > most_mib * MIB:
-            reason = (
-                f"answers to {consumer} would take more than {most_mib} MiB on this server's disk, where they are kept "
-                "for ever: ask for a release that was made before, or ask the server's operator to raise max_kept_mib"
-            )
-            self.refuse("max_kept_mib", reason)
 
     def check_approval(
         self,
@@ -258,6 +244,33 @@ class ChargingService:
             spent_epsilon=spent_epsilon(events, budget.delta),
             releases=len(events),
         )
+
+
+def check_space(reader: Reads, policy: PolicySettings, server: str, consumer: str, more_bytes: int) -> None:
+    """Check that what is kept for ever of an active party's answers fits into its share of the disk.
+
+    Raises:
+        PolicyRefused: it does not.
+    """
+    most_mib = policy.max_kept_mib
+    if reader.kept_bytes(consumer) + more_bytes > most_mib * MIB:
+        reason = (
+            f"answers to {consumer} would take more than {most_mib} MiB on this server's disk, where they are kept "
+            "for ever: ask for a release that was made before, or ask the server's operator to raise max_kept_mib"
+        )
+        raise PolicyRefused(party=server, field="max_kept_mib", reason=reason)
+
+
+def wrong_rows_per_person(asked: int, most: int) -> str:
+    """Return what to change about the rows of a person that a job lets count; "" if nothing is wrong.
+
+    Args:
+        asked: 0 for none.
+        most: that the dataset declares; 0 where its unit is a row.
+    """
+    if asked == most == 0 or 1 <= asked <= most:
+        return ""
+    return f"set it to 1 or more, at most {most}" if most else "remove it, as the unit is a row"
 
 
 def check_same(stored: StoredAnswer, request_digest: bytes) -> None:

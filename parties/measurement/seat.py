@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import structlog
 
 from blindfit.algorithms.errors import PolicyRefused, SessionUnknown
+from blindfit.algorithms.privacy.events import UNITS
 from blindfit.algorithms.privacy.ledger import Budget
 from blindfit.parties.files.vault import RECEIPT_KEY
 from blindfit.parties.identity.identity import current
 from blindfit.parties.identity.key_proof import RECEIPTS, prove
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.measurement.charging import ApprovedJob, Asked, LabelDataset
+from blindfit.parties.measurement.charging import (
+    KEPT_BYTES,
+    ApprovedJob,
+    Asked,
+    LabelDataset,
+    check_space,
+    wrong_rows_per_person,
+)
 from blindfit.parties.measurement.label_index import open_index
 from blindfit.parties.measurement.server import MeasurementServicer
 from blindfit.parties.measurement.service import MeasurementService
 from blindfit.parties.measurement.trust import wrong_labels
+from blindfit.parties.measurement.uploads import check_uploads
 from blindfit.parties.measurement.ways.choose import meet
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.proposal import Member, Proposed
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.sessions.state import State
 from blindfit.parties.sessions.system import Summary
+from blindfit.parties.store import charging
 from blindfit.parties.wire.guard import current_caller
 from blindfit.protos import measurement_pb2_grpc
 
@@ -106,16 +116,43 @@ class MeasurementSeat:
     """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
 
     def __init__(self, party: Party) -> None:
-        self._party, self._service = party, party.shared(open_service)
+        self._party = party
 
     def check(self, job: JobParameters, me: Member) -> None:
-        """What the dataset holds; policy is checked for every session, the rest for every request."""
-        shares = self._is_of_shares(me)
-        if reason := wrong_labels(job, me.dataset, shares=shares):
-            raise PolicyRefused(party=me.name, field=job.trust_option or "labels", reason=reason)
+        """Refuse labels that do not go with the job, options that its dataset does not allow, and a spent budget."""
+        party, privacy = self._party, job.required_privacy
+        dataset, settings = party.settings.datasets[me.dataset], party.settings
+        if reason := wrong_labels(job, me.dataset, dataset.label_kind):
+            self._refuse(job.trust_option or "labels", reason)
+        most = dataset.max_rows_per_person if dataset.person else 0
+        if reason := wrong_rows_per_person(
+            most if privacy.max_rows_per_person is None else privacy.max_rows_per_person, most
+        ):
+            self._refuse("privacy.max_rows_per_person", reason)
+        if event := job.event_at_server(UNITS["person" if dataset.person else "row"][1]):
+            population = str(dataset.population)
+            limits = settings.populations[population]
+            budget, snapshot = Budget(limits.epsilon, limits.delta), party.snapshots.published(me.dataset)
+            charging.check_before(party.store.reader(), population, event, budget, snapshot.id)
+
+    def check_members(self, asked: Proposed) -> None:
+        """Refuse parties that this party's file does not let use the dataset, and one that has used up its limits."""
+        settings, me = self._party.settings, asked.members[self._party.settings.name]
+        dataset = settings.datasets[me.dataset]
+        for member in asked.members.values():
+            allowed = {"active": dataset.active_parties, "passive": dataset.passive_parties}.get(member.role)
+            if allowed is not None and member.name not in allowed:
+                self._refuse("dataset", f"it has none named {me.dataset} for {member.name}")
+        active = next(member.name for member in asked.members.values() if member.role == "active")
+        with self._party.store.view() as reader:
+            check_uploads(reader, settings.policy, dataset, settings.name, active)
+            check_space(reader, settings.policy, settings.name, active, KEPT_BYTES)
+
+    def _refuse(self, field: str, reason: str) -> NoReturn:
+        raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
 
     def _is_of_shares(self, me: Member) -> bool:
-        return self._service.described[me.dataset].label_kind == "share"
+        return self._party.settings.datasets[me.dataset].label_kind == "share"
 
     async def run(self, session: Session[JobParameters]) -> Summary:
         meeting = meet(session) if self._is_of_shares(session.me) else None
@@ -138,8 +175,9 @@ class MeasurementSeat:
         )
 
     def _summary(self, session: Session[JobParameters]) -> Summary:
-        dataset = self._service.datasets[session.me.dataset]
-        budget = self._service.describe_budget(dataset.population)
+        service = self._party.shared(open_service)
+        dataset = service.datasets[session.me.dataset]
+        budget = service.describe_budget(dataset.population)
         rows: Summary = {"dataset_rows": dataset.index.n_rows} if dataset.settings.rows_are_public else {}
         return rows | {
             "dataset": dataset.name,

@@ -7,8 +7,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
+from blindfit.algorithms.privacy import gaussian
+from blindfit.algorithms.privacy.events import ReleaseEvent
 from blindfit.parties.job.parameters import JobParameters, PrivateParameters
 
+LabelKind = Literal["binary", "number", "share"]
 Trust = Literal["trusted", "two-servers", "encrypted-rows", "shared-rows"]
 TRUSTED: Trust = "trusted"
 TWO_SERVERS: Trust = "two-servers"
@@ -24,6 +27,15 @@ class SumJob(PrivateParameters):
     @property
     @abstractmethod
     def trust(self) -> Trust: ...
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the noise over the sensitivity."""
+        privacy = self.required_privacy
+        return gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
+
+    def event_at_server(self, neighbours: str) -> ReleaseEvent:
+        return ReleaseEvent("gaussian", self.noise_multiplier, neighbours)
 
     @property
     def asks_shares(self) -> bool:
@@ -59,12 +71,17 @@ class SumJob(PrivateParameters):
         return f'{self.trust_option} = "{self.trust}" needs {words[wanted]}, and {"one" if dealers else "no"} key node'
 
 
-def wrong_labels(job: JobParameters, dataset: str, *, shares: bool) -> str:
+def wrong_labels(job: JobParameters, dataset: str, kind: LabelKind) -> str:
     """Return why the labels of a measurement server do not go with a job, and what to change; "" if they do.
 
     Args:
-        shares: whether the dataset holds shares of labels.
+        kind: of the dataset's labels.
     """
+    shares, asks_sum = kind == "share", isinstance(job, SumJob)
+    if asks_sum and kind == "number":
+        return f"its dataset {dataset} has labels that are numbers, and no sum is made of them: name another dataset"
+    if not asks_sum and kind == "binary":
+        return f'its dataset {dataset} has no labels that are numbers: set protocol = "walr", or name another dataset'
     if shares == (isinstance(job, SumJob) and job.asks_shares):
         return ""
     option, has = job.trust_option, "holds shares of labels" if shares else "holds labels, and no shares of them"

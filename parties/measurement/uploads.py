@@ -24,8 +24,10 @@ from blindfit.algorithms.errors import (
     UnknownId,
 )
 from blindfit.parties.account.account import Account
+from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.measurement.charging import ChargingService, LabelDataset
 from blindfit.parties.measurement.label_index import JoinState
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.store.database import Reads, stamp
 
 log = structlog.get_logger(__name__)
@@ -45,6 +47,24 @@ def log_unanswered(error: BlindfitError, consumer: str) -> None:
     )
 
 
+def check_uploads(
+    reader: Reads, policy: PolicySettings, dataset: PartyDatasetSettings, server: str, consumer: str
+) -> None:
+    """Raises:
+    PolicyRefused: too many uploads of a consumer ended without an answer, or are under way.
+    """
+    if reader.count_uploads(consumer=consumer, since=stamp(-WINDOW)) >= policy.max_failed_uploads:
+        reason = f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may"
+        raise PolicyRefused(party=server, field="max_failed_uploads", reason=reason)
+    start, share = Account(policy, dataset).start(reader), policy.account_shares.get(consumer, 0.0)
+    is_over = reader.count_uploads(since=start) >= MOST_UPLOADS
+    if policy.account_shares and not is_over:
+        is_over = reader.count_uploads(consumer=consumer, since=start) >= max(1, share * MOST_UPLOADS)
+    if is_over:
+        reason = "the disclosure account has no room for one more upload without an answer"
+        raise PolicyRefused(party=server, field="uploads", reason=reason)
+
+
 class Upload:
     """One of them; does nothing before `begin`."""
 
@@ -57,24 +77,8 @@ class Upload:
         """Raises:
         PolicyRefused: too many ended without an answer, or are under way.
         """
-        policy, account = self._charging.policy, Account(self._charging.policy, self._dataset.settings)
-        since = stamp(-WINDOW)
-        if reader.count_uploads(consumer=self._consumer, since=since) >= policy.max_failed_uploads:
-            raise PolicyRefused(
-                party=self._charging.name,
-                field="max_failed_uploads",
-                reason=f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may",
-            )
-        start, share = account.start(reader), policy.account_shares.get(self._consumer, 0.0)
-        is_over = reader.count_uploads(since=start) >= MOST_UPLOADS
-        if policy.account_shares and not is_over:
-            is_over = reader.count_uploads(consumer=self._consumer, since=start) >= max(1, share * MOST_UPLOADS)
-        if is_over:
-            raise PolicyRefused(
-                party=self._charging.name,
-                field="uploads",
-                reason="the disclosure account has no room for one more upload without an answer",
-            )
+        charging = self._charging
+        check_uploads(reader, charging.policy, self._dataset.settings, charging.name, self._consumer)
 
     def begin(self) -> None:
         """Counts it, on the disk when this returns; once, however often it is called.

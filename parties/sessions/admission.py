@@ -12,7 +12,7 @@ from blindfit.algorithms.errors import ConfigError, LimitExceeded, MalformedMess
 from blindfit.algorithms.protocols import handshake
 from blindfit.algorithms.protocols.table import list_arrows
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.proposal import Member, ReadJob, read_proposal
+from blindfit.parties.sessions.proposal import Member, Proposed, ReadJob, read_proposal
 from blindfit.parties.sessions.session import Part, Session
 from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.settings import SESSION, PartySettings
@@ -65,14 +65,50 @@ class Admission:
         Raises:
             PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job.
         """
+        asked = self.check(proposal, proposed_by, known)
+        members, job, me = asked.members, asked.job, asked.members[self.settings.name]
+        timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
+        channel = ExchangeChannel(
+            asked.session,
+            me.name,
+            {m.name: self._address_of(m) for m in members.values() if m is not me},
+            {m.name: m.role for m in members.values()},
+            list_arrows([handshake.TABLE, *self.parts[job.protocol].tables]),
+            self.open_peer,
+            self.limits,
+            timeouts,
+            account_of=self.accounts.of,
+            waits=Waits(self.pulse),
+        )
+        return Session(asked.session, proposed_by, members, asked.parameters, job, channel, me)
+
+    def check(self, proposal: pb.Proposal, proposed_by: str, known: Mapping[str, Session[JobParameters]]) -> Proposed:
+        """Read a proposal, and refuse what this party refuses of it. `blindfit check` asks the same.
+
+        Args:
+            known: the sessions that the party has, by name.
+
+        Raises:
+            PolicyRefused, ConfigError, LimitExceeded: as `open_session`.
+        """
         _check_size(proposal, proposed_by)
         self._check_name(proposal.session, known)
         self._check_room(proposed_by, known)
-        session = self._read(proposal, proposed_by)
-        self._check_policy(session, proposal.protocol)
+        asked = read_proposal(proposal, proposed_by, self.read_job)
+        me = asked.members.get(self.settings.name)
+        if me is None or len(asked.members) != len(proposal.members):
+            self._refuse("parties", f"{self.settings.name} is not among them, or a name comes twice")
+        for member in asked.members.values():
+            if member is not me:
+                self._address_of(member)
+        self._check_policy(asked, me)
         self._take_receipts(proposal, proposed_by)
-        self.parts[session.job.protocol].check(session.job, session.me)
-        return session
+        part = self.parts[asked.job.protocol]
+        part.check(asked.job, me)
+        if me.dataset:
+            self.snapshots.to_read(me.dataset, asked.job.resumes)
+        part.check_members(asked)
+        return asked
 
     def _take_receipts(self, proposal: pb.Proposal, proposed_by: str) -> None:
         """What the coordinator can prove must still be in the ledger. Raises PolicyRefused: nobody here signed it."""
@@ -103,31 +139,6 @@ class Admission:
             whose = f"{self.limits.proposals_a_day} sessions a day that {coordinator} proposed"
             raise LimitExceeded(peer=coordinator, step="propose", limit=whose)
 
-    def _read(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
-        asked = read_proposal(proposal, proposed_by, self.read_job)
-        members, parameters, job = asked.members, asked.parameters, asked.job
-        me = members.get(self.settings.name)
-        if me is None or len(members) != len(proposal.members):
-            self._refuse("parties", f"{self.settings.name} is not among them, or a name comes twice")
-        peers = {m.name: self._address_of(m) for m in members.values() if m is not me}
-        timeouts = Timeouts(job.timeouts.step_s, job.timeouts.reconnect_s)
-        roles = {m.name: m.role for m in members.values()}
-        part = self.parts.get(job.protocol)  # none: policy is about to refuse the job
-        arrows = list_arrows([handshake.TABLE, *(part.tables if part else ())])
-        channel = ExchangeChannel(
-            proposal.session,
-            me.name,
-            peers,
-            roles,
-            arrows,
-            self.open_peer,
-            self.limits,
-            timeouts,
-            account_of=self.accounts.of,
-            waits=Waits(self.pulse),
-        )
-        return Session(proposal.session, proposed_by, members, parameters, job, channel, me)
-
     def _address_of(self, member: Member) -> str:
         peer = self.settings.peers.get(member.name)
         if peer is None or peer.role != member.role:
@@ -140,24 +151,24 @@ class Admission:
             self._refuse("parties", f"the address of {member.name}: {error.message}")
         return member.address
 
-    def _check_policy(self, session: Session[JobParameters], protocol: str) -> None:
-        policy, job = self.settings.policy, session.job
+    def _check_policy(self, asked: Proposed, me: Member) -> None:
+        policy, job, protocol = self.settings.policy, asked.job, asked.protocol
         if protocol != job.protocol or protocol not in policy.systems or protocol not in self.parts:
             self._refuse("protocol", f"{protocol or 'none'} is not one that it takes part in")
-        if session.me.role != self.settings.role:
-            self._refuse("role", f"it is {self.settings.role}, not {session.me.role}")
-        if session.me.role != "key-node" and session.me.dataset not in self.settings.datasets:
-            self._refuse("dataset", f"it has none named {session.me.dataset or '(none)'}")
-        roles = [member.role for member in session.members.values()]
+        if me.role != self.settings.role:
+            self._refuse("role", f"it is {self.settings.role}, not {me.role}")
+        if me.role != "key-node" and me.dataset not in self.settings.datasets:
+            self._refuse("dataset", f"it has none named {me.dataset or '(none)'}")
+        roles = [member.role for member in asked.members.values()]
         if needs := self.parts[protocol].wrong_roles(roles):
             self._refuse("parties", f"{protocol} needs {needs}")
         if reason := job.wrong_parties(roles):
             self._refuse("parties", reason)
-        if not policy.accept_seed and session.parameters.get("seed") is not None:
+        if not policy.accept_seed and asked.parameters.get("seed") is not None:
             self._refuse("seed", "the parties draw splits and batches themselves; a seed is for jobs on one machine")
-        for field_name, reason in job.refusals(policy, session.me.role):
+        for field_name, reason in job.refusals(policy, me.role):
             self._refuse(field_name, reason)
-        for dataset in (session.me.dataset, *job.also_reads(session.me.role)):
+        for dataset in (me.dataset, *job.also_reads(me.role)):
             if dataset in self.settings.datasets:  # what else is wrong with another one, the seat says
                 self.snapshots.published(dataset)
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from blindfit.algorithms.errors import LocalProtocolError
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.secret import PartySecret
@@ -33,13 +34,14 @@ T = TypeVar("T")
 class Party:
     """
     Attributes:
+        own: who it is to others; None where nobody connects to it, as it is only asked what it would refuse.
         sessions: set before the process serves anybody.
         write_snapshot: what its role keeps of a dataset.
     """
 
     settings: PartySettings
     base_dir: Path
-    identity: Identity
+    own: Identity | None
     store: Store
     limits: Limits = field(default_factory=Limits)
     pulse: Pulse = field(default_factory=Pulse)
@@ -47,6 +49,12 @@ class Party:
     sessions: Sessions = field(init=False)
     _shared: dict[Callable[[Party], Any], Any] = field(default_factory=dict)
     _closing: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def identity(self) -> Identity:
+        if self.own is None:
+            raise LocalProtocolError("a party without an identity connects to nobody")
+        return self.own
 
     @property
     def data_dir(self) -> Path:

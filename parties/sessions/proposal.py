@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from blindfit.algorithms.messages import ParameterValue, canonical_bytes
+from blindfit.algorithms.messages import ParameterValue, canonical_bytes, parameters_digest
 from blindfit.algorithms.protocols.handshake import digest_of_agreement
 from blindfit.parties.job.parameters import JobParameters, in_digest
 from blindfit.parties.wire import codec
@@ -45,6 +45,27 @@ class Proposed:
     def digest(self) -> str:
         members = membership(self.members.values(), self.proposed_by)
         return digest_of(self.session, self.protocol, members, self.parameters)
+
+    @property
+    def question(self) -> bytes:
+        """Return what names the training that a resumed job goes on with, whatever snapshots it reads."""
+        return digest_of_question(self.job, self.members.values())
+
+
+def digest_of_question(
+    job: JobParameters, members: Iterable[Member], snapshots: Mapping[str, str] | None = None
+) -> bytes:
+    """Return SHA-256 of what a job asks of whom: its options, and who takes part in which role with which dataset.
+
+    Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it or
+    when it was cut, a job is no other one.
+
+    Args:
+        snapshots: those that the members read, by name; without them two jobs on other snapshots ask the same.
+    """
+    read = snapshots or {}
+    about = {f"member.{m.name}": (m.role, m.dataset, read.get(m.name, "")) for m in members}
+    return parameters_digest({**job.digest_fields(asides=False), **about})
 
 
 def read_proposal(proposal: pb.Proposal, proposed_by: str, read_job: ReadJob) -> Proposed:

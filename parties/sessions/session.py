@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from blindfit.algorithms.errors import LocalProtocolError, forget_frames
-from blindfit.algorithms.messages import ParameterValue, parameters_digest
+from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols.table import Table
 from blindfit.parties.job.parameters import JobParameters
-from blindfit.parties.sessions.proposal import Member, digest_of, membership
+from blindfit.parties.sessions.proposal import Member, Proposed, digest_of, digest_of_question, membership
 from blindfit.parties.sessions.state import State
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.receipts import SignedReceipt
@@ -73,16 +73,13 @@ class Session(Generic[J_co]):
 
     @property
     def question(self) -> bytes:
-        """SHA-256 of all that its outcome depends on but for what is drawn: the job, who takes part, their snapshots.
+        """Return a digest of all that the outcome depends on but for what is drawn, the members' snapshots included."""
+        return digest_of_question(self.job, self.members.values(), self.snapshots)
 
-        Not the session's name, nor how long anybody waits, nor what it goes on from: by what somebody chose to call it
-        or when it was cut, a job is no other one.
-        """
-        job = self.job.digest_fields(asides=False)
-        members = {
-            f"member.{m.name}": (m.role, m.dataset, self.snapshots.get(m.name, "")) for m in self.members.values()
-        }
-        return parameters_digest({**job, **members})
+    @property
+    def proposed_question(self) -> bytes:
+        """Return the same digest without the snapshots, which a party knows as soon as the job is proposed."""
+        return digest_of_question(self.job, self.members.values())
 
     def shared(self, make: Callable[[Session[Any]], T]) -> T:
         """Return what `make` makes, once for the session's seat and the calls to its services.
@@ -124,6 +121,7 @@ class Session(Generic[J_co]):
 
 
 Check = Callable[[Any, Member], None]
+CheckMembers = Callable[[Proposed], None]
 Run = Callable[[Session[Any]], Awaitable[dict[str, ParameterValue]]]
 
 
@@ -132,6 +130,7 @@ class Part:
     """What this party can do in one protocol.
 
     Args:
+        check_members: refuses what the other parties of a proposal make wrong; called after `check`.
         tables: what the members of a session send each other once they have shaken hands.
         wrong_roles: of all members of a job -> which it needs; "" if these.
     """
@@ -140,3 +139,4 @@ class Part:
     run: Run
     tables: Sequence[Table] = ()
     wrong_roles: Callable[[Sequence[str]], str] = lambda _roles: ""
+    check_members: CheckMembers = lambda _asked: None

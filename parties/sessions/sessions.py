@@ -74,6 +74,11 @@ class Sessions:
         found = self._sessions.get(session)
         return found.channel if found and found.state in (State.ACCEPTED, State.RUNNING) else None
 
+    def check(self, proposal: pb.Proposal, proposed_by: str) -> None:
+        """Raise what `propose` would, and keep nothing of the job."""
+        self.admission.check(proposal, proposed_by, self._sessions)
+        log.info("a job was checked and not proposed", protocol=proposal.protocol, coordinator=proposed_by)
+
     # --- propose
 
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
@@ -238,11 +243,7 @@ class Sessions:
             DataError: a snapshot is gone.
             PolicyRefused: the dataset is not published; or a job resumes a training of another dataset.
         """
-        resumes, dataset = session.job.resumes, session.me.dataset
-        found = self.admission.snapshots.of_session(resumes) if resumes else self.admission.snapshots.published(dataset)
-        if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
-            reason = f"{dataset} is not the dataset that {resumes} began with"
-            raise PolicyRefused(party=session.me.name, field="dataset", reason=reason)
+        found = self.admission.snapshots.to_read(session.me.dataset, session.job.resumes)
         with self._store.transaction() as transaction:
             transaction.put_session_snapshot(session.id, found.id)
         return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from blindfit.parties.job.parameters import JobParameters
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from blindfit.algorithms.messages import ParameterValue
     from blindfit.algorithms.protocols.table import Table
     from blindfit.parties.sessions.party import Party
-    from blindfit.parties.sessions.proposal import Member
+    from blindfit.parties.sessions.proposal import Member, Proposed
     from blindfit.parties.sessions.session import Session
     from blindfit.parties.settings import SystemPolicy
 
@@ -35,6 +35,13 @@ class Seat(Protocol[J_contra]):
     async def run(self, session: Session[J_contra]) -> Summary:
         """The party's part; returns what the coordinator may see of it."""
         ...
+
+
+@runtime_checkable
+class ChecksMembers(Protocol):
+    """A seat that may refuse a job because of its other parties."""
+
+    def check_members(self, asked: Proposed) -> None: ...
 
 
 @dataclass(frozen=True)

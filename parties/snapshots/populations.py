@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -131,7 +132,7 @@ def _refuse_private_people(reader: Reads, dataset: str, digests: Digests) -> Non
             f"datasets.{dataset}.public = true, but {shared} of its {len(np.unique(digests))} ids also occur in the "
             f"population {other}, which has a budget",
             hint=f"remove datasets.{dataset}, or name another file with rows that are public; or, if these are other "
-            f"people, `blindfit snapshot PARTY.TOML {dataset} --other-people`",
+            f"people, `blindfit snapshot PARTY.TOML {quote(dataset)} --other-people`",
         )
 
 
@@ -161,7 +162,7 @@ def refuse_people_of_another(reader: Reads, row: SnapshotRow, digests: Digests) 
             f"datasets.{row.dataset}: {shared} of its {len(np.unique(digests))} ids also occur in the population "
             f"{other}: the same people would have two budgets and two accounts of what was revealed",
             hint=f'set datasets.{row.dataset}.population = "{other}"; or, if these are other people, '
-            f"`blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
+            f"`blindfit snapshot PARTY.TOML {quote(row.dataset)} --other-people`",
         )
 
 
@@ -230,5 +231,5 @@ def refuse_another_population(row: SnapshotRow, known: list[SnapshotRow]) -> Non
         f"datasets.{row.dataset}: its rows are known under the population {other.population}, as snapshot "
         f"{other.number} of {other.dataset}: people who are in two populations have two budgets",
         hint=f'set datasets.{row.dataset}.population = "{other.population}"; or, if these are other people, '
-        f"`blindfit snapshot PARTY.TOML {row.dataset} --other-people`",
+        f"`blindfit snapshot PARTY.TOML {quote(row.dataset)} --other-people`",
     )

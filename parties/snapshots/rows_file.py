@@ -19,7 +19,8 @@ from blindfit.parties.data.content_digest import ContentDigest
 from blindfit.parties.data.duplicates import DuplicateSearch
 from blindfit.parties.data.encoding import MOST_LEVELS
 from blindfit.parties.data.origin import Origin, without_values
-from blindfit.parties.data.source import RowBatch, Source, no_row_left, take
+from blindfit.parties.data.row_batch import RowBatch, take
+from blindfit.parties.data.source import Source, no_row_left
 from blindfit.parties.files.private_files import new_private
 
 FILE = "rows.arrow"
@@ -68,6 +69,7 @@ def write_rows(source: Source, directory: Path) -> Written:
             n_rows += len(batch)
             seen.add(batch)
             _check_size(source, batch, problems)
+            source.check_recipes(batch, source.feature_names, problems)
             others.add(arrow)
             has_value |= (~np.isnan(batch.features)).any(axis=0)
             used, whole = dropped.remaining(batch, problems)
@@ -93,7 +95,7 @@ def write_rows(source: Source, directory: Path) -> Written:
         distinct.counts(),
         others.found(),
         problems,
-        tuple(dropped.remarks()),
+        (*dropped.remarks(), *others.remarks()),
         lambda: written.ids(source.settings.id),
     )
 
@@ -111,6 +113,12 @@ class _Others:
             if len(found) <= MOST_LEVELS:
                 found.update(pc.unique(arrow.column(column.name).drop_null()).to_pylist())
                 found.difference_update(column.levels)
+
+    def remarks(self) -> Iterator[str]:
+        for column in self._columns:
+            found = self._found[column.name]
+            if column.base is not None and column.base not in found and len(found) <= MOST_LEVELS:
+                yield f"column {column.name}: no row has its reference level"
 
     def found(self) -> dict[str, Sequence[str] | None]:
         return {name: sorted(levels) if len(levels) <= MOST_LEVELS else None for name, levels in self._found.items()}

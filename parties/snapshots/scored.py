@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, PolicyRefused
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent, default_models
+from blindfit.algorithms.statistics.vertical.selection import FOLDS
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
 
+LEAST_MODELS_OF_A_GRID = 2 * (min(FOLDS) - 1) + 1  # 2 points, each of whose folds leaves a row out once; the final one
 GIVE_SCORES = frozenset({"taylor", "predict"})
 
 
@@ -38,7 +41,7 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
         ConfigError: the reason, and what to set.
     """
     if declared_models(settings, row.dataset) not in (0, "unlimited"):
-        refuse_weak_content(row.dataset, content_of(row, known), len(record_of(row).columns), settings)
+        refuse_weak_content(row.dataset, content_of(row, known), count_unknowns(record_of(row)), settings)
 
 
 def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, settings: PartySettings) -> None:
@@ -79,3 +82,29 @@ def are_too_weak(row: SnapshotRow, known: Sequence[SnapshotRow], settings: Party
     except ConfigError as error:
         return error
     return None
+
+
+def check_number_of_models(party: PartySettings, dataset: str, allowed: int, asked: int) -> None:
+    """Check a job by itself, from what its party declares.
+
+    Args:
+        asked: how many trainings each row has, those of folds included.
+
+    Raises:
+        PolicyRefused: they are more than a row may ever have.
+    """
+    if asked > max(1, allowed):
+        too_many = f"the trainings of all folds and grid points are {asked} models on each row, and it allows "
+        too_many += models_in_words(max(1, allowed))
+        if allowed >= LEAST_MODELS_OF_A_GRID:
+            reason = (
+                f"{too_many}: have the job list fewer grid points (select.grid) or use fewer folds (select.folds), or "
+                f'train with protocol = "falcon", or have its operator set datasets.{dataset}.models_per_row = {asked}'
+            )
+        else:
+            reason = (
+                f"{too_many}; the smallest grid, 2 points in {min(FOLDS)} folds, needs {LEAST_MODELS_OF_A_GRID}: have "
+                'the job train with protocol = "falcon", or have its operator set '
+                f"datasets.{dataset}.models_per_row = {asked}"
+            )
+        raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)

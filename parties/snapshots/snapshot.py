@@ -4,35 +4,58 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from blindfit.algorithms.columns.recipes import Log1p
 from blindfit.algorithms.columns.record import MISSING_WORDS, Kind, TableColumn, TableRecord, column_of_level
 from blindfit.algorithms.digest_format import DigestFormat
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.vertical.score_leaks import RowContent
+from blindfit.parties.data.dialect import OPTIONS, PLAIN
 from blindfit.parties.data.encoding import AsWritten, ByModel, rule_of
 from blindfit.parties.data.origin import Origin, refuse_missing_names
+from blindfit.parties.data.recipe_settings import RecipeSettings, read_derive, recipes_of
 from blindfit.parties.data.settings import DatasetSettings, PartyDatasetSettings, is_csv, words_besides
 from blindfit.parties.data.source import Source
 from blindfit.parties.data.urls import without_password
 from blindfit.parties.snapshots.people import Digests, read_digests
+from blindfit.parties.snapshots.row_content import content_of_columns, count_unknowns
 from blindfit.parties.snapshots.rows_file import FILE, RowsFile
 from blindfit.parties.store.snapshots import SnapshotRow
+from blindfit.parties.tables import toml_of
 
 log = structlog.get_logger(__name__)
 
-DIGEST = DigestFormat(renamed={"left_out": "except"}, added={"missing_words": list(MISSING_WORDS), "except": []})
+DIGEST = DigestFormat(
+    renamed={"left_out": "except"},
+    added={
+        "missing_words": list(MISSING_WORDS),
+        "except": [],
+        "derive": {},
+        "reference_levels": {},
+        **asdict(PLAIN),
+    },
+)
 """How options of a dataset are written in a snapshot's `meaning`, which says whether the file still describes it so."""
 
 
 COLUMNS = ("url", "id", "person", "label", "label_kind", "split", "features", "quasi_identifiers", "missing")
 
 
-ENCODED = ("positive", "categories", "dates", "missing_words", "left_out")  # done when a snapshot is made
+ENCODED = (  # done when a snapshot is made
+    "positive",
+    "categories",
+    "dates",
+    "missing_words",
+    "left_out",
+    "derive",
+    "reference_levels",
+    *OPTIONS,
+)
 
 
 SERVES: dict[Kind, tuple[Kind, ...]] = {  # what a model wants -> kinds of a snapshot's column that serve
@@ -83,8 +106,8 @@ class Snapshot:
 
     @property
     def table_columns(self) -> int:
-        """Return how many of the table's columns its features come from."""
-        return len(record_of(self.row).columns)
+        """Return how many columns of the table its features reveal."""
+        return count_unknowns(record_of(self.row))
 
     def source(self) -> Source:
         """Return its rows with all columns that it was published with; of a party that keeps rows.
@@ -119,6 +142,7 @@ class Snapshot:
         problems = meaning.get("unusable", {})
         described = {name: _find_described_kind(name, meaning) for name in problems}
         check_kinds(record, {**described, **{column.name: column.kind for column in there.columns}}, file.origin)
+        check_recipes(record, read_derive(meaning["derive"]), file.origin)
         for told in words_that_are_levels(
             record, meaning["url"], meaning["missing_words"], meaning["categories"], file.origin
         ):
@@ -150,6 +174,25 @@ def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) 
             raise origin.error(problem, column=column.name, hint=DESCRIBE[column.kind])
 
 
+def check_recipes(record: TableRecord, derive: Mapping[str, RecipeSettings], origin: Origin) -> None:
+    """Check that publishing the rows refuses numbers that the recipes of a model cannot take.
+
+    Otherwise a prediction would end by such a number, and other parties would learn that a row has it.
+
+    Raises:
+        DataError: the dataset does not declare the recipe.
+    """
+    checked = {(settings.by, settings.sources) for settings in derive.values()}
+    for recipe in record.recipes:
+        if recipe.by == Log1p.by and (recipe.by, recipe.of) not in checked:
+            option = f"datasets.{origin.dataset}.derive.{recipe.name}"
+            raise origin.error(
+                f"the model takes its {recipe.by}, and the dataset does not declare this recipe",
+                column=recipe.of[0],
+                hint=f'set {option} = {{ by = "{recipe.by}", of = {toml_of(recipe.of[0])} }}',
+            )
+
+
 def words_that_are_levels(
     record: TableRecord, url: str, words: Sequence[str], categories: Any, origin: Origin
 ) -> Iterator[str]:
@@ -159,7 +202,7 @@ def words_that_are_levels(
     """
     for column in record.columns if is_csv(url) else ():
         declared = categories.get(column.name, ()) if isinstance(categories, Mapping) else ()
-        taken = {*column.levels, *(column.reference or ())} & set(words) - {*record.missing_words, *declared}
+        taken = {*column.chosen, *(column.reference or ())} & set(words) - {*record.missing_words, *declared}
         if taken:
             yield (
                 f"column {column.name}: a level of the model is one of datasets.{origin.dataset}.missing_words, so it "
@@ -189,41 +232,31 @@ def content_of(row: SnapshotRow, known: Sequence[SnapshotRow] = ()) -> RowConten
     return content_of_columns(json.loads(row.meaning)["columns"], record_of(row), counts)
 
 
-def content_of_columns(columns: Sequence[str], record: TableRecord, counts: Sequence[Mapping[str, int]]) -> RowContent:
-    """Return what rows with these columns hold.
-
-    Args:
-        counts: how many values each column has, in each of some tables.
-    """
-    held: dict[str, int] = {}
-    for name in columns:  # the columns of a category are one: a row has one level, or none of them
-        column, distinct = record.behind[name], max(of_one.get(name, 0) for of_one in counts)
-        if record.level_of(name) is None:
-            held[column.name] = distinct
-        elif column.kind == "category" and distinct > 1:
-            held[column.name] = held.get(column.name, 1) + 1
-    return RowContent.of(list(held.values()))
-
-
 def record_of(row: SnapshotRow) -> TableRecord:
     """Return what its columns were made of, without means."""
     meaning = json.loads(row.meaning)
     levels, dates = meaning.get("levels", {}), meaning.get("dates") or ()
     booleans, reference = meaning.get("booleans", ()), meaning.get("reference", {})
+    bases, sources = meaning.get("reference_levels", {}), meaning.get("sources", ())
     are_found = not isinstance(meaning.get("categories"), Mapping)  # then every level of a row has a column
     columns = []
     for name in _table_columns(meaning):
         rule = rule_of(meaning.get("missing", ""), lacks_values=name in meaning.get("indicators", ()))
         if name in levels:
+            base = bases.get(name) if bases.get(name) not in levels[name] else None
             others = [] if are_found else reference.get(name)
-            met = None if others is None else tuple(others)
-            columns.append(TableColumn(name, "category", tuple(levels[name]), met, rule, declared=not are_found))
+            met = None if others is None else tuple(level for level in others if level != base)
+            chosen = tuple(levels[name])
+            columns.append(TableColumn(name, "category", chosen, met, rule, declared=not are_found, base=base))
         else:
             kind: Kind = "date" if name in dates else "boolean" if name in booleans else "number"
-            columns.append(TableColumn(name, kind, missing=rule))
-    known = [level for of_column in levels.values() for level in of_column]
+            columns.append(TableColumn(name, kind, missing=rule, is_feature=name not in sources))
+    known = [level for column in columns for level in column.chosen]
     words = words_besides(known, meaning.get("url", ""), meaning.get("missing_words", MISSING_WORDS))
-    return TableRecord(tuple(columns), missing_words=words)
+    recipes = recipes_of(read_derive(meaning.get("derive", {})), [column.name for column in columns])
+    used = {source for recipe in recipes for source in recipe.of}
+    read = tuple(column for column in columns if column.is_feature or column.name in used)
+    return TableRecord(read, missing_words=words, recipes=recipes)
 
 
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:

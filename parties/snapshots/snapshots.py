@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import structlog
@@ -152,6 +153,24 @@ class Snapshots:
         if found is None or found.removed is not None:
             raise DataError(f"the snapshot that {session} read is not here any more", hint="train anew")
         return self._at(found)
+
+    def to_read(self, dataset: str, resumes: str) -> Snapshot:
+        """Return what a job reads of a dataset: the newest snapshot, or the one that a resumed training began with.
+
+        Args:
+            resumes: the session of that training; empty for a job that begins.
+
+        Raises:
+            DataError: as `of_session`.
+            PolicyRefused: as `published`; or the training began with another dataset.
+        """
+        if not resumes:
+            return self.published(dataset)
+        found = self.of_session(resumes)
+        if found.row.dataset != dataset:  # an operator was shown, and a quota counts, the one that the job names
+            reason = f"{dataset} is not the dataset that {resumes} began with"
+            raise PolicyRefused(party=self._settings.name, field="dataset", reason=reason)
+        return found
 
     def _row_of(self, session: str) -> SnapshotRow | None:
         wanted = self._store.reader().session_snapshot(session)
@@ -412,6 +431,7 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
         "levels": {column.name: column.levels for column in usable if column.kind == "category"},
         "reference": {name: written.reference.get(name) for name in source.record.names if name in written.reference},
         "booleans": [column.name for column in usable if column.kind == "boolean"],
+        "sources": [column.name for column in usable if not column.is_feature],
         "indicators": [column.name for column in usable if column.missing == "indicator"],
         "unusable": {name: problem.message for name, problem in written.problems.items()},
     }
@@ -419,4 +439,4 @@ def _found(source: Source, written: Written) -> dict[str, Any]:
 
 def not_published(dataset: str) -> str:
     """Say so to a proposer: in the same words whatever the rows hold."""
-    return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {dataset}`"
+    return f"{dataset} is not published: the party's operator runs `blindfit snapshot PARTY.TOML {quote(dataset)}`"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blindfit.algorithms.errors import DataError, LedgerBehind, LedgerUnavailable
 from blindfit.algorithms.privacy import ledger as book
@@ -35,9 +36,41 @@ def check(reader: Reads, charge: Charge, budget: Budget) -> None:
     BudgetExhausted: it does not fit.
     UnsupportedEvent: it cannot be composed with what was charged before.
     """
-    check_rollbacks(reader, charge.population)
-    events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(charge.population)]
-    book.check_budget(events, charge.event, budget, charge.population)
+    check_event(reader, charge.population, charge.event, budget)
+
+
+def check_event(reader: Reads, population: str, event: ReleaseEvent, budget: Budget) -> None:
+    """Raise as `check`."""
+    check_rollbacks(reader, population)
+    events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(population)]
+    book.check_budget(events, event, budget, population)
+
+
+def check_before(reader: Reads, population: str, event: ReleaseEvent, budget: Budget, snapshot: str) -> None:
+    """Refuse a job before it begins whose release does not fit, and cannot have been charged before.
+
+    The same question about the same snapshot is free. So a release of the same kind about it may be the same one, and
+    then only the charge itself tells.
+
+    Raises:
+        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as `check`.
+    """
+    check_rollbacks(reader, population)
+    if not any(may_be_paid_by(entry, event, snapshot) for entry in reader.ledger(population)):
+        check_event(reader, population, event, budget)
+
+
+def may_be_paid_by(entry: LedgerEntry, event: ReleaseEvent, snapshot: str) -> bool:
+    """Return whether an entry may be the charge of a release that is asked for again.
+
+    Another version, or another machine, computes another last digit of a noise multiplier.
+    """
+    if entry.kind != "release" or entry.snapshot != snapshot:
+        return False
+    known = ReleaseEvent.from_canonical(entry.event)
+    return math.isclose(known.noise_multiplier, event.noise_multiplier, rel_tol=1e-6) and (
+        replace(known, noise_multiplier=event.noise_multiplier) == event
+    )
 
 
 def check_rollbacks(reader: Reads, population: str) -> None:

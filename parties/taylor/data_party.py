@@ -25,18 +25,21 @@ from blindfit.algorithms.protocols.taylor import DataSeat, Progress, TaylorParam
 from blindfit.algorithms.randomness import system_uniform
 from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_NOISE
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
-from blindfit.algorithms.statistics.vertical.optimiser import Optimiser
+from blindfit.algorithms.statistics.vertical.optimiser import Optimiser, OptimiserSettings
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
 from blindfit.parties.account.account import Account
 from blindfit.parties.data.source import Source
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.session import Session
+from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import Digests
 from blindfit.parties.snapshots.snapshot import Snapshot
-from blindfit.parties.store import charging
+from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.engine import IdleChannel, check_engine, randomisers_of, receive_key
 from blindfit.parties.taylor.label_jitter import draw_jitter, unit_of
-from blindfit.parties.taylor.label_layouts import count_label_bits, name_fit
-from blindfit.parties.taylor.leaks import leaks_of, refuse_leaks
+from blindfit.parties.taylor.label_layouts import check_label_bits, count_label_bits, name_fit
+from blindfit.parties.taylor.leaks import leaks_of, refuse_few_batches, refuse_leaks
 from blindfit.parties.taylor.parameters import (
     check_label_dp,
     keeps_noise_of,
@@ -46,14 +49,14 @@ from blindfit.parties.taylor.parameters import (
 )
 from blindfit.parties.taylor.report import Calibration, TaylorReport
 from blindfit.parties.taylor.settings import TaylorJob
-from blindfit.parties.training.budget import Charged, population_of
+from blindfit.parties.training.budget import Charged, SameNoise, check_before, check_charge, event_of
 from blindfit.parties.training.receipts import charge_and_prove, keep_proof
 from blindfit.parties.training.rows import PartyRows
 from blindfit.parties.training.unit import UNDER_LABEL_DP, refuse_persons
 from blindfit.parties.vertical.alignment import Alignment, align_rows, decode_mask, encode_mask
 from blindfit.parties.vertical.evaluation import Tested, evaluate
 from blindfit.parties.vertical.prepared import Preparation, Prepared, class_factors
-from blindfit.parties.vertical.report import FitFigures
+from blindfit.parties.vertical.report import FitFigures, SelectionFigures
 from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.training import Agreed, Aligned, DataParty, Guard, Method, Read, Trained, Work
 from blindfit.parties.vertical.writing import write_part, write_test_scores
@@ -86,13 +89,14 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
     def check(party: Party, job: TaylorJob, me: Member, source: Source) -> None:
         """Refuse an engine that is missing here, rows that label DP does not fit, and scores that it does not give."""
         check_engine(job, me.name)
+        snapshot = party.snapshots.to_read(me.dataset, job.resumes)
         if job.privacy is not None:
             refuse_persons(source.settings, me.dataset, UNDER_LABEL_DP)
         if me.role == "active" and job.privacy is not None:
             dataset = party.settings.datasets[me.dataset]
             check_label_dp(dataset, me.dataset, job)
-            charging.check_rollbacks(party.store.reader(), population_of(dataset, me.dataset))
-        quota = quota_of(party, me, party.snapshots.published(me.dataset))
+            check_before(party.settings, party.store, me.dataset, event_of(job.privacy), snapshot.id)
+        quota = quota_of(party, me, snapshot)
         if quota is not None and job.test_fraction:
             quota.check()
 
@@ -126,7 +130,9 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             self._quota.check_new_model(self._session, test_positions)
 
     async def check_leaks(self, agreed: TaylorAgreed) -> None:
-        refuse_leaks(leaks_of(agreed.parameters, agreed.prepared.plan, self._job), self._job, self._seats.me)
+        plan, me = agreed.prepared.plan, self._seats.me
+        refuse_few_batches(self._job, plan, me)
+        refuse_leaks(leaks_of(agreed.parameters, plan, self._job), self._job, me)
 
     async def count_fit(self, agreed: TaylorAgreed) -> None:
         """Count this training's gradients as one score. The same job on the same snapshots is the same question.
@@ -144,14 +150,30 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         prepared = aligned.prepared
         question = name_fit(self._session, prepared.plan, self._people(prepared.rows))
         bits = None if self._job.taylor.gradient_noise >= LEAST_NOISE else math.inf
-        return self.make_fit(prepared, question, bits)
+        selection = self._job.selection
+        models = 1 if selection is None else selection.models_on_a_row
+        return replace(self.make_fit(prepared, question, bits), models=models)
 
     async def count_label_bits(self, agreed: TaylorAgreed) -> None:
         if self._work.is_active and self._job.privacy is None:
-            people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
-            party = self._party
-            parameters, epochs = agreed.parameters, agreed.parameters.epochs - agreed.first_epoch
-            count_label_bits(self._session, party.settings, party.store, parameters, plan, people, epochs)
+            count_label_bits(*self._layout(agreed))
+
+    def _layout(
+        self, agreed: TaylorAgreed
+    ) -> tuple[Session[TaylorJob], PartySettings, Store, TaylorParameters, RowPlan, Digests, int]:
+        people, plan = self._people(agreed.prepared.rows), agreed.prepared.plan
+        party, epochs = self._party, self._job.most_epochs - agreed.first_epoch
+        return self._session, party.settings, party.store, agreed.parameters, plan, people, epochs
+
+    async def check_earlier_jobs(self, agreed: TaylorAgreed) -> float:
+        await self.check_models_per_row(agreed)
+        await self.check_fit(agreed)
+        if not self._work.is_active:
+            return 0.0
+        if self._job.privacy is None:
+            return check_label_bits(*self._layout(agreed))
+        check_charge(self._session, self._party.settings, self._party.store, *self._draws(agreed))
+        return 0.0
 
     async def charge(self, agreed: TaylorAgreed) -> None:
         if self._job.privacy is None:
@@ -160,9 +182,13 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         if not self._work.is_active:
             await keep_proof(self._party, self._session, payer)
             return
-        drawn = agreed.drawn, agreed.told[self._seats.key_node].drawn
+        draws = self._draws(agreed)
+        self._charged = await charge_and_prove(self._party, self._session, self._seats.others, *draws)
+
+    def _draws(self, agreed: TaylorAgreed) -> tuple[Sequence[str], SameNoise]:
+        """Return names of all that is drawn, and whether an earlier charge is of the same noise."""
         same_noise = partial(keeps_noise_of, job=self._job, parameters=agreed.parameters)
-        self._charged = await charge_and_prove(self._party, self._session, self._seats.others, drawn, same_noise)
+        return (agreed.drawn, agreed.told[self._seats.key_node].drawn), same_noise
 
     # --- the stations
 
@@ -170,7 +196,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
         session, seats, checkpoints = self._session, self._seats, self._work.checkpoints
         public_key = await receive_key(session, seats)
         if session.job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             positions = np.array(base["positions"], dtype=np.int64)
             mask_enc = await asyncio.to_thread(
                 decode_mask, base["mask_enc"], public_key, len(positions), seats.me, session.job.resume_option
@@ -178,7 +204,8 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             return public_key, Alignment(positions, mask_enc)
         alignment = await align_rows(session, seats, self._work.source, read.rows, public_key, self._party)
         base = {"positions": alignment.positions.tolist(), "mask_enc": encode_mask(alignment.mask_enc)}
-        checkpoints.begin(session.question, base)
+        if session.job.can_resume:
+            checkpoints.begin(session.proposed_question, base)
         return public_key, alignment
 
     def make_parameters(self, told: Mapping[str, Ready], _prepared: Prepared) -> TaylorParameters:
@@ -186,30 +213,59 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
 
     async def train(self, agreed: TaylorAgreed) -> TaylorTrained:
         session, checkpoints = self._session, self._work.checkpoints
-        seat = self._make_seat(agreed)
+        selected = await self._select(agreed)
+        job = self._job if selected is None else self._job.choose(selected.point)
+        parameters = agreed.parameters if selected is None else replace(agreed.parameters, epochs=job.taylor.epochs)
+        seat = self._make_seat(agreed, job.taylor.optimiser_settings(), agreed.prepared.plan, parameters)
         if agreed.resumed:
             seat.optimiser.restore(checkpoints.arrays_at(agreed.resumed))
+        progress = Progress(report=self._report)
+        if job.can_resume:
+            progress.keep = lambda epoch, go_on: checkpoints.keep_arrays(epoch, go_on, seat.optimiser.state())
         epochs = await taylor.run_data_party(
             seat,
             agreed.prepared.plan,
-            agreed.parameters,
+            parameters,
             IdleChannel(session.channel, seat.randomisers),
             first_epoch=agreed.first_epoch,
-            progress=Progress(
-                report=lambda step, done, total: session.report(step, done, total, "batches"),
-                keep=lambda epoch, go_on: checkpoints.keep_arrays(epoch, go_on, seat.optimiser.state()),
-            ),
+            progress=progress,
             in_thread=asyncio.to_thread,
         )
         self._work.clock.lap("train_s")
-        return await self._evaluate(agreed, seat, epochs)
+        return await self._evaluate(agreed, seat, epochs, selected)
 
-    async def _evaluate(self, agreed: TaylorAgreed, seat: DataSeat, epochs: int) -> TaylorTrained:
+    def _report(self, step: str, done: int, total: int) -> None:
+        self._session.report(step, done, total, "batches")
+
+    async def _select(self, agreed: TaylorAgreed) -> taylor.Selected | None:
+        """Return the grid point that the folds choose; None without a grid."""
+        selection = self._job.selection
+        if selection is None:
+            return None
+
+        def make_seat(point: int, plan: RowPlan, parameters: TaylorParameters) -> DataSeat:
+            return self._make_seat(agreed, selection.points[point].optimiser, plan, parameters)
+
+        folds = taylor.Folds(selection, agreed.prepared.plan, agreed.parameters)
+        channel = self._session.channel
+        selected = await taylor.select_data_party(folds, make_seat, channel, self._report, asyncio.to_thread)
+        self._work.clock.lap("select_s")
+        return selected
+
+    def _selection(self, agreed: TaylorAgreed, selected: taylor.Selected | None) -> SelectionFigures | None:
+        selection = self._job.selection
+        if selection is None or selected is None:
+            return None
+        return SelectionFigures.of(selection, selected.point, selected.figures, agreed.prepared.labels.scale)
+
+    async def _evaluate(
+        self, agreed: TaylorAgreed, seat: DataSeat, epochs: int, selected: taylor.Selected | None
+    ) -> TaylorTrained:
         """Return the model part with what scoring needs: rounded at a passive party, calibrated at the active one."""
         job, prepared, settled = self._job, agreed.prepared, has_settled(seat.optimiser)
         weights = seat.optimiser.weights
         bound = row_bound_steps(job, len(weights)) if job.privacy else None
-        part = self.make_part(prepared, weights, bound)
+        part = self.make_part(prepared, weights, bound, None if selected is None else selected.point)
         if self._quota is not None:
             part = replace(part, score_rounding=self._quota.rounding(part))
         tested = await evaluate(
@@ -226,7 +282,8 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             part = replace(part, slope=seat.platt.slope, offset=seat.platt.offset)
         if tested is not None:
             part = replace(part, slope=tested.platt.slope, offset=tested.platt.offset)
-        return TaylorTrained(epochs, None if tested is None else tested.evaluation, part, tested, settled)
+        evaluation, selection = None if tested is None else tested.evaluation, self._selection(agreed, selected)
+        return TaylorTrained(epochs, evaluation, part, tested, settled, selection=selection)
 
     def make_report(self, agreed: TaylorAgreed, trained: TaylorTrained) -> TaylorReport:
         part, by_sums = trained.part, self._job.calibrates_by_sums and self._work.is_active
@@ -237,6 +294,7 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             trained.evaluation,
             self._charged,
             self._work.clock.laps,
+            selection=trained.selection,
             calibration=Calibration(part.slope, part.offset) if by_sums else None,
         )
 
@@ -246,22 +304,24 @@ class Taylor(Method[TaylorJob, PublicKey, TaylorParameters, TaylorTrained]):
             write_test_scores(party, session, agreed.prepared, trained.tested)
         write_part(party, session, trained.part, report)
 
-    def _make_seat(self, agreed: TaylorAgreed) -> DataSeat:
-        job, parameters, prepared, workers = self._job, agreed.parameters, agreed.prepared, self._party.workers
+    def _make_seat(
+        self, agreed: TaylorAgreed, settings: OptimiserSettings, plan: RowPlan, parameters: TaylorParameters
+    ) -> DataSeat:
+        job, prepared, workers = self._job, agreed.prepared, self._party.workers
         grid, y = parameters.grid, prepared.labels.y
         features = grid.features(prepared.columns)
         if job.privacy is not None:  # rounding to the grid may have made a row longer than its bound
             features = clip_integer_rows(features, row_bound_steps(job, features.shape[1]))
         optimiser = Optimiser(
-            job.taylor.optimiser_settings(),
+            settings,
             np.zeros(features.shape[1]),
             intercept=y is not None and job.taylor.intercept,
-            n_batches=len(prepared.plan.batches),
-            rows=grid.reals(features[prepared.plan.train]),
+            n_batches=len(plan.batches),
+            rows=grid.reals(features[plan.train]),
         )
-        rows, epochs = max(map(len, prepared.plan.batches)), parameters.epochs - agreed.first_epoch
+        rows, epochs = max(map(len, plan.batches)), parameters.epochs - agreed.first_epoch
         public_key, me = agreed.begun, self._seats.me
-        needed = taylor.randomisers_needed(me, public_key, prepared.plan, len(features), parameters, epochs)
+        needed = taylor.randomisers_needed(me, public_key, plan, len(features), parameters, epochs)
         seat = DataSeat(
             me,
             features,

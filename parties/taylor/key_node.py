@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,12 +18,15 @@ from blindfit.algorithms.paillier.keys import PrivateKey
 from blindfit.algorithms.protocols import link, ready, taylor
 from blindfit.algorithms.protocols.linkage import LinkageSummary
 from blindfit.algorithms.protocols.ready import Ready
-from blindfit.algorithms.protocols.taylor import KeySeat, Progress
+from blindfit.algorithms.protocols.taylor import KeySeat, Progress, TaylorParameters
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
+from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.taylor.engine import check_engine
+from blindfit.parties.taylor.leaks import refuse_few_batches
 from blindfit.parties.taylor.parameters import parameters_of, preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 from blindfit.parties.training.receipts import keep_proof
@@ -66,6 +69,13 @@ def name_of(noise_key: bytes) -> str:
     return hashlib.sha256(b"blindfit noise named v1/" + noise_key).hexdigest()
 
 
+def noise_key_of(party: Party, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
+    """Return what all noise is drawn from: the same for the same question about the same batches of the same rows, so
+    that to ask again averages nothing out; and for any other question another one, whose difference reveals nothing.
+    """
+    return party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
+
+
 class KeyNode(KeyNodeSeat[TaylorJob]):
     resume_option = TaylorJob.resume_option
 
@@ -85,7 +95,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
 
         def mine(drawn: str) -> Ready:
             nonlocal noise_key
-            noise_key = self._noise_key(session, aligned.slots, drawn)
+            noise_key = noise_key_of(self._party, session, aligned.slots, drawn)
             return Ready(0, checkpoints.name_epochs(), name_of(noise_key))
 
         told = await ready.run_key_node(mine, seats.me, seats.chain, session.channel)
@@ -94,11 +104,14 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         resumed = common_epoch(told)
         parameters = parameters_of(job, seats, told)
         plan = preparation_of(job).plan(np.arange(rows))  # of which it needs the sizes
+        refuse_few_batches(job, plan, seats.me)
         patience = Patience(job.taylor.patience, job.taylor.tolerance, relative=parameters.masked)
+        seat = KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1)
+        parameters = await self._select(session, plan, parameters, seat)
         if resumed:
             patience.restore(checkpoints.at(resumed))
         epochs = await taylor.run_key_node(
-            KeySeat(begun.private_key, noise_key, patience, threads=os.cpu_count() or 1),
+            seat,
             [len(batch) for batch in plan.batches],
             len(plan.validation),
             parameters,
@@ -108,7 +121,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
                 report=lambda step, done, total: session.report(
                     step + _newest(patience.losses), done, total, "batches"
                 ),
-                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, patience.state()),
+                keep=lambda epoch, go_on: checkpoints.keep(epoch, go_on, patience.state()) if job.can_resume else None,
             ),
             in_thread=asyncio.to_thread,
         )
@@ -120,23 +133,33 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             **summary,
         }
 
+    async def _select(
+        self, session: Session[TaylorJob], plan: RowPlan, parameters: TaylorParameters, seat: KeySeat
+    ) -> TaylorParameters:
+        """Return the parameters of the final training, after all folds of the job's grid."""
+        selection = session.job.selection
+        if selection is None:
+            return parameters
+        point = await taylor.select_key_node(
+            taylor.Folds(selection, plan, parameters),
+            seat,
+            session.channel,
+            lambda step, done, total: session.report(step, done, total, "batches"),
+            asyncio.to_thread,
+        )
+        return replace(parameters, epochs=selection.points[point].epochs)
+
     async def _begin(self, session: Session[TaylorJob], checkpoints: Checkpoints) -> Begun:
         """A key pair for this training, kept until it ends."""
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:
-            base = checkpoints.base(session.question)
+            base = checkpoints.base(session.proposed_question)
             key = await asyncio.to_thread(PrivateKey.from_bytes, bytes.fromhex(base["private_key"]))
             return Begun(engine.adopt_private(key), bytes.fromhex(base["slots"]), int(base["rows"]))
         session.report("make keys")
         key = await asyncio.to_thread(engine.generate_private_key, job.taylor.key_bits)
         return Begun(key)
-
-    def _noise_key(self, session: Session[TaylorJob], slots: bytes, drawn: str) -> bytes:
-        """What all noise is drawn from: the same for the same question about the same batches of the same rows, so that
-        to ask again averages nothing out; and for any other question another one, whose difference tells nothing.
-        """
-        return self._party.secret.derive("gradient noise", session.question, drawn.encode(), slots)
 
     async def _align(
         self, session: Session[TaylorJob], seats: Seats, begun: Begun, checkpoints: Checkpoints
@@ -175,7 +198,8 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
             "slots": slots.hex(),
             "rows": rows,
         }
-        checkpoints.begin(session.question, base)
+        if job.can_resume:
+            checkpoints.begin(session.proposed_question, base)
         return KeyNodeAligned(rows, {told: rows}, slots)
 
 

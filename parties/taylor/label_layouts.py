@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ from blindfit.parties.account.account import Account
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import Digests
+from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Store
 from blindfit.parties.taylor.parameters import preparation_of
 from blindfit.parties.taylor.settings import TaylorJob
 
-LAYOUT, END = "batch layout", "end of training"
+LAYOUT, END, SELECTION = "batch layout", "end of training", "grid and end of training"
 
 
 def bits_of(parameters: TaylorParameters, plan: RowPlan, jitter: float) -> float:
@@ -46,6 +48,13 @@ def end_bits(parameters: TaylorParameters, epochs: int) -> float:
     """
     decides = parameters.hold_out_loss and parameters.patience > 0
     return math.log2(max(1, epochs)) if decides else 0.0
+
+
+def grid_bits(job: TaylorJob, plan: RowPlan) -> float:
+    """Return how many bits the figures of all grid points have. The gradients of folds have no more: a fold's batches
+    are batches of the final training.
+    """
+    return 0.0 if job.selection is None else job.selection.figure_bits(len(plan.train))
 
 
 def count_label_bits(
@@ -70,28 +79,66 @@ def count_label_bits(
         PolicyRefused: with what was revealed before, it would reveal too much of the labels.
         LedgerUnavailable: it could not be written.
     """
-    job, me = session.job, session.me.name
-    bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs)
-
-    question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
-    account = Account.of(settings, session.me.dataset)
-    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
+    account, (layout, end) = _entries(session, settings, parameters, plan, people, epochs)
     with store.transaction() as transaction:
-        for event, asked, counted, together in (
-            (LAYOUT, question, bits, bits + end),
-            (END, f"{END} {session.id}", end, end),
-        ):
-            entry = account.entry("labels", account.label, learners, event, asked, counted, read)
+        for entry, together in ((layout, layout.bits + end.bits), (end, end.bits)):
             limit = account.label_limit(transaction)
-            account.enter_below(transaction, entry, limit, lambda: refusal(job, me), asked=together)
+            refuse = partial(refusal, session.job, session.me.name, plan)
+            account.enter_below(transaction, entry, limit, refuse, asked=together)
 
 
-def refusal(job: TaylorJob, party: str) -> PolicyRefused | None:
+def check_label_bits(
+    session: Session[TaylorJob],
+    settings: PartySettings,
+    store: Store,
+    parameters: TaylorParameters,
+    plan: RowPlan,
+    people: Digests,
+    epochs: int,
+) -> float:
+    """Return how many bits a training adds to the account; nothing is counted. Arguments and errors as above."""
+    account, (layout, end) = _entries(session, settings, parameters, plan, people, epochs)
+    refuse = partial(refusal, session.job, session.me.name, plan)
+    with store.view() as reader:
+        limit, added = account.label_limit(reader), 0.0
+        for entry, together in ((layout, layout.bits + end.bits), (end, end.bits)):
+            added += entry.bits * account.check_below(reader, entry, limit, refuse, asked=together)
+    return added
+
+
+def _entries(
+    session: Session[TaylorJob],
+    settings: PartySettings,
+    parameters: TaylorParameters,
+    plan: RowPlan,
+    people: Digests,
+    epochs: int,
+) -> tuple[Account, tuple[Disclosure, Disclosure]]:
+    """Return the account, and the entries of the layout and of the end."""
+    job, account = session.job, Account.of(settings, session.me.dataset)
+    bits, end = bits_of(parameters, plan, job.taylor.jitter), end_bits(parameters, epochs) + grid_bits(job, plan)
+    event_of_end = END if job.selection is None else SELECTION
+    question, learners = _digest(session, parameters, plan, people), parameters.data_parties[1:]
+    read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
+    return account, (
+        account.entry("labels", account.label, learners, LAYOUT, question, bits, read),
+        account.entry("labels", account.label, learners, event_of_end, f"{END} {session.id}", end, read),
+    )
+
+
+def refusal(job: TaylorJob, party: str, plan: RowPlan) -> PolicyRefused | None:
     """Return what is raised where a layout does not fit; None where a flag of the job allows it."""
     leak = gradient_leaks.too_many_label_bits()
     if job.taylor.jitter <= 0 or leak.flag in job.taylor.unsafe:  # without jitter all is revealed at once
         return None
-    return PolicyRefused(party=party, field=leak.rule, reason=str(leak))
+    reason = str(leak)
+    if job.selection is not None:
+        points = len(job.selection.points)
+        reason += (
+            f". The figures of {points} grid points are {grid_bits(job, plan):.0f} bits of it: list fewer grid points "
+            "(select.grid), or remove [select]"
+        )
+    return PolicyRefused(party=party, field=leak.rule, reason=reason)
 
 
 def _digest(session: Session[TaylorJob], parameters: TaylorParameters, plan: RowPlan, people: Digests) -> str:

@@ -6,12 +6,13 @@ out are shortened.
 
 from __future__ import annotations
 
-from blindfit.algorithms.errors import PolicyRefused
+from blindfit.algorithms.errors import PolicyRefused, RangeError
 from blindfit.algorithms.protocols.taylor import TaylorParameters
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.gradient_leaks import BatchRules, Leak
 from blindfit.algorithms.statistics.vertical.loss import LOSSES
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.algorithms.statistics.vertical.selection import FOLDS
 from blindfit.parties.taylor.parameters import match_rate
 from blindfit.parties.taylor.settings import TaylorJob
 
@@ -37,6 +38,29 @@ def leaks_of(parameters: TaylorParameters, plan: RowPlan, job: TaylorJob) -> lis
     return [*found, *gradient_leaks.check_jitter(job.taylor.jitter)]
 
 
+def refuse_few_batches(job: TaylorJob, plan: RowPlan, party: str) -> None:
+    """Check that each fold has batches of its own.
+
+    Raises:
+        PolicyRefused: there are fewer batches than folds, or a fold has too few rows.
+    """
+    selection = job.selection
+    if selection is None:
+        return
+    batches, rows = len(plan.batches), len(plan.train)
+    if batches < selection.folds:
+        most = rows // selection.folds
+        fewer = f"set select.folds = {FOLDS[0]}" if FOLDS[0] <= batches else f"set taylor.batch_rows = {most}"
+        reason = (
+            f"{selection.folds} folds are made of whole batches, and there are {batches}: {fewer}, or use more rows"
+        )
+        raise PolicyRefused(party=party, field="select", reason=reason)
+    try:
+        selection.check(rows)
+    except RangeError as error:
+        raise PolicyRefused(party=party, field="select", reason=f"{error.message}; {error.hint}") from None
+
+
 def batch_rules(job: TaylorJob) -> BatchRules:
     """Return the rules that no flag of the job allows to break."""
     return BatchRules(
@@ -57,4 +81,8 @@ def refuse_leaks(leaks: list[Leak], job: TaylorJob, party: str) -> None:
     """Raise PolicyRefused if something would leak that no flag of the job allows."""
     for leak in leaks:
         if leak.flag not in job.taylor.unsafe:
-            raise PolicyRefused(party=party, field=leak.rule, reason=str(leak))
+            raise refusal(leak, party)
+
+
+def refusal(leak: Leak, party: str) -> PolicyRefused:
+    return PolicyRefused(party=party, field=leak.rule, reason=str(leak))

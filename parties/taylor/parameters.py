@@ -86,13 +86,8 @@ def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParame
 
 
 def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:
-    """Raises ConfigError: the active party's dataset has no budget, persons, or labels without a bound."""
+    """Raises ConfigError: the active party's dataset has no budget, or labels without a bound."""
     population_of(dataset, name)
-    if dataset.person is not None:
-        raise ConfigError(
-            f"datasets.{name}.person: label DP of a vertical training protects the label of a row, not of a person",
-            hint="make a dataset of one row a person, with a population of its own",
-        )
     if job.taylor.model == "linear" and dataset.label_range is None:
         raise ConfigError(
             f"datasets.{name}.label_range is missing: label DP of numbers clips them to a public range",

@@ -13,7 +13,8 @@ from blindfit.algorithms.statistics.vertical.gradient_leaks import MOST_JITTER
 from blindfit.algorithms.statistics.vertical.grid import MOST_BATCH_ROWS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
 from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, LARGE_BATCH_SIZES
-from blindfit.parties.job.parameters import AlignedParameters, TrainingParameters
+from blindfit.parties.job.parameters import AlignedParameters
+from blindfit.parties.job.select import SelectingParameters
 from blindfit.parties.settings import SESSION, PolicySettings, SystemPolicy
 from blindfit.parties.tables import HeldOutFraction, Settings
 
@@ -155,7 +156,7 @@ class TaylorPolicy(SystemPolicy):
     lets a partner test if one person is in your data, although nobody learns which rows match."""
 
 
-class TaylorJob(AlignedParameters, TrainingParameters):
+class TaylorJob(AlignedParameters, SelectingParameters):
     protocol: Literal["taylor"] = "taylor"
     """System that computes the job."""
     taylor: TaylorSettings = TaylorSettings()
@@ -194,8 +195,16 @@ class TaylorJob(AlignedParameters, TrainingParameters):
         )
 
     @property
+    def trained(self) -> TaylorSettings:
+        return self.taylor
+
+    @property
+    def trained_table(self) -> str:
+        return "taylor"
+
+    @property
     def max_epochs(self) -> int:
-        return self.taylor.epochs
+        return self.most_epochs
 
     @property
     def resumes(self) -> str:
@@ -221,6 +230,28 @@ class TaylorJob(AlignedParameters, TrainingParameters):
     def calibrates_by_sums(self) -> bool:
         """After linkage, where no row is scored: from sums under the mask over the hold-out rows."""
         return self.calibrates and self.align.method == "linkage" and self.hold_out_fraction > 0
+
+    @model_validator(mode="after")
+    def _selects_by_a_loss(self) -> TaylorJob:
+        if self.select is None:
+            return self
+        if self.by not in ("log_loss", "mse"):
+            raise ValueError(f"select.by: a taylor job compares losses: remove it, as {self.by} takes scores of rows")
+        if self.taylor.resume:
+            raise ValueError(
+                "select: a job that chooses options is not resumed: remove taylor.resume, and run it again"
+            )
+        if self.align.method == "linkage":
+            raise ValueError(
+                "select: after a linkage nobody knows how many rows of a fold match: remove [select], or set "
+                'align.method = "psi" and remove other options of [align]'
+            )
+        if self.privacy is not None:
+            raise ValueError(
+                "select: with privacy.epsilon the losses of folds would reveal something about labels that no budget "
+                "pays for: remove [select], or remove [privacy]"
+            )
+        return self
 
     @model_validator(mode="after")
     def _goes_with_label_dp(self) -> TaylorJob:

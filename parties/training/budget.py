@@ -49,6 +49,17 @@ def population_of(dataset: PartyDatasetSettings, name: str) -> str:
     return dataset.population
 
 
+def check_before(settings: PartySettings, store: Store, dataset: str, event: ReleaseEvent, snapshot: str) -> None:
+    """Refuse a job before it begins whose release the budget of a dataset cannot pay for.
+
+    Raises:
+        ConfigError: the dataset has no population, and so no budget.
+        LedgerUnavailable, LedgerBehind, BudgetExhausted, UnsupportedEvent: as `charging.check_before`.
+    """
+    population = population_of(settings.datasets[dataset], dataset)
+    charging.check_before(store.reader(), population, event, budget_of(settings, population), snapshot)
+
+
 def charge(
     session: Session[TrainingParameters],
     settings: PartySettings,
@@ -68,15 +79,40 @@ def charge(
         BudgetExhausted: it does not fit; nothing is charged.
         LedgerUnavailable: the ledger could not be written.
     """
-    privacy = session.job.required_privacy
-    event, unit = event_of(privacy), UNITS["row"][0]
-    asked = charge_of(session, settings, store, event, privacy.epsilon, unit, drawn, same_noise)
+    asked = _ask(session, settings, store, drawn, same_noise)
     with store.transaction() as transaction:
         charging.check_rollbacks(transaction, asked.population)
         if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)
     return describe_charge(asked, settings, store)
+
+
+def check_charge(
+    session: Session[TrainingParameters],
+    settings: PartySettings,
+    store: Store,
+    drawn: Sequence[str],
+    same_noise: SameNoise,
+) -> None:
+    """Check that `charge` would charge a training, or has done so before; nothing is charged. Errors as there."""
+    asked = _ask(session, settings, store, drawn, same_noise)
+    with store.view() as reader:
+        charging.check_rollbacks(reader, asked.population)
+        if not charging.paid(reader, asked):
+            charging.check(reader, asked, budget_of(settings, asked.population))
+
+
+def _ask(
+    session: Session[TrainingParameters],
+    settings: PartySettings,
+    store: Store,
+    drawn: Sequence[str],
+    same_noise: SameNoise,
+) -> Charge:
+    privacy = session.job.required_privacy
+    unit = UNITS["row"][0]
+    return charge_of(session, settings, store, event_of(privacy), privacy.epsilon, unit, drawn, same_noise)
 
 
 def charge_of(

@@ -34,7 +34,7 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
     path = within(option, given, base_dir)
     init = load_pretrained(path)
     try:
-        init.check_columns(source.feature_names, source.record)
+        init.check_columns(source.model_columns, source.record)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return init

@@ -18,6 +18,7 @@ from blindfit.parties.account.account import MOST_MEMBERSHIP, Account
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
+from blindfit.parties.store.database import Reads
 
 EVENT = "draw of who is held out"
 
@@ -39,22 +40,14 @@ async def draw_together(
     """
     if session.job.seed is not None:
         return PublicRandomness.from_seed(session.job.seed)
-    context = parameters_digest({"data_parties": ",".join(data_parties)})
+    context, account = _context_of(data_parties), Account.of(party.settings, session.me.dataset)
     others = [name for name in data_parties if name != session.me.name]
-    account = Account.of(party.settings, session.me.dataset)
-    kept = f"{context.hex()} {account.population}"
-    known = _find(party, session, data_parties, kept)
+    kept = _name_in_store(context, account)
+    known = find_draw(party, session, data_parties)
 
     def begin() -> None:
         with party.store.transaction() as transaction:
-            before = [entry for entry in account.entries(transaction, "membership") if entry.event == EVENT]
-            if len(before) >= MOST_MEMBERSHIP:
-                reason = (
-                    f"{MOST_MEMBERSHIP} draws of who is held out were begun for the people of {session.me.dataset}, "
-                    "and more would place some of them: its operator can start the account again "
-                    "(`blindfit ledger --reset-account`)"
-                )
-                raise PolicyRefused(party=session.me.name, field="split", reason=reason)
+            _check_room(transaction, account, session)
             transaction.begin_draw(kept)
             about, read = ",".join(others), (session.published.id, session.id)
             transaction.add_disclosure(account.entry("membership", about, others, EVENT, session.id, 1, read))
@@ -66,10 +59,38 @@ async def draw_together(
     return drawn
 
 
-def _find(
-    party: Party, session: Session[TrainingParameters], data_parties: Sequence[str], kept: str
+def check_new_draw(party: Party, session: Session[TrainingParameters]) -> None:
+    """Raises PolicyRefused: as `draw_together`, where the data parties do not all know the same draw."""
+    with party.store.view() as reader:
+        _check_room(reader, Account.of(party.settings, session.me.dataset), session)
+
+
+def _check_room(reader: Reads, account: Account, session: Session[TrainingParameters]) -> None:
+    before = [entry for entry in account.entries(reader, "membership") if entry.event == EVENT]
+    if len(before) >= MOST_MEMBERSHIP:
+        reason = (
+            f"{MOST_MEMBERSHIP} draws of who is held out were begun for the people of {session.me.dataset}, "
+            "and more would place some of them: its operator can start the account again "
+            "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
+        )
+        raise PolicyRefused(party=session.me.name, field="split", reason=reason)
+
+
+def _context_of(data_parties: Sequence[str]) -> bytes:
+    return parameters_digest({"data_parties": ",".join(data_parties)})
+
+
+def _name_in_store(context: bytes, account: Account) -> str:
+    return f"{context.hex()} {account.population}"
+
+
+def find_draw(
+    party: Party, session: Session[TrainingParameters], data_parties: Sequence[str]
 ) -> PublicRandomness | None:
     """Return what was drawn before; a draw of an older version belongs to the snapshots that it was made for."""
+    if session.job.seed is not None:
+        return PublicRandomness.from_seed(session.job.seed)
+    kept = _name_in_store(_context_of(data_parties), Account.of(party.settings, session.me.dataset))
     reader = party.store.reader()
     _, key = reader.draw(kept)
     if key:

@@ -92,7 +92,7 @@ class Table:
             if isinstance(table, Table)
             for inner, figure in table.shown_to_coordinator().items()
         }
-        return {name: value for name, value in shown if not isinstance(value, Table)} | tables
+        return {name: _flat(value) for name, value in shown if not isinstance(value, Table)} | tables
 
     def _list_held(self) -> Iterator[tuple[Entry, Any]]:
         for entry in entries_of(type(self)):
@@ -113,6 +113,11 @@ class Report(Table):
         """Return what may leave the party, by flat names: {"rows.trained": 80}. Tables come first."""
         shown = super().shown_to_coordinator()
         return dict(sorted(shown.items(), key=lambda figure: "." not in figure[0]))
+
+
+def _flat(value: Any) -> ParameterValue:
+    """Return a value as the wire has it, which has no list of numbers."""
+    return tuple(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _content(value: Any) -> Any:
@@ -137,6 +142,7 @@ class TimingFigures(Table):
     align_s: float | None = None
     prepare_s: float | None = None
     put_in_s: float | None = None  # of shares
+    select_s: float | None = None
     train_s: float | None = None
     evaluate_s: float | None = None
     score_s: float | None = None

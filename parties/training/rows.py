@@ -49,7 +49,7 @@ class PartyRows:
         """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
         there = positions >= 0
         safe = np.where(there, positions, 0)
-        features = self.features[safe] * there[:, None]
+        features = np.where(there[:, None], self.features[safe], 0.0)
         labels = None if self.labels is None else self.labels[safe] * there
         ids = pa.compute.if_else(pa.array(there), self.ids.take(pa.array(safe)), pa.scalar(""))
         return PartyRows(ids, features, labels, there, np.where(there, self.in_snapshot[safe], -1))
@@ -57,7 +57,7 @@ class PartyRows:
 
 def check_features(source: Source, whose: str) -> Source:
     """Raises ConfigError: the dataset has no features."""
-    if not source.feature_names:
+    if not source.model_columns:
         raise ConfigError(
             f"datasets.{source.name}: {whose}'s dataset needs features",
             hint=f'set datasets.{source.name}.features = "rest"',
@@ -73,12 +73,13 @@ def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: st
             "label, a person or a field of a linkage",
             hint="rename one of the two columns",
         )
-    if left_out := [column for column in record.names if column in dataset.left_out]:
+    not_read = [column for column in record.names if column not in dataset.sources]
+    if left_out := [column for column in not_read if column in dataset.left_out]:
         raise ConfigError(
             f"datasets.{name}.except leaves out {', '.join(left_out)}, which the model has",
             hint=f"remove {left_out[0]} from datasets.{name}.except",
         )
-    if dataset.features != "rest" and (missing := [c for c in record.names if c not in dataset.features]):
+    if dataset.features != "rest" and (missing := [c for c in not_read if c not in dataset.features]):
         raise ConfigError(
             f"datasets.{name}.features does not have {', '.join(missing)}, which the model has",
             hint=f'set datasets.{name}.features = "rest", or add {missing[0]} to them',

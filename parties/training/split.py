@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.randomness import PublicRandomness
-from blindfit.parties.data.source import RowBatch, Source
+from blindfit.parties.data.row_batch import RowBatch
+from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.training.rows import Floats, Report
 

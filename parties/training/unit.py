@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.parties.data.recipe_settings import GIVEN
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
+from blindfit.parties.tables import toml_of
 
 UNDER_LABEL_DP = "a vertical training with privacy.epsilon"
 
@@ -33,6 +35,15 @@ def refuse_dependent_rows(source: Source) -> None:
             f'datasets.{name}.missing = "{missing}": one row would then change others, or their number',
             hint="fill in missing values beforehand, by a rule that looks at no other row",
         )
+    for recipe in source.record.recipes:
+        if not recipe.has_numbers:
+            numbers, how = GIVEN[recipe.by]
+            raise ConfigError(
+                f"datasets.{name}.derive.{recipe.name}: {numbers} that are found in the rows would tell of them",
+                hint=f"give {numbers} that are known without the rows, such as "
+                f"datasets.{name}.derive.{recipe.name} = "
+                f'{{ by = "{recipe.by}", of = {toml_of(recipe.of[0])}, {how} }}',
+            )
     if any(column.kind == "category" and not column.declared for column in source.record.columns):
         raise ConfigError(
             f"datasets.{name}.categories: levels that are found in the rows would tell of them",

@@ -23,9 +23,11 @@ from blindfit.algorithms.protocols.ready import Ready
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import PLAIN, Vault
 from blindfit.parties.job.parameters import JobParameters
+from blindfit.parties.sessions.proposal import Proposed
 
 KEPT_EPOCHS = 3
 CHECK_BEGUN = "check-begun.json"
+RESUMED_ALIKE = "a job is resumed with the parties, datasets and options that it began with; timeouts may differ"
 
 
 class Checkpoints:
@@ -63,18 +65,24 @@ class Checkpoints:
         """What `begin` was given.
 
         Args:
-            question: of the session that goes on (`Session.question`): whose rows, in which roles, with which options.
+            question: of the session that goes on (`Session.proposed_question`): who takes part, in which roles, with
+                which datasets and options.
 
         Raises:
             DataError: there is no such training here, or it was of another job.
         """
         base = self._read("base.json")
         if base.get("question") != question.hex():
-            raise DataError(
-                f"the training {self.session} was of another job",
-                hint="a job is resumed with the parties, datasets and options that it began with; timeouts may differ",
-            )
+            raise DataError(f"the training {self.session} was of another job", hint=RESUMED_ALIKE)
         return base
+
+    def is_of(self, question: bytes) -> bool:
+        """Return whether `begin` was given this question.
+
+        Raises:
+            DataError: the checkpoint is damaged.
+        """
+        return self._read("base.json").get("question") == question.hex()
 
     def keep(self, epoch: int, go_on: bool, state: Mapping[str, Any]) -> None:
         self._write(f"epoch-{epoch}.json", {"go_on": go_on, "state": state})
@@ -144,6 +152,19 @@ def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
             f"there is no checkpoint of {job.resumes}: it had not begun, or every party has stored its model; run the "
             f"job without {job.resume_option}"
         )
+        raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
+
+
+def refuse_another_job(data_dir: Path, asked: Proposed, party: str, vault: Vault) -> None:
+    """Check that a resumed job has the parties, datasets and options of the training that it goes on with.
+
+    Raises:
+        PolicyRefused: it is another job; in words that the peers see.
+        DataError: the checkpoint is damaged.
+    """
+    job = asked.job
+    if job.resumes and not Checkpoints.of(data_dir, job, "", vault).is_of(asked.question):
+        reason = f"the training {job.resumes} was of another job: {RESUMED_ALIKE}"
         raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
 
 

@@ -10,9 +10,9 @@ from blindfit.algorithms.protocols import ready
 from blindfit.algorithms.protocols.ready import Stored
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.proposal import Member, Proposed
 from blindfit.parties.sessions.session import Session
-from blindfit.parties.vertical.checkpoints import Checkpoints, Running, refuse_unknown
+from blindfit.parties.vertical.checkpoints import Checkpoints, Running, refuse_another_job, refuse_unknown
 from blindfit.parties.vertical.seats import Seats, refuse_dataset
 
 J = TypeVar("J", bound=TrainingParameters)
@@ -29,6 +29,9 @@ class KeyNodeSeat(ABC, Generic[J]):
         refuse_dataset(me)
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
+
+    def check_members(self, asked: Proposed) -> None:
+        refuse_another_job(self._party.data_dir, asked, self._party.settings.name, self._party.vault)
 
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):

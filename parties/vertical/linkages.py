@@ -123,7 +123,7 @@ def _count(
                 _refuse(
                     session,
                     f"{count} alignments of the people of {dataset} with {other} {reveals}, or have its operator start "
-                    "the account again (`blindfit ledger --reset-account`)",
+                    "the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
                 )
         transaction.add_disclosure(account.entry("membership", about, others, event, question, 1, read))
 
@@ -159,7 +159,7 @@ def _check(reader: Reads, session: Session[AlignedParameters], account: Account)
             session,
             f"{len(before)} linkages of the people of {dataset} with {other} were begun, and each reveals whether "
             "enough rows match: align by ids, or have its operator start the account again "
-            "(`blindfit ledger --reset-account`)",
+            "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
         )
 
 

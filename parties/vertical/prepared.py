@@ -11,6 +11,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from blindfit.algorithms.columns.derived import derive_matrix, fill_gaps, fit_recipes, with_given_numbers
 from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_constant
@@ -125,10 +126,13 @@ def prepare(
     shorter still: shortening some rows makes others stand out.
 
     Args:
-        table: what the columns were made of, for the model.
+        table: what the columns were made of, for the model, with the recipes that compute further ones.
         jitter: (n,) what is added to each label before it is scaled, in the label's own units; None: nothing.
     """
     plan = chosen.plan(order)
+    if table is not None and table.recipes:
+        rows, table = _compute_recipes(rows, names, chosen, plan, table)
+        names = table.made
     standardiser = replace(_scale(rows, names, chosen, plan), table=table)
     columns = np.zeros(rows.features.shape)
     columns[:, list(standardiser.kept)] = standardiser.transform(rows.features)
@@ -153,6 +157,22 @@ def tell_of_clipping(dataset: str, prepared: Prepared) -> None:
     """The operator alone: how many labels lie outside is a fact of the labels."""
     if prepared.labels.clipped:
         log.warning("labels far out are clipped", dataset=dataset, rows=prepared.labels.clipped)
+
+
+def _compute_recipes(
+    rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan, record: TableRecord
+) -> tuple[PartyRows, TableRecord]:
+    """Return the rows with the model's columns, and the record with the numbers of its recipes.
+
+    Where whole rows are protected the numbers are given. Otherwise the training rows decide them.
+    """
+    if chosen.feature_bounds is not None:
+        fitted = with_given_numbers(record)
+    else:
+        trained = rows.features[with_rows(rows, plan.train)]
+        fitted = fit_recipes(record, dict(zip(names, trained.T, strict=True)))
+    filled = fill_gaps(rows.features, names, fitted)
+    return replace(rows, features=derive_matrix(filled, names, fitted, fitted.made)), fitted
 
 
 def _scale(rows: PartyRows, names: tuple[str, ...], chosen: Preparation, plan: RowPlan) -> Standardiser:

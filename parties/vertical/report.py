@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.statistics.vertical.selection import PointFigure, Selection
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.budget import Charged
 from blindfit.parties.training.quality import ClassFigures, ValueFigures, quality_of
-from blindfit.parties.training.report import Own, Report, Table, TimingFigures, members_of
+from blindfit.parties.training.report import Between, Own, Report, Table, TimingFigures, members_of
 from blindfit.parties.vertical.prepared import Prepared
 
 
@@ -48,6 +49,50 @@ class LabelFigures(Table):
     range: tuple[float, ...] | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SelectionFigures(Table):
+    """The grid of a job, and what its points are worth.
+
+    Attributes:
+        by: the figure that decided.
+        points: the options of each.
+        chosen: the point of the final training, counted from 0.
+        figures, errors: of each point, and their standard errors; None at a passive party.
+    """
+
+    folds: int
+    by: str
+    points: tuple[str, ...]
+    chosen: Annotated[int, Between(0)]
+    figures: tuple[float, ...] | None = None
+    errors: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, selection: Selection, chosen: int, figures: Sequence[PointFigure] | None, scale: float
+    ) -> SelectionFigures:
+        """
+        Args:
+            scale: the unit of a linear model's labels, in which its errors are reported.
+        """
+        if figures is not None and selection.by == "mse":
+            figures = [figure.times(scale**2) for figure in figures]
+        return cls(
+            folds=selection.folds,
+            by=selection.by,
+            points=tuple(point.describe() for point in selection.points),
+            chosen=chosen,
+            figures=None if figures is None else tuple(figure.value for figure in figures),
+            errors=None if figures is None else tuple(figure.error for figure in figures),
+        )
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> SelectionFigures:
+        """Return what `to_dict` gave, from JSON."""
+        fields: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
+        return cls(**fields)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class VerticalReport(Report):
     """Attributes:
@@ -62,6 +107,7 @@ class VerticalReport(Report):
     privacy: Charged | None
     dataset: Own[str]
     timing: TimingFigures
+    selection: SelectionFigures | None = None
 
     def shown_to_coordinator(self) -> dict[str, ParameterValue]:
         """Return what may leave the party: an evaluation too, unless differential privacy protects labels."""

@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.people import Digests, join, pack, places, unpack
-from blindfit.parties.snapshots.scored import models_in_words
+from blindfit.parties.snapshots.scored import check_number_of_models, models_in_words
 from blindfit.parties.snapshots.snapshot import Snapshot
 from blindfit.parties.store.account import Disclosure
 from blindfit.parties.store.database import Reads, Store, Writes
@@ -47,12 +47,15 @@ from blindfit.parties.vertical.seats import Seats
 
 Positions = NDArray[np.int64]
 SCORES, FIT, FIGURES = "scores", "weights of a fit", "figures of test rows"
+GRID = "figures of grid points"
 OPENED_FIT = "weights or gradients of a model"
 INSTEAD = {
     SCORES: "predict with an earlier model, or ",
     FIGURES: "have the job set split.test_fraction = 0, or ",
+    GRID: "have the job list fewer grid points (select.grid), or ",
     OPENED_FIT: 'have the job set falcon.weights = "shared", or ',
 }
+ABOUT_THE_FIT = ("trained_in", "options")  # fields of a model part that change no score
 PART_DIGEST = DigestFormat()
 """How fields of a model part are written in the digest by which its scores are counted."""
 
@@ -122,12 +125,23 @@ class ScoreQuota:
             PolicyRefused: with what was revealed of some rows before, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        everybody, learners = np.arange(session.published.row.rows), _others(session)
-        asked = _Asked(event, learners, f"{event} {question or session.id}", bits, session.id)
+        asked, everybody = self._asked_of_all(session, bits, event, question)
         with self._store.transaction() as transaction:
-            if not self._is_counted(transaction, event, asked.question, learners):
+            if not self._is_counted(transaction, event, asked.question, asked.learners):
                 self._check(transaction, asked, _people(session, everybody))
                 self._write(transaction, session, asked, everybody)
+
+    def check_bits(self, session: Session[JobParameters], bits: float, event: str) -> None:
+        """Check the same before anything is computed for it: nothing is counted of a job that ends before."""
+        asked, everybody = self._asked_of_all(session, bits, event, "")
+        with self._store.view() as reader:
+            self._check(reader, asked, _people(session, everybody))
+
+    def _asked_of_all(
+        self, session: Session[JobParameters], bits: float, event: str, question: str
+    ) -> tuple[_Asked, Positions]:
+        name = f"{event} {question or session.id}"
+        return _Asked(event, _others(session), name, bits, session.id), np.arange(session.published.row.rows)
 
     def count_model(
         self, session: Session[JobParameters], model: str, bits: float, rows: Positions, training: str
@@ -146,23 +160,7 @@ class ScoreQuota:
         """Check that a fit may be opened, before anything is computed for it; arguments and errors as `count_fit`."""
         with self._store.view() as reader:
             if (asked := self._asked(reader, session, fit)) is not None:
-                self._check(reader, asked, _people(session, fit.rows))
-
-    def check_another_fit(self, people: Digests, learners: Sequence[str], bits: float | None = None) -> None:
-        """Check that a fit on these people may be opened that is no question before. For the party's operator.
-
-        Args:
-            learners: the other data parties.
-            bits: as those of `Fit`.
-
-        Raises:
-            PolicyRefused: as `count_fit`.
-        """
-        if self._is_public:
-            return
-        bits = min(self._most_bits, SCORE_BITS if bits is None else bits)
-        with self._store.view() as reader:
-            self._check(reader, _Asked(OPENED_FIT, tuple(learners), "", bits, ""), people)
+                self._check(reader, asked, _people(session, fit.rows), fit.models)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
         """Count a model on each row that trains, before its weights or gradients are opened; the same question is free.
@@ -176,8 +174,9 @@ class ScoreQuota:
         """
         with self._store.transaction() as transaction:
             if (asked := self._asked(transaction, session, fit)) is not None:
-                self._check(transaction, asked, _people(session, fit.rows))
-                self._write(transaction, session, asked, fit.rows)
+                self._check(transaction, asked, _people(session, fit.rows), fit.models)
+                for number in range(fit.models):
+                    self._write(transaction, session, asked.of_model(number), fit.rows)
 
     def has_answered(self, session: Session[JobParameters], fit: Fit) -> bool:
         """Return whether these parties have had the same gradients before."""
@@ -226,26 +225,27 @@ class ScoreQuota:
     def _entries(self, reader: Reads) -> list[Disclosure]:
         return self._account.entries(reader, "scores")
 
-    def _check(self, reader: Reads, asked: _Asked, people: Digests) -> None:
+    def _check(self, reader: Reads, asked: _Asked, people: Digests, asked_models: int = 1) -> None:
         if self._is_unlimited:
             return
+        check_number_of_models(self._settings, self._dataset, self.most_models, asked_models)
         known, models = join(reader.people(self._account.population)), self.most_models
         before = _reveal(self._entries(reader), asked, places(known, people), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)
-        if is_model and len(before.models) and before.models.max() >= models:
+        if is_model and len(before.models) and before.models.max() + asked_models > models:
             self._refuse(
                 f"some of these rows have had scores of {models_in_words(models)}, the most that it allows of a row "
                 "(the weights or gradients of a training are one model, a model of another active party counts for "
                 "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
                 'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
-                "(`blindfit ledger --reset-account`)"
+                "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
             )
         most = before.bits.max(initial=0.0)
-        if len(before.bits) and most + asked.bits > self._most_bits:
+        if len(before.bits) and most + asked_models * asked.bits > self._most_bits:
             self._refuse(
                 f"{asked.event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with "
                 f"what was revealed of some of these rows before: {INSTEAD.get(asked.event, '')}have its operator "
-                "start the account again (`blindfit ledger --reset-account`)"
+                "start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
             )
 
     def _refuse(self, reason: str) -> None:
@@ -300,6 +300,7 @@ class Fit:
         bits: of the score of one row; None: as many as a score of one model may have.
         is_computed_again: whether a party can put in other columns than for the question before; then the fit is
             another model, if that question was counted.
+        models: how many trainings each row has, those of folds included.
     """
 
     training: str
@@ -307,6 +308,7 @@ class Fit:
     rows: Positions
     bits: float | None = None
     is_computed_again: bool = False
+    models: int = 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -322,6 +324,12 @@ class _Asked:
     question: str
     bits: float
     training: str = ""
+
+    def of_model(self, number: int) -> _Asked:
+        """Return what one of several models of a fit would reveal; number 0 is the final one."""
+        if not number:
+            return self
+        return replace(self, question=f"{self.question} {number}", training=f"{self.training} {number}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -388,7 +396,7 @@ def _learners(entry: Disclosure) -> set[str]:
 
 def _digest(part: VerticalModelPart) -> str:
     """Return a digest of the numbers, whatever training they came from: equal parts give equal scores."""
-    numbers = {name: value for name, value in part.to_dict().items() if name != "trained_in"}
+    numbers = {name: value for name, value in part.to_dict().items() if name not in ABOUT_THE_FIT}
     return hashlib.sha256(json.dumps(PART_DIGEST.fields(numbers), sort_keys=True).encode()).hexdigest()
 
 

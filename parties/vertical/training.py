@@ -5,7 +5,8 @@
     Read      its rows, and the split and batches that all data parties have drawn together
     Aligned   its rows in the common order, split and scaled
     Agreed    what every party says of itself, and the parameters of the training that follow
-    Computed  weights that nobody has seen, where a system opens them at the end
+    Compared  figures of all grid points that nobody has seen, where the job has a grid
+  Computed  weights that nobody has seen, where a system opens them at the end
     Trained   its part of the model, and the figures of the test rows
     (end)     model and report on its disk, and the word of every other party that it has its own
 
@@ -30,14 +31,14 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.data.source import Source
 from blindfit.parties.job.parameters import TrainingParameters
 from blindfit.parties.sessions.party import Party
-from blindfit.parties.sessions.proposal import Member
+from blindfit.parties.sessions.proposal import Member, Proposed
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.training.randomness import draw_together, name_randomness
 from blindfit.parties.training.rows import PartyRows, check_features, read_rows
 from blindfit.parties.vertical.alignment import Alignment, order_of
-from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_unknown
+from blindfit.parties.vertical.checkpoints import Checkpoints, Running, common_epoch, refuse_another_job, refuse_unknown
 from blindfit.parties.vertical.prepared import Floats, Preparation, Prepared, prepare, tell_of_clipping
-from blindfit.parties.vertical.report import VerticalReport
+from blindfit.parties.vertical.report import SelectionFigures, VerticalReport
 from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
@@ -72,7 +73,7 @@ class Work(Generic[J]):
     @classmethod
     def of(cls, party: Party, session: Session[J]) -> Work[J]:
         checkpoints = Checkpoints.of(party.data_dir, session.job, session.id, party.vault)
-        return cls(party, session, Seats.of(session), session.published.source().filled(), checkpoints)
+        return cls(party, session, Seats.of(session), session.published.source().with_gaps(), checkpoints)
 
     @property
     def is_active(self) -> bool:
@@ -115,14 +116,24 @@ class Agreed(Aligned[B], Generic[B, P]):
 
 
 @dataclass(frozen=True, repr=False)
+class Compared(Generic[B, P]):
+    agreed: Agreed[B, P]
+
+
+@dataclass(frozen=True, repr=False)
 class Computed(Generic[B, P]):
     agreed: Agreed[B, P]
 
 
 @dataclass(frozen=True, repr=False)
 class Trained:
+    """Attributes:
+    selection: what the grid points are worth, where the job has a grid.
+    """
+
     epochs: int
     evaluation: dict[str, Any] | None
+    selection: SelectionFigures | None = field(default=None, kw_only=True)
 
 
 # --- guards and methods -----------------------------------------------------------------------------------------------
@@ -175,6 +186,14 @@ class Method(ABC, Generic[J, B, P, T]):
     @property
     @abstractmethod
     def guards(self) -> Sequence[Guard[Any]]: ...
+
+    @abstractmethod
+    async def check_earlier_jobs(self, agreed: Agreed[B, P]) -> float:
+        """Refuse what the guards refuse because of earlier jobs, and count nothing. For a job that is only checked.
+
+        Returns:
+            The bits about labels that the training adds to this party's account.
+        """
 
     @abstractmethod
     async def begin(self, read: Read) -> tuple[B, Alignment]:
@@ -232,12 +251,15 @@ class Method(ABC, Generic[J, B, P, T]):
         in_snapshot = prepared.rows.in_snapshot[prepared.plan.train]
         return Fit(self.training, question, in_snapshot[in_snapshot >= 0], bits)
 
-    def make_part(self, prepared: Prepared, weights: Floats, row_bound: int | None) -> VerticalModelPart:
+    def make_part(
+        self, prepared: Prepared, weights: Floats, row_bound: int | None, chosen_point: int | None = None
+    ) -> VerticalModelPart:
         """Return this party's part of a model whose weights it has.
 
         Args:
             weights: (columns,), at the active party with the intercept last.
             row_bound: largest norm of a row under differential privacy, in steps of the features' grid.
+            chosen_point: of the job's grid.
         """
         chosen, standardiser = self.choose_preparation(self._job), prepared.standardiser
         has_intercept = self._work.is_active and chosen.intercept
@@ -253,7 +275,13 @@ class Method(ABC, Generic[J, B, P, T]):
             label_mean=prepared.labels.mean,
             label_scale=prepared.labels.scale,
             trained_in=self.training,
+            options=self.options_of(chosen_point),
         )
+
+    def options_of(self, point: int | None) -> dict[str, float | int | str]:
+        """Return the options that a grid point of the job has; none without a grid."""
+        selection = getattr(self._job, "selection", None)
+        return {} if selection is None or point is None else dict(selection.points[point].options)
 
 
 # --- from station to station ------------------------------------------------------------------------------------------
@@ -355,6 +383,9 @@ class DataParty(Generic[J, B, P, T]):
         self._running.refuse_another(job.resumes)
         refuse_unknown(self._party.data_dir, job, me.name)
         self._method.check(self._party, job, me, source)
+
+    def check_members(self, asked: Proposed) -> None:
+        refuse_another_job(self._party.data_dir, asked, self._party.settings.name, self._party.vault)
 
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):

@@ -30,7 +30,8 @@ from blindfit.algorithms.statistics.linear.logistic import QuantisedRows, RowsEl
 from blindfit.algorithms.statistics.linear.scaling import Moments, Standardiser, merge_moments
 from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.data.source import RowBatch, Source
+from blindfit.parties.data.row_batch import RowBatch
+from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
 from blindfit.parties.training.split import hold_out, refuse_no_row
 from blindfit.parties.walr.rows import PreparedRows, SentColumns, norm_bound_of
@@ -179,12 +180,14 @@ def read_parts(
 ) -> ReadParts:
     """Two passes over the rows: their moments, and the norms of standardised rows.
 
+    Recipes that take numbers from training rows need one more pass, in this process.
+
     Raises:
         DataError: no row is left to train on.
         ComputeFailed: the workers were lost, or too slow.
     """
     report("read rows", 0, 0, "rows")
-    source = source.filled()
+    source = source.with_recipes(lambda ids: ~hold_out(ids, job, randomness))
     parts = parts_of(source, job, randomness, workers.count * PARTS_OF_A_WORKER)
     facts = workers.map(facts_of, [(part,) for part in parts])
     if not any(each.ids for each in facts):

@@ -61,7 +61,7 @@ class ColumnHolder:
                 sent=len(prepared.train.ids),
                 held_out=len(prepared.test_ids),
                 trained=int(fit.rows_kept),
-                features=len(source.feature_names),
+                features=len(source.model_columns),
                 clipped=prepared.rows_clipped,
                 left_out=find_left_out(prepared, fit) or None,
             ),

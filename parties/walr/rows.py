@@ -21,7 +21,7 @@ from blindfit.algorithms.statistics.walr import defaults
 from blindfit.algorithms.statistics.walr.model import WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.training.rows import Report
-from blindfit.parties.training.split import RowPart, read_split
+from blindfit.parties.training.split import RowPart, hold_out, read_split
 from blindfit.parties.walr.settings import WalrJob, WalrSettings
 from blindfit.parties.work.memory import on_own_pages
 
@@ -85,12 +85,12 @@ class ReadColumns:
 def read_columns(
     source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, *, intercept: bool
 ) -> ReadColumns:
-    """Reads, splits, standardises.
+    """Reads, splits, computes recipes' columns, standardises.
 
     Args:
         intercept: whether a constant stands after the columns.
     """
-    source = source.filled()
+    source = source.with_recipes(lambda ids: ~hold_out(ids, job, randomness))
     train, test = read_split(source, job, randomness, report, hold=_narrow)
     report("prepare rows", 0, sum(map(len, train.features)), "rows")
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter's lock

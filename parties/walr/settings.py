@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 
 from blindfit.algorithms import fixed_point
 from blindfit.algorithms.fixed_point import MAX_ROWS
-from blindfit.algorithms.privacy import gaussian
 from blindfit.algorithms.protocols.walr.grid import (
     LARGEST_SHARED_SUM,
     LARGEST_SUM,
@@ -23,6 +22,7 @@ from blindfit.algorithms.protocols.walr.several_parties import MOST_ITERATIONS
 from blindfit.algorithms.statistics.linear.solver_settings import SolverName, SolverSettings
 from blindfit.algorithms.statistics.walr.fit import MuTreatment
 from blindfit.parties.job.parameters import TrainingParameters
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.measurement.trust import TRUSTED, SumJob, Trust
 from blindfit.parties.tables import Settings, as_value_errors
 
@@ -113,6 +113,11 @@ class WalrJob(SumJob, TrainingParameters):
     """System that computes the job."""
     walr: WalrSettings = WalrSettings()
 
+    no_selection: ClassVar[str] = (
+        "a walr job releases one noisy sum of all training rows, which has no folds: remove [select], and compare the "
+        "test figures of several jobs"
+    )
+
     trust_option: ClassVar[str] = "walr.trust"
 
     def grid(self, norm_bound: float, max_steps: int = fixed_point.MAX_NORM_BOUND) -> Grid:
@@ -170,9 +175,7 @@ class WalrJob(SumJob, TrainingParameters):
     @property
     def _noise(self) -> tuple[float, int]:
         """The noise multiplier, and how many rows of a person may count."""
-        privacy = self.required_privacy
-        multiplier = gaussian.noise_multiplier(privacy.mechanism, privacy.epsilon, privacy.delta)
-        return multiplier, privacy.max_rows_per_person or 1
+        return self.noise_multiplier, self.required_privacy.max_rows_per_person or 1
 
     @property
     def trust(self) -> Trust:
@@ -190,5 +193,7 @@ class WalrJob(SumJob, TrainingParameters):
     @model_validator(mode="after")
     def _is_private(self) -> WalrJob:
         if self.privacy is None:
-            raise ValueError("privacy.epsilon is missing: WALR is a release under differential privacy")
+            raise ValueError(
+                f"privacy.epsilon is missing: WALR is a release under differential privacy. {EPSILON_MEANS}"
+            )
         return self

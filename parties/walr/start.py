@@ -74,7 +74,7 @@ def read_known_model(path: Path, source: Source) -> Pretrained:
     content = read_json(path)
     try:
         model = as_pretrained(WALRModel.from_dict(content)) if _is_released(content) else Pretrained.from_dict(content)
-        model.check_columns(source.feature_names, source.record)
+        model.check_columns(source.model_columns, source.record)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from None
     return model

@@ -311,8 +311,10 @@ _TABLE: dict[type[BaseException], _Row] = {
     e.ScoresOutOfRange: _Row(
         pb.SCORES_OUT_OF_RANGE,
         Code.FAILED_PRECONDITION,
-        ("epoch",),
-        lambda _, f: e.ScoresOutOfRange(epoch=int(f["epoch"])),
+        ("epoch", "point", "fold"),
+        lambda _, f: e.ScoresOutOfRange(
+            epoch=int(f["epoch"]), point=int(f.get("point", "0")), fold=int(f.get("fold", "0"))
+        ),
         ("Scores or weights left their range in epoch {epoch}.", "Lower the learning rate, or regularise more."),
     ),
     e.CannotTakePart: _Row(

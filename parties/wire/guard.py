@@ -45,6 +45,7 @@ ALL_ROLES = DATA_ROLES | {"coordinator"}
 ALLOWED: dict[str, frozenset[str]] = {
     "/blindfit.v1.Control/Describe": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Propose": frozenset({"coordinator"}),
+    "/blindfit.v1.Control/Check": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Reserve": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Start": frozenset({"coordinator"}),
     "/blindfit.v1.Control/Watch": frozenset({"coordinator"}),

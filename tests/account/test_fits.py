@@ -81,7 +81,8 @@ def test_one_training_and_its_predictions_are_one_model_and_another_training_is_
     with world.store("shop-a") as store:
         assert sum(entry.event == SCORES for entry in store.reader().disclosures(subject="scores")) == 1
 
-    assert "unless it is a training that was finished before" in checks(world, "shop-a", "warning")
+    assert not checks(world, "shop-a", "refuses")
+    assert "that model again, and nothing is computed" in checks(world, "answered", "ok")
     publish_all(world)
     assert MOST_OF_A_ROW in checks(world, "shop-a", "refuses")
     with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
@@ -181,13 +182,14 @@ def test_the_same_job_on_the_same_snapshots_is_the_same_model_and_any_other_is_a
     without_test_rows = "split.test_fraction=0"
     assert not checks(world, "bank", "refuses", without_test_rows)
     seated(world, without_test_rows, session="first")
-    assert "unless it is a training that was finished before" in checks(world, "bank", "warning", without_test_rows)
+    assert not checks(world, "bank", "refuses", without_test_rows)
     seated(world, without_test_rows, session="again")
     for name in DATA_PARTIES:
         (entry,) = fits(world, name)
         assert entry.bits == SCORE_BITS
     others = ["taylor.batch_rows=100", "taylor.validation_fraction=0.2", "taylor.l2=0.0100001", "taylor.epochs=9"]
     for number, option in enumerate(others):
+        assert MOST_OF_A_ROW in checks(world, "bank", "refuses", without_test_rows, option)
         with pytest.raises(PolicyRefused, match=MOST_OF_A_ROW):
             seated(world, without_test_rows, option, session=f"other-{number}")
     publish_all(world)

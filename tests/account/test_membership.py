@@ -61,7 +61,7 @@ def test_the_17th_alignment_that_finds_too_few_rows_is_refused(few_in_common: Wo
     world.publish("bank")
     with refused(
         "{} alignments of the people of {} with {} {}, or have its operator start the account again (`blindfit ledger "
-        "--reset-account`)"
+        "PARTY.TOML --reset-account DATASET --reason TEXT`)"
     ) as told:
         seated(world, session="another")
     assert "shop-a refuses the job: align: 16 alignments of the people of rows with" in told.text

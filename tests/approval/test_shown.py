@@ -13,6 +13,7 @@ from rich.console import Console
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.gaussian import noise_multiplier
+from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator import deciding as operator
 from blindfit.coordinator.operator.held import not_default, to_toml
 from blindfit.coordinator.systems import VIEWS, view
@@ -257,3 +258,19 @@ def test_what_a_coordinator_writes_moves_no_cursor_and_makes_no_line(tmp_path: P
     assert not set(shown) & {"\x1b", "\r", "\x7f"}
     assert not any(line.startswith("no job") for line in shown.splitlines())
     assert shown.count(r"x\u001b[2J\r\nno job waits\u007f\u202e[red]") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "parties", "job"), [("bank", VERTICAL, TaylorJob()), ("post", VERTICAL, PRIVATE_SHARES)]
+)
+def test_what_check_says_of_the_job_is_shown(tmp_path: Path, name: str, parties: Parties, job: JobParameters) -> None:
+    members = {one: {"role": role, "dataset": data} for one, (role, data) in parties.items()}
+    findings = list(view(job.protocol).leaks(Job({**job.to_tables(), "parties": members})))
+    shown = " ".join(held(tmp_path, name, parties, job).split())
+    assert findings
+    assert all(" ".join(finding.text.split()) in shown for finding in findings)
+
+
+def test_an_epsilon_that_promises_little_is_shown(tmp_path: Path) -> None:
+    job = WalrJob(privacy={"epsilon": 6.0})
+    assert "6 promises little" in " ".join(held(tmp_path, "bank", TWO, job).split())

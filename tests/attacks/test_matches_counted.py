@@ -236,7 +236,8 @@ def test_of_the_same_people_so_many_bits_are_told_and_no_more(project: World, mo
     project.publish("shop-a")
     with refused(
         "{} linkages of the people of {} with {} were begun, and each reveals whether enough rows match: align by ids, "
-        "or have its operator start the account again (`blindfit ledger --reset-account`)"
+        "or have its operator start the account again "
+        "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
     ):
         enough(project, MATCHES)
     assert enough(project, 50, job="job.toml")

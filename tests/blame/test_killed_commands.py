@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blindfit.coordinator.running import launcher
+from blindfit.coordinator.running import scratch
 from blindfit.parties.files.lock_file import LockFile
 from blindfit.parties.sessions import sessions
 from blindfit.parties.work import ending
@@ -100,16 +100,16 @@ def is_free(path: Path) -> bool:
 
 
 def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
     stale, new, held, other = (tmp_path / name for name in ("blindfit-run-a", "blindfit-run-b", "blindfit-run-c", "x"))
     for folder in (stale, new, held, other):
         (folder / "authority").mkdir(parents=True)
-    lock = LockFile(held / launcher.LOCK)
+    lock = LockFile(held / scratch.LOCK)
     assert lock.take("a run") is None
     for folder in (stale, held, other):
         os.utime(folder, (0, 0))
     (tmp_path / "blindfit-run-d").symlink_to(other)
-    launcher._sweep()
+    scratch.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "blindfit-run-b",
         "blindfit-run-c",

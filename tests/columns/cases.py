@@ -241,6 +241,14 @@ CASES = {
         },
         ["", "NA", " null ", '""'],
     ),
+    "category with a reference level": Case(
+        TableColumn("region", "category", ("north", "süd"), (), declared=True, base="NA"),
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+        {"list": ["north", "süd", "NA"], "spaces": [" north", "süd ", "NA "]},
+        {"plain": ["north", "süd", "NA"], "quoted": ['"north"', '"süd"', '"NA"']},
+        {"missing": ["north", None, "NA"]},
+        ["", "null"],
+    ),
     "category of whole numbers": Case(
         TableColumn("code", "category", ("1", "2"), ("30",)),
         [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],

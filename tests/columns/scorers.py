@@ -67,7 +67,7 @@ def numbers_of_csv(part: VerticalModelPart, path: Path) -> list[list[float]] | R
     record = module.record(model)
     (column,) = record["columns"]
     try:
-        rows = module.read(path, "id", model).values()
+        rows = module.read(path, "id", model, module.PLAIN).values()
         made = [module.converted(column, row[column["name"]], record["fill"]) for row in rows]
     except ValueError as error:
         return _named(error, part)
@@ -83,7 +83,7 @@ def score_csv(part: VerticalModelPart, path: Path) -> list[int] | Refused:
     """Return what docs/scorer.py makes of a csv file with a column `id`."""
     module, model = scorer(), json.loads(json.dumps(part.to_dict()))
     try:
-        return [module.score_part(model, row) for row in module.read(path, "id", model).values()]
+        return [module.score_part(model, row) for row in module.read(path, "id", model, module.PLAIN).values()]
     except ValueError as error:
         return _named(error, part)
 

@@ -21,7 +21,7 @@ from blindfit.algorithms.columns.record import MISSING_WORDS, TableColumn, Table
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.statistics.linear.scaling import Standardiser
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
-from blindfit.parties.data import files
+from blindfit.parties.data import csv_file
 from blindfit.parties.data.opening import open_for_model, open_source
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.data.source import Source
@@ -120,7 +120,7 @@ def test_words_are_an_option_of_csv_files(url: str) -> None:
 
 def test_words_with_spaces_are_found_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever block first has them, no row comes twice or is lost."""
-    monkeypatch.setattr(files, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 256)
     draw = np.random.default_rng(7)
     fields = ["x", "NA", '"NA"', " NA", "NA  ", '" NA"', "null\t", "\u00a0null", '"null "', ""]
     chosen = [fields[i] for i in draw.integers(0, len(fields), 500)]
@@ -129,7 +129,7 @@ def test_words_with_spaces_are_found_in_any_block(tmp_path: Path, monkeypatch: p
 
 
 def test_columns_of_other_words_are_read_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 256)
     rows = [(f"r{i}", ("NA", "DE", " NA")[i % 3], ("NA", "7")[i % 2]) for i in range(300)]
     text = "id,x,z\n" + "".join(f"{','.join(row)}\n" for row in rows)
     settings = {"features": ["x", "z"], "categories": {"x": ["NA", "DE"]}, "missing": "mean"}

@@ -154,13 +154,13 @@ def test_an_evaluation_scores_rows_by_the_record_too(
         store.close()
 
     seen: list[Scored] = []
-    scored = Evaluation._score
+    scored = Evaluation.score
 
     def watched(self: Evaluation, session: Any) -> Scored:
         seen.append(scored(self, session))
         return seen[-1]
 
-    monkeypatch.setattr(Evaluation, "_score", watched)
+    monkeypatch.setattr(Evaluation, "score", watched)
     evaluated = replace(
         SYSTEMS["evaluate"](), data={**case.data, party: rows}, datasets=case.datasets, prepare=keep, source="parquet"
     )

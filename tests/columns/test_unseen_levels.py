@@ -23,6 +23,7 @@ from tests.columns.scorers import SCORER, model_of, write_csv
 from tests.each_case import each_case
 
 REGION = TableColumn("region", "category", ("north", "south"), ("west",))
+AGAINST = TableColumn("region", "category", ("south",), None, base="north")
 CODE = TableColumn("code", "category", ("1", "2"), ())
 
 
@@ -35,6 +36,8 @@ CODE = TableColumn("code", "category", ("1", "2"), ())
             r"column region: 2 rows have a level that training did not meet \('east'\)",
         ),
         (REGION, ["NORTH", "south", "north"], r"\('NORTH'\).*'NORTH' differs from 'north' only in spelling"),
+        (AGAINST, ["north", "south", "west"], r"1 row has a level that has no column in the model \('west'\)"),
+        (AGAINST, ["North", "south"], r"1 row has .*'North' differs from 'north' only in spelling"),
         (REGION, ["no rth", "south", "west"], r"'no rth' differs from 'north' only in spelling"),
         (REGION, ["a", "b", "c", "d", "\u202ea"], r"5 rows have a level .*\('a', 'b', 'c', \.\.\.\)"),
         (REGION, ["\x1b[31m", "north", "south"], r"\('\[31m'\)"),

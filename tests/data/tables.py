@@ -14,8 +14,9 @@ import pytest
 
 from blindfit.algorithms.errors import DataError
 from blindfit.parties.data.opening import open_source
+from blindfit.parties.data.row_batch import RowBatch
 from blindfit.parties.data.settings import DatasetSettings
-from blindfit.parties.data.source import RowBatch, Source
+from blindfit.parties.data.source import Source
 
 SQL_TYPES = {pa.string(): "TEXT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE PRECISION", pa.bool_(): "BOOLEAN"}
 

@@ -64,6 +64,8 @@ def test_neither_repr_nor_a_validation_error_shows_the_password():
         ("postgresql://u:s3cret@h:port/db", "postgresql://..."),
         ("mysql://u:s3cret@h/db", "mysql://u:***@h/db"),
         ("csv:data/visits.csv", "csv:data/visits.csv"),
+        ("data/passwords.csv", "data/passwords.csv"),
+        ("host=h dbname=db password=s3cret", "..."),
     ],
 )
 def test_url_as_it_may_be_shown(url, shown):

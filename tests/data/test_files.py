@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blindfit.algorithms.errors import DataError
-from blindfit.parties.data.files import BLOCK_BYTES
+from blindfit.parties.data.local_files import BLOCK_BYTES
 from tests.data.tables import read, refused, source_of, write, write_text
 from tests.each_case import each_case
 
@@ -38,9 +38,14 @@ def test_unreadable_file(tmp_path):
     refused("visits: DIR/rows.csv: the file cannot be read: Permission denied", "", tmp_path, "rows.csv")
 
 
-@each_case("url", ["oracle://h/db", "rows.xlsx", "xlsx:rows", "csv:", "postgresql+psycopg2://h/db"])
+@each_case("url", ["oracle://h/db", "rows.xls", "xlsx:rows", "rows.csv?sheet=x", "csv:", "postgresql+psycopg2://h/db"])
 def test_unknown_url(tmp_path, url):
-    refused(f"visits: {url}: this kind of URL is not known", "use csv:PATH, parquet:PATH, sqlite", tmp_path, url)
+    refused(
+        f"visits: {url}: this kind of URL is not known",
+        r"use excel:PATH\?sheet=NAME, csv:PATH, parquet:PATH, sqlite",
+        tmp_path,
+        url,
+    )
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
@@ -76,10 +81,9 @@ def test_a_column_that_is_left_out(tmp_path):
 
 def test_csv_that_is_something_else(tmp_path):
     csv_refused(tmp_path, b"PAR1\0\0", ": this is a parquet file, not csv", "parquet:")
-    csv_refused(
-        tmp_path, "id,x\n".encode("utf-16"), ": this is not a csv file: it holds binary data, or UTF-16", "UTF-8"
-    )
-    csv_refused(tmp_path, "id;x\n1;2\n", ": the fields are not separated by commas", "commas")
+    csv_refused(tmp_path, b"\x7fELF\0", ": this is not a csv file: it holds binary data", "UTF-8")
+    csv_refused(tmp_path, "id,x\n".encode("utf-16"), ": the file is UTF-16, not utf-8", 'encoding = "utf-16"')
+    csv_refused(tmp_path, "id;x\n1;2\n", ": the fields are not separated by commas", 'separator = ";"')
 
 
 def test_missing_column(tmp_path):

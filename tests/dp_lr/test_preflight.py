@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.jobs import check as preflight
-from tests.dp_lr.conftest import N_ROWS, POLICY, Clinic, held_out_of, job
+from tests.dp_lr.conftest import N_ROWS, NAMES, POLICY, Clinic, held_out_of, job
+
+KNOTS = [40.0, 50.0, 60.0]
 
 
 def found(clinic: Clinic, **changes: Any) -> dict[str, list[str]]:
@@ -68,21 +71,29 @@ def test_no_row_to_train_on_where_their_number_is_private(clinic: Clinic) -> Non
 def test_each_iteration_is_composed(clinic: Clinic) -> None:
     levels = found(clinic, dp_lr={"budget": "iteration", "iterations": 4, "public_dataset": "archive"})
     assert said(levels["note"], "epsilon 2 of each of 4 iterations composes to 4.")
-    assert said(levels["warning"], "the budget of patients would be passed")
+    assert said(levels["refuses"], "the budget of patients would be passed")
 
 
 def test_a_spent_budget_is_told(clinic: Clinic) -> None:
     clinic.train(privacy={"epsilon": 4.0})
-    levels = found(clinic)
-    assert said(levels["note"], "epsilon 4 of 4 is spent")
-    assert said(levels["warning"], "only a job that was answered before gets its model again")
+    assert said(found(clinic)["refuses"], "epsilon 4 of 4 is spent, and a release of epsilon 2 does not fit")
+    again = found(clinic, privacy={"epsilon": 4.0})
+    assert not again["refuses"]
+    assert said(again["note"], "epsilon 4 of 4 is spent")
+    assert said(again["ok"], "had this job before: it gets that model again, and nothing is charged")
+    other = found(clinic, privacy={"epsilon": 4.0}, split={"test_fraction": 0.25})
+    assert said(other["refuses"], "epsilon 4 of 4 is spent, and a release of epsilon 4 does not fit")
 
 
 @pytest.mark.parametrize(
     ("settings", "changes", "expected"),
     [
-        ({"policy": {"systems": ["dp-lr"], "min_rows": N_ROWS}}, {}, "478 rows are fewer than the least"),
-        ({"policy": {"systems": ["walr"]}}, {}, "its policy has no protocol dp-lr"),
+        (
+            {"policy": {"systems": ["dp-lr"], "min_rows": N_ROWS, "max_epsilon": 5.0}},
+            {},
+            "478 rows are fewer than the least",
+        ),
+        ({"policy": {"systems": ["walr"]}}, {}, "dp-lr is not one that it takes part in"),
         ({}, {"privacy": {"epsilon": 5.5}}, "5.5 is more than its max_epsilon = 5"),
         ({}, {"dp_lr": {"public_dataset": "attic"}}, "clinic has no dataset named attic"),
         ({}, {"dp_lr": {"init": "none.json"}}, "none.json cannot be read: No such file"),
@@ -102,3 +113,25 @@ def test_least_rows_is_for_who_trains_alone(clinic: Clinic) -> None:
         _ = clinic.settings("clinic")
     clinic.set("policy", POLICY)
     assert clinic.settings("clinic").policy.min_rows == 100
+
+
+def test_derived_columns_are_named_and_computed_alike_of_public_rows(clinic: Clinic) -> None:
+    column = NAMES[0]
+    derive = {
+        "bin": {"by": "bins", "of": column, "edges": [50.0]},
+        "curve": {"by": "spline", "of": column, "knots": KNOTS},
+    }
+    for name in ("patients", "archive"):
+        clinic.set(f"datasets.{name}.derive", derive)
+    levels = found(clinic)
+    assert not levels["refuses"]
+    assert said(levels["ok"], f"bin: 1 column by bins of {column}")
+    assert said(levels["ok"], f"curve: 2 columns by spline of {column}")
+    assert said(levels["ok"], "478 rows to train on, 122 held out, 6 columns")
+    clinic.train()
+    model = json.loads(clinic.output("s1", "model.json").read_text())
+    assert {"bin=2", "curve=1", "curve=2"} < set(model["scale"]["columns"])
+    assert [recipe["name"] for recipe in model["scale"]["table"]["recipes"]] == ["bin", "curve"]
+    assert model["scale"]["table"]["recipes"][1]["knots"] == KNOTS
+    clinic.set("datasets.archive.derive", {**derive, "bin": {"by": "bins", "of": column, "edges": [51.0]}})
+    assert said(found(clinic)["refuses"], "datasets.archive and patients do not compute bin in the same way")

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -59,6 +59,15 @@ def test_every_fit_of_a_search_is_counted(rows: tuple[np.ndarray, np.ndarray], t
     assert budget.left() == 3.0 - budget.spent()
     WALRClassifier(epsilon=0.3, release="outside").fit(*rows)
     assert budget.releases == 4
+
+
+def test_every_fold_of_a_cross_validation_is_counted(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    with PrivacyBudget(3.0) as budget:
+        assert len(cross_val_score(WALRClassifier(epsilon=0.3), *rows, cv=3)) == 3
+        assert budget.releases == 3
+        with pytest.raises(pickle.PicklingError):
+            cross_val_score(WALRClassifier(epsilon=0.3), *rows, cv=3, n_jobs=2)
+    assert budget.releases == 3
 
 
 def test_the_fit_that_passes_it_is_refused_before_its_noise_is_drawn(

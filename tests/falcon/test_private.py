@@ -219,6 +219,19 @@ def test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged(
     assert charges(project.root) == dict.fromkeys(DATA_PARTIES, 0)
 
 
+def test_a_budget_that_an_earlier_job_has_spent_anywhere_ends_another_one_before_anybody_is_charged(
+    again: World,
+) -> None:
+    """The proposal may be a repeat, which is free: only its draws show that it is another question."""
+    spent = charges(again.root)
+    with again.store("shop-b") as store:
+        budget = sum(entry.epsilon for entry in store.reader().ledger("people"))
+    again.set("populations.people.epsilon", budget, "shop-b")
+    with pytest.raises(BudgetExhausted, match="people"):
+        again.run(*PRIVATE, "falcon.l2=0.02")
+    assert charges(again.root) == spent
+
+
 def test_a_ledger_that_was_restored_refunds_nothing(again: World) -> None:
     for path in (again.root / "state/bank").glob("party.sqlite*"):
         path.unlink()

@@ -7,6 +7,7 @@ compares these texts with all hints of the code.
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ class Told:
     @property
     def commands(self) -> list[list[str]]:
         """Every `blindfit ...` of the text, without its first word."""
-        return [command.split()[1:] for command in re.findall(r"`(blindfit [^`]*)`", self.text)]
+        return [shlex.split(command)[1:] for command in re.findall(r"`(blindfit [^`]*)`", self.text)]
 
 
 @contextmanager

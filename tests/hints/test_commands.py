@@ -338,8 +338,8 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def init(tables: Path, *words: str, kind: str = "--vertical") -> Done:
-    return blindfit(tables, "init", kind, "bank.parquet", "shop.parquet", *words)
+def init(tables: Path, *words: str, system: str = "taylor") -> Done:
+    return blindfit(tables, "init", "--system", system, "bank.parquet", "shop.parquet", *words)
 
 
 def add(tables: Path, party: str, **columns: list[Any]) -> None:
@@ -365,9 +365,9 @@ def test_a_label_of_an_aggregate_that_is_a_number(tables: Path) -> None:
     add(tables, "bank", churned=[i % 5 for i in range(120)])
     refused_command(
         "name the value that counts as label 1, all others being 0: --positive VALUE",
-        init(tables, "--label", "churned", kind="--walr"),
+        init(tables, "--label", "churned", system="walr"),
     )
-    assert init(tables, "--label", "churned", "--positive", "4", kind="--walr").returncode == 0
+    assert init(tables, "--label", "churned", "--positive", "4", system="walr").returncode == 0
 
 
 def test_which_column_names_a_row(tables: Path) -> None:
@@ -394,10 +394,10 @@ def test_tables_without_common_rows(tables: Path) -> None:
 def test_a_table_of_another_kind(tables: Path) -> None:
     (tables / "shop.txt").write_text("client,spent\n")
     told = refused_command(
-        "`blindfit init` takes only such files",
-        blindfit(tables, "init", "--vertical", "bank.parquet", "shop.txt", "--label", "churned"),
+        "name a .csv, .parquet or .xlsx file, or use {}",
+        blindfit(tables, "init", "--system", "taylor", "bank.parquet", "shop.txt", "--label", "churned"),
     )
-    assert "neither a .csv nor a .parquet file" in told.text
+    assert "shop.txt: this kind of table is not known" in told.text
     assert init(tables, "--label", "churned", "--positive", "go").returncode == 0
 
 
@@ -414,7 +414,7 @@ def test_a_folder_that_is_there_or_cannot_be(tables: Path) -> None:
 def test_init_without_words_where_nobody_sits(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: SIM115
     told = refused_command(
-        "such as: blindfit init --vertical hospital.csv laboratory.csv --label malignant", blindfit(tables, "init")
+        "such as: blindfit init --system taylor hospital.csv laboratory.csv --label malignant", blindfit(tables, "init")
     )
     (command,) = re.findall(r"blindfit (init .*)", told.text)
     names = {"hospital.csv": "bank.parquet", "laboratory.csv": "shop.parquet", "malignant": "churned"}

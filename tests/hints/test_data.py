@@ -346,8 +346,8 @@ def test_shares_of_labels_that_something_has_rewritten(tmp_path: Path) -> None:
 # --- files ---------------------------------------------------------------------------------------------------
 
 
-def as_utf16(path: Path) -> None:
-    path.write_bytes(path.read_text().encode("utf-16"))
+def as_binary(path: Path) -> None:
+    path.write_bytes(b"\x7fELF\0\0")
 
 
 def in_latin(path: Path, place: str) -> None:
@@ -357,7 +357,7 @@ def in_latin(path: Path, place: str) -> None:
 @each_case(
     ("text", "spoil"),
     [
-        (says("save it as csv in UTF-8"), as_utf16),
+        (says("save it as csv in UTF-8"), as_binary),
         (says("save the file in UTF-8"), lambda path: in_latin(path, "age")),
         (says("save the file in UTF-8"), lambda path: in_latin(path, "tea")),
         (says("correct `{}`"), lambda path: path.unlink()),
@@ -496,15 +496,6 @@ def test_the_driver_of_a_database_that_is_not_installed(tmp_path: Path, monkeypa
         with refused("run `pip install 'psycopg[binary]>=3.2.1'`"):
             party.publish()
     led_past(Told("run `pip install 'psycopg[binary]>=3.2.1'`"), party.publish)
-
-
-def test_a_kind_of_url_that_is_not_known(tmp_path: Path) -> None:
-    as_sqlite(tmp_path)
-    party = Party.of(tmp_path, **{"except": ["note"]})
-    with refused("csv:PATH, parquet:PATH, sqlite:///PATH?table=NAME or postgresql://USER@HOST/DATABASE?table=NAME"):
-        party.set(url="rows.txt")
-    party.set(url="csv:rows.csv")
-    party.set(url="sqlite:///rows.db?table=people", **{"except": None})
 
 
 def test_a_field_of_a_linkage_that_no_column_has(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import read_job
 from tests.each_case import each_case
 from tests.hints.following import refused, with_changes
@@ -45,6 +48,7 @@ def test_what_the_mistakes_are_made_in_is_right_itself(job: str) -> None:
 
 
 LINEAR = {"taylor.model": "linear"}
+GRID = {"select.grid.l2": [0.1, 1.0]}
 VAIN = "{} does nothing beside the other options, remove it"
 CASES = [
     # --- taylor
@@ -413,6 +417,55 @@ CASES = [
         {"seed": 3, "split.test_fraction": 0},
         says="seed does nothing with split.test_fraction = 0: it draws the split alone; remove it",
     ),
+    # --- a grid
+    Wrong(
+        "falcon",
+        {**GRID, "falcon.backend": "threshold"},
+        says='select: folds are tested in shares: set falcon.backend = "shares", or remove [select]',
+    ),
+    Wrong(
+        "falcon",
+        {**GRID, "falcon.resume": "falcon-0badcafe"},
+        says="select: a job that chooses options is not resumed: remove falcon.resume, and run it again",
+    ),
+    Wrong(
+        "falcon-dp",
+        GRID,
+        says="select: with privacy.epsilon each fold's training would be a release that epsilon pays for, and no "
+        "figure is opened: remove [select], or remove [privacy]",
+        mend={"select": None},
+    ),
+    Wrong(
+        "falcon",
+        {**GRID, "select.by": "mse"},
+        says='"log_loss", "accuracy" or "auc"',
+        mend={"select.by": "auc"},
+    ),
+    Wrong(
+        "taylor",
+        {**GRID, "select.by": "auc"},
+        says="select.by: a taylor job compares losses: remove it, as {} takes scores of rows",
+        mend={"select.by": None},
+    ),
+    Wrong(
+        "taylor",
+        {**GRID, "taylor.resume": "taylor-0badcafe"},
+        says="select: a job that chooses options is not resumed: remove taylor.resume, and run it again",
+    ),
+    Wrong(
+        "taylor-linked",
+        GRID,
+        says="select: after a linkage nobody knows how many rows of a fold match: remove [select], or set "
+        'align.method = "psi" and remove other options of [align]',
+        mend={"select": None},
+    ),
+    Wrong(
+        "taylor-dp",
+        GRID,
+        says="select: with privacy.epsilon the losses of folds would reveal something about labels that no budget pays "
+        "for: remove [select], or remove [privacy]",
+        mend={"select": None},
+    ),
     # --- the file
     Wrong("dp-lr", {"taylor.epochs": 3}, says="{}: {} does nothing in a {} job, remove it"),
     Wrong("dp-lr", {"protocol": None}, says="it is one of {}", mend={"protocol": "dp-lr"}),
@@ -425,3 +478,21 @@ def test_a_job_is_mended_as_its_error_says(wrong: Wrong) -> None:
     with refused(wrong.says) as told:
         read_job(values)
     read_job(follow(values, told, wrong.mend))
+
+
+WITHOUT_FOLDS = {
+    "walr": "a walr job releases one noisy sum of all training rows, which has no folds: ",
+    "label-dp": "a label-dp job pays for each label once, and its labels stay noisy in every fold: ",
+    "dp-lr": "each fit of a dp-lr job is a release that its budget pays for, and so would each fold be: ",
+    "predict": "this job trains nothing: ",
+    "evaluate": "this job trains nothing: ",
+}
+
+
+@each_case("job", WITHOUT_FOLDS)
+def test_a_system_without_folds_says_why_it_takes_no_grid(job: str) -> None:
+    values = with_changes(JOBS[job], GRID)
+    with pytest.raises(ConfigError) as caught:
+        read_job(values)
+    assert f"select: {WITHOUT_FOLDS[job]}remove [select]" in caught.value.message
+    read_job(with_changes(values, {"select": None}))

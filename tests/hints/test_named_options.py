@@ -32,6 +32,7 @@ OLD_NAMES = "parties/renamed.py"
 def known() -> set[tuple[str, ...]]:
     """Return the paths of all options and tables, with NAME and, as hints may have them, without it."""
     paths = {tuple(path.split(".")) for option in OPTIONS for path in (option.path, option.table)}
+    paths |= {path[:-1] for path in paths if path[-1] == NAME}  # a table of tables
     return paths | {tuple(part for part in path if part != NAME) for path in paths}
 
 

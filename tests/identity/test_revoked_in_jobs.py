@@ -36,15 +36,14 @@ def joint(tmp_path: Path) -> Iterator[World]:
     """Two tables, `blindfit init`, and every command that it prints for parties between organisations."""
     (tmp_path / "shop.csv").write_text("id,x,z\n" + "".join(f"p{i},{i % 13},{i % 11}\n" for i in range(ROWS)))
     (tmp_path / "clinic.csv").write_text("id,visited\n" + "".join(f"p{i},{int(i % 13 > 6)}\n" for i in range(ROWS)))
-    made = typed(tmp_path, "blindfit init --walr shop.csv clinic.csv --label visited")
+    hosts = " ".join(f"--host {party}={held_address()}" for party in ("shop", "clinic"))
+    made = typed(tmp_path, f"blindfit init --system walr shop.csv clinic.csv --label visited {hosts}")
     for line in made.stdout.splitlines():
         if line.startswith("  blindfit certs"):
             typed(tmp_path, line.strip())
     project = World(tmp_path / "joint")
     for party in ("shop", "clinic"):
-        address = held_address()
-        project.edit(f"{party}.toml", 'name = "', f'listen = "{address}"\nlog_format = "json"\nname = "')
-        project.edit("job.toml", f'config = "{party}.toml"', f'config = "{party}.toml"\naddress = "{address}"')
+        project.edit(f"{party}.toml", 'name = "', 'log_format = "json"\nname = "')
     project.start("shop", "clinic")
     yield project
     project.stop()
@@ -67,7 +66,16 @@ def test_the_documented_way_revokes(joint: World) -> None:
     assert refused.stderr.splitlines()[0].startswith(line)
 
 
+def test_a_party_whose_file_names_a_list_does_not_start_without_it(joint: World) -> None:
+    joint.kill("clinic")
+    joint.path("certificates/clinic/crl.pem").unlink()
+    with pytest.raises(AssertionError, match=r"certificates/clinic/crl\.pem"):
+        joint.start("clinic")
+
+
 def test_without_a_list_the_command_and_the_party_say_so(joint: World) -> None:
+    for file, folder in (("job", "coordinator"), ("clinic", "clinic")):
+        joint.edit(f"{file}.toml", f'revoked = "certificates/{folder}/crl.pem"', "")
     for folder in ("coordinator", "clinic"):
         joint.path(f"certificates/{folder}/crl.pem").unlink()
     joint.kill("clinic")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,8 @@ import pytest
 
 from blindfit.coordinator.init.files import Seat, party_text
 from blindfit.coordinator.init.guess import Guessed
+from blindfit.coordinator.init.places import Place
+from blindfit.parties.data import local_files
 from tests.command import Done, blindfit
 
 ROWS = 700
@@ -49,7 +53,7 @@ def init(directory: Path, *words: str) -> Done:
 
 
 def test_two_messy_tables_become_a_joint_calibrated_model(tables: Path) -> None:
-    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
+    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
     assert "my-bank         active: My Bank.csv, 700 rows, 3 features; region as levels; since as days" in made.stdout
     assert "learns churned = yes" in made.stdout
@@ -69,7 +73,7 @@ def test_two_messy_tables_become_a_joint_calibrated_model(tables: Path) -> None:
 
 def test_a_label_holder_becomes_a_measurement_server(tables: Path) -> None:
     write_features(tables, strangers=0)
-    made = init(tables, "--walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w", "--json")
+    made = init(tables, "--system", "walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w", "--json")
     assert json.loads(made.stdout)["parties"] == {"features": "active", "visits": "measurement"}
     assert "unknown_rows" not in (tables / "w/visits.toml").read_text()
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run")
@@ -80,7 +84,7 @@ def test_a_label_holder_becomes_a_measurement_server(tables: Path) -> None:
 def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
     """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
     write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28
-    made = init(tables, "--walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
+    made = init(tables, "--system", "walr", "features.csv", "visits.csv", "--label", "visited", "--out", "w")
     assert "visits does not have the ids of 40 rows of features; the job is refused until" in made.stdout
     party = tables / "w/visits.toml"
     assert 'unknown_rows = "refuse"' in party.read_text()
@@ -126,33 +130,18 @@ def write_features(tables: Path, strangers: int) -> None:
 
 
 def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
-    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
+    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
     assert made.returncode == 0, made.stderr
     assert 'model = "linear"' in (tables / "linear/job.toml").read_text()
     assert 'label_kind = "number"' in (tables / "linear/shop.toml").read_text()
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
 
 
-def test_a_few_cells_do_not_take_a_column_out(tables: Path) -> None:
-    """A job refuses the first by its row; without the column there would be a model, and no word."""
-    rows = (tables / "My Bank.csv").read_text().splitlines()
-    cells = rows[5].split(",")
-    rows[5] = ",".join([cells[0], '"-"', cells[2], '"31.5.24"', cells[4]])
-    (tables / "My Bank.csv").write_text("\n".join(rows) + "\n")
-    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
-    assert "My Bank.csv, 700 rows, 3 features; region as levels; since as days" in made.stdout
-    assert "row 5 (line 6), column age: not a number; the other values are numbers" in made.stdout
-    assert "row 5 (line 6), column since: not a date; the other values are dates" in made.stdout
-    checked = blindfit(tables, "check", "joint/job.toml")
-    assert checked.returncode != 0
-    assert "row 5 (line 6), column age: not a number" in " ".join(checked.stdout.split())
-
-
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_value(tables: Path, quote: str) -> None:
     text = (tables / "My Bank.csv").read_text()
     (tables / "My Bank.csv").write_text(text.replace('"west"', f"{quote}NA{quote}"))
-    made = init(tables, "--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
+    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
     assert made.returncode == 0, made.stderr
     said = "my-bank: column region has NA in 233 rows, which is taken for a missing value"
     assert (said in made.stdout) == (not quote)
@@ -160,7 +149,7 @@ def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_valu
 
 def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
     (tables / "thin.csv").write_text("client,x\n" + "".join(f"c{i},{i % 29}\n" for i in range(ROWS)))
-    made = init(tables, "--vertical", "My Bank.csv", "thin.csv", "--label", "churned")
+    made = init(tables, "--system", "taylor", "My Bank.csv", "thin.csv", "--label", "churned")
     assert "thin: scores could tell its 1 column" in made.stdout
     assert '# models_per_row = "unlimited"' in (tables / "joint/thin.toml").read_text()
 
@@ -168,7 +157,7 @@ def test_few_columns_are_said_before_a_job_is_refused(tables: Path) -> None:
 def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None:
     """Its party file was refused by every job, whose hint led back to the refusal before."""
     (tables / "notes.csv").write_text("client,note\n" + "".join(f"c{i},text {i}\n" for i in range(ROWS)))
-    refused = init(tables, "--vertical", "My Bank.csv", "notes.csv", "--label", "churned")
+    refused = init(tables, "--system", "taylor", "My Bank.csv", "notes.csv", "--label", "churned")
     assert refused.returncode != 0
     assert "notes.csv has no column to learn from: it leaves out note" in refused.stderr
     assert not (tables / "joint").exists()
@@ -177,13 +166,13 @@ def test_a_table_without_a_column_to_learn_from_is_refused(tables: Path) -> None
 def test_names_of_any_characters_are_read_as_they_were_written() -> None:
     strange = '\U0001d4b3 \u00e9\x7f"'
     guessed = Guessed(
-        Path(f"{strange}.csv"),
+        Place(f"{strange}.csv"),
         frozenset(),
         (strange,),
         (),
         False,
         1,
-        left_out=(strange,),
+        left_out={strange: strange},
         label=strange,
         positive="yes",
     )
@@ -195,12 +184,18 @@ def test_names_of_any_characters_are_read_as_they_were_written() -> None:
 
 # --- what it cannot guess ----------------------------------------------------------------------------------
 
-BOTH = ("--vertical", "My Bank.csv", "shop.parquet", "--label", "churned")
+_PATCHES = contextlib.ExitStack()  # of a change that only a patch can make
+BOTH = ("--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
 
 
 def _third_value(tables: Path) -> None:
     text = (tables / "My Bank.csv").read_text()
     (tables / "My Bank.csv").write_text(text.replace('"no"', '"perhaps"', 5))
+
+
+def _one_value(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"no"', '"yes"'))
 
 
 def _two_words(tables: Path) -> None:
@@ -211,6 +206,26 @@ def _two_words(tables: Path) -> None:
 def _two_common(tables: Path) -> None:
     shop = pq.read_table(tables / "shop.parquet")
     pq.write_table(shop.append_column("age", pa.array([1.0] * ROWS)), tables / "shop.parquet")
+
+
+def _label_in_both(tables: Path) -> None:
+    shop = pq.read_table(tables / "shop.parquet")
+    pq.write_table(shop.append_column("churned", pa.array(["no"] * ROWS)), tables / "shop.parquet")
+
+
+def _one_row(tables: Path) -> None:
+    pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 1), tables / "shop.parquet")
+
+
+def _a_folder(tables: Path) -> None:
+    (tables / "shop.parquet").unlink()
+    (tables / "shop.parquet").mkdir()
+
+
+def _unreadable(tables: Path) -> None:
+    """What the system says to a user who may not read a file; a test may run as root."""
+    refuse = mock.patch.object(local_files, "other_kind", side_effect=PermissionError(13, "Permission denied"))
+    _PATCHES.enter_context(refuse)
 
 
 def _no_common_rows(tables: Path) -> None:
@@ -226,17 +241,29 @@ def _there_already(tables: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words", "said"),
     [
-        (None, ("--vertical", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
-        (None, ("--vertical", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
-        (None, ("--vertical", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
-        (None, (*BOTH[:-1], "chruned"), "no table has a column chruned"),
+        (None, ("--system", "taylor", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
+        (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
+        (None, ("--system", "taylor", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
+        (None, (*BOTH[:-1], "chruned"), "no table has a column chruned: the nearest name is churned"),
         (None, (*BOTH, "--id", "number"), "there is no column number"),
         (None, (*BOTH, "--positive", "maybe"), "no label is 'maybe'"),
-        (None, (*BOTH, "--walr"), "which of them?"),
-        (None, ("My Bank.csv", "shop.parquet"), "say which tables and which label"),
-        (None, ("--walr", "My Bank.csv", "shop.parquet", "--label", "income"), "an aggregate needs labels 0 and 1"),
+        (None, ("--system", "vertical", *BOTH[2:]), "vertical is not a system"),
+        (None, ("My Bank.csv", "shop.parquet"), "which system computes the model?"),
+        (None, ("--system", "walr", "My Bank.csv", "shop.parquet", "--label", "income"), "walr needs labels 0 and 1"),
         (_third_value, BOTH, "has 3 values: no, perhaps and yes"),
+        (_one_value, BOTH, "every row has the label 'yes', so there is nothing to learn"),
+        (_one_value, (*BOTH, "--positive", "yes"), "every row has the label 'yes', so there is nothing to learn"),
         (_two_words, BOTH, "which label is 1, go or stay?"),
+        (_label_in_both, BOTH, "both have a column churned"),
+        (_one_row, BOTH, "have 1 row in common"),
+        (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
+        (_a_folder, BOTH, "this is a directory"),
+        (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),
+        (None, (*BOTH, "--label-range", "0:8"), "--label-range does nothing with --system taylor"),
+        (None, (*BOTH, "--bounds", "age:0:110"), "--bounds does nothing with --system taylor"),
+        (None, (*BOTH, "--host", "shop=some host"), "'some host:7102' is not an address"),
+        (None, (*BOTH, "--host", "shop=localhost:7101"), "two parties are at localhost:7101"),
+        (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
         (_there_already, BOTH, "joint is there already"),
@@ -245,10 +272,11 @@ def _there_already(tables: Path) -> None:
 def test_one_line_says_what_is_wrong_and_nothing_is_left(
     tables: Path, change: Callable[[Path], Any] | None, words: tuple[str, ...], said: str
 ) -> None:
-    if change is not None:
-        change(tables)
-    before = sorted(path.name for path in tables.rglob("*"))
-    refused = init(tables, *words)
+    with _PATCHES:
+        if change is not None:
+            change(tables)
+        before = sorted(path.name for path in tables.rglob("*"))
+        refused = init(tables, *words)
     assert refused.returncode in (1, 2)
     assert said in refused.stderr
     assert "bug" not in refused.stderr
@@ -259,6 +287,6 @@ def test_two_columns_of_one_name_are_said(tmp_path: Path) -> None:
     rows = "".join(f"r{i},1,2,{i % 2}\n" for i in range(20))
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text(f"id,x,x,{name[0]}\n{rows}")
-    done = init(tmp_path, "--vertical", "a.csv", "b.csv", "--label", "a")
+    done = init(tmp_path, "--system", "taylor", "a.csv", "b.csv", "--label", "a")
     assert done.returncode == 1
     assert "a.csv: two columns are called x" in done.stderr

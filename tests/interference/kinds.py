@@ -53,7 +53,10 @@ BY_NAME = {
     "Slots.positions": DECLARED,  # own rows' slots
     # taylor
     "NoisyGradient.values": RELEASED,  # without label DP the table declares it
+    "GridFigures.numbers": DECLARED,  # the account counts them
+    "GridChoice.point": DECLARED,
     # falcon
+    "ChosenPoint.point": DECLARED,  # by figures that the account counts
     "DealtSeed.seed": RANDOM,
     "DealtKeyShare.share": RANDOM,
     "CheckCommitment.opened": DERIVED,
@@ -104,6 +107,7 @@ BY_NAME = {
     "summary/timing.*": MACHINE,
     "summary/peak_memory_mib": MACHINE,
     "summary/fit.losses": UNPROTECTED,  # the hold-out loss, which the key node decrypts
+    "summary/selection.*": UNPROTECTED,  # figures of grid points
     "summary/evaluation.*": UNPROTECTED,  # figures on the test rows
     "summary/privacy.rows_outside": RELEASED,
     "summary/privacy.noise_std": RELEASED,

@@ -346,6 +346,22 @@ def a_missing_value(party: str) -> Build:
     return build
 
 
+def derived(party: str, build: Build, **numbers: Any) -> Build:
+    """Where x0 is no feature itself, and recipes compute columns from it.
+
+    Args:
+        numbers: of the bins; by default the training rows decide them.
+    """
+    recipes = {"bin": {"by": "bins", "of": "x0", **(numbers or {"bins": 3})}}
+    if not numbers:
+        recipes["curve"] = {"by": "spline", "of": "x0", "knots": 3}
+
+    def built(case: Case, probe: Probe) -> tuple[Side, Side]:
+        return build(case.with_dataset(party, **{"except": ["x0"]}, derive=recipes), probe)
+
+    return built
+
+
 def a_name(party: str, name: str) -> Build:
     """By which a linkage finds the last row, or does not."""
     return lambda case, _: pair(case, case.data, changed(case.data, party, {LAST: {"name": name}}))
@@ -665,6 +681,8 @@ PAIRS = (
     Pair("taylor-label-dp", "outlier", "shop-a", an_outlier("shop-a")),
     Pair("taylor-label-dp", "constant-in-training", "shop-a", column_constant_in_training("shop-a")),
     Pair("taylor-linkage", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("taylor-selecting", "a-label", "bank", a_label("bank")),
+    Pair("taylor-selecting", "a-feature", "shop-a", a_feature("shop-a")),
     # falcon
     Pair("falcon", "a-label", "bank", a_label("bank")),
     Pair("falcon", "class-alone-in-training", "bank", class_alone_in_training("bank")),
@@ -680,6 +698,8 @@ PAIRS = (
     Pair("falcon-weights", "rare-class", "bank", rare_class("bank")),
     Pair("falcon-threshold", "a-label", "bank", a_label("bank")),
     Pair("falcon-threshold", "a-feature", "shop-a", a_feature("shop-a")),
+    Pair("falcon-selecting", "a-label", "bank", a_label("bank")),
+    Pair("falcon-selecting", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "a-label", "bank", a_label("bank")),
     Pair("falcon-private", "a-feature", "shop-a", a_feature("shop-a")),
     Pair("falcon-private", "between-jobs", "bank", between_jobs(a_label("bank"))),
@@ -705,6 +725,14 @@ PAIRS = (
     Pair("predict", "a-level-spelled-otherwise", "bank", a_text("bank", "region", "NORTH")),
     Pair("predict", "a-column-that-nobody-needs", "shop-a", a_text("shop-a", "note", "x")),
     Pair("predict", "a-value-that-nobody-needs", "bank", a_text("bank", "note", "")),
+    # derived columns, whose numbers training rows decide; in which bins are empty and knots are equal
+    Pair("walr", "derived-feature", "shop", derived("shop", a_feature("shop")), NORM),
+    Pair("walr", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop")), NORM),
+    Pair("label-dp", "derived-constant-in-training", "shop", derived("shop", column_constant_in_training("shop"))),
+    Pair("dp-lr", "derived-feature", "clinic", derived("clinic", a_feature("clinic"), edges=[-0.5, 0.5])),
+    Pair("taylor", "derived-feature", "shop-a", derived("shop-a", a_feature("shop-a"))),
+    Pair("taylor", "derived-constant-in-training", "shop-a", derived("shop-a", column_constant_in_training("shop-a"))),
+    Pair("falcon-untested", "derived-outlier", "shop-a", derived("shop-a", an_outlier("shop-a"))),
     # scores: 16 or 17 values of a column decide whether any score would reveal the rows; no job shows it
     *(
         Pair(

@@ -78,6 +78,7 @@ CHOICES: Mapping[str, Choices] = {
     "taylor-drawn": {"taylor__epochs": (1, 2, 3), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-linear": {**VERTICAL, "taylor__validation_fraction": (0.2, 0.3)},
     "taylor-weights": {"seed": range(1, 1000), "taylor__epochs": (1, 2)},
+    "taylor-selecting": {"seed": range(1, 1000), "taylor__optimiser": ("sgd", "momentum", "sag")},
     "taylor-label-dp": {**VERTICAL, **DP},
     "taylor-linkage": {key: values for key, values in VERTICAL.items() if "split" not in key},
     "falcon": {**LARGE_SPLIT, **FALCON},
@@ -93,6 +94,11 @@ CHOICES: Mapping[str, Choices] = {
         "falcon__l2": (0.0, 0.01, 1.0),
         "falcon__sampling": ("epochs", "replacement"),
         "falcon__waves": ("medium", "wide"),
+    },
+    "falcon-selecting": {
+        "seed": range(1, 1000),
+        "select__by": ("accuracy", "log_loss", "auc"),
+        "falcon__security": ("malicious", "semi-honest"),
     },
     "falcon-private": {
         "seed": range(1, 1000),

@@ -245,6 +245,17 @@ def taylor_weights() -> Case:
     return replace(taylor().with_job(taylor=weighted, split__test_fraction=0.0).with_data(data), policy=allowed)
 
 
+def taylor_selecting() -> Case:
+    """A grid of which the best point, and two numbers of each point, are declared."""
+    case = taylor()
+    trained = {"epochs": 1, "batch_rows": 32, "validation_fraction": 0.0, "unsafe": ["label-bits"]}
+    data = {name: table(seed, features=2, rows=UNTESTED_ROWS) for seed, name in enumerate(CHAIN)}
+    data["bank"] = table(0, features=2, rows=UNTESTED_ROWS, label=binary)
+    select = {"folds": 3, "grid": {"l2": [0.01, 1.0]}}
+    job = {**case.job, "taylor": trained, "split": {"test_fraction": 0.0}, "select": select}
+    return replace(case, data=data, job=job, policy={name: {"unsafe": ["label-bits"]} for name in VERTICAL})
+
+
 def taylor_label_dp() -> Case:
     case = taylor().with_dataset("bank", population="people")
     job = {**case.job, "privacy": {"epsilon": 1.0}, "taylor": {"epochs": 1, "batch_rows": 64}}
@@ -298,6 +309,12 @@ def falcon_threshold() -> Case:
     case = falcon_untested()
     trained = {**case.job["falcon"], "backend": "threshold"}
     return replace(case, job={**case.job, "falcon": trained})
+
+
+def falcon_selecting() -> Case:
+    """A grid of which the best point, and a figure of each point, are declared."""
+    select = {"folds": 3, "by": "accuracy", "grid": {"l2": [0.01, 1.0]}}
+    return replace(falcon_untested(), job={**falcon_untested().job, "select": select})
 
 
 def falcon_private() -> Case:
@@ -408,12 +425,14 @@ SYSTEMS: dict[str, Callable[[], Case]] = {
     "taylor-drawn": taylor_drawn,
     "taylor-linear": taylor_linear,
     "taylor-weights": taylor_weights,
+    "taylor-selecting": taylor_selecting,
     "taylor-label-dp": taylor_label_dp,
     "taylor-linkage": taylor_linkage,
     "falcon": falcon,
     "falcon-untested": falcon_untested,
     "falcon-weights": falcon_weights,
     "falcon-threshold": falcon_threshold,
+    "falcon-selecting": falcon_selecting,
     "falcon-private": falcon_private,
     "predict": predict,
     "evaluate": evaluate,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blindfit.parties.data import source
-from blindfit.parties.data.source import RowBatch
+from blindfit.parties.data.row_batch import RowBatch
 from tests.interference import world
 from tests.interference.neighbours import (
     COORDINATOR,

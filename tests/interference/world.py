@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,8 @@ from blindfit.algorithms.errors import BlindfitError, PeerUnreachable
 from blindfit.algorithms.paillier.keys import PrivateKey, insecure_private_key
 from blindfit.coordinator.job.job import read_job
 from blindfit.coordinator.operator import deciding as operator
-from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.control import Control
+from blindfit.coordinator.running.session import JobSession, proposal_of
 from blindfit.parties.node import PartyNode
 from blindfit.parties.systems import load_party
 from blindfit.parties.wire import exchange
@@ -313,6 +314,7 @@ async def _run_job(
         parties = {n: {"role": r, **({"dataset": "rows"} if n in case.datasets else {})} for n, r in case.roles.items()}
         job = read_job({"protocol": case.system, **case.job, "parties": parties})
         coordinator = _Patient(job, addresses, make_identity(authority, COORDINATOR), id=session)
+        await _check(coordinator)
         try:
             await coordinator.run()
         except BlindfitError as error:
@@ -323,6 +325,15 @@ async def _run_job(
             asked.cancel()
         for node in nodes.values():
             await _stop(node)
+
+
+async def _check(coordinator: JobSession) -> None:
+    """Ask every party what it would refuse of the job, as `blindfit check` does: its answers are compared, too."""
+    proposal = proposal_of(coordinator.job, coordinator.id, coordinator.addresses)
+    for name, address in coordinator.addresses.items():
+        async with Control.open(coordinator.own, name, address) as control:
+            with suppress(BlindfitError):
+                await control.check(proposal, HANGS_S)
 
 
 async def _says_yes(node: PartyNode, root: Path, session: str) -> None:

@@ -144,7 +144,7 @@ def running(root: Path) -> Iterator[Ran]:
 
 def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
     begin_data, begin_key = data_party.Taylor.begin, key_node.KeyNode._begin
-    noise_key = key_node.KeyNode._noise_key
+    noise_key = key_node.noise_key_of
     remove, random = Checkpoints.remove, IndexKeys.random
 
     async def watched_data(self, read):
@@ -159,8 +159,8 @@ def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
         ran.keys[f"secret of {session.me.name}"] = self._party.secret.key
         return begun
 
-    def watched_noise(self, session, slots, drawn):
-        ran.keys[f"noise key of {session.id}"] = noise_key(self, session, slots, drawn)
+    def watched_noise(party, session, slots, drawn):
+        ran.keys[f"noise key of {session.id}"] = noise_key(party, session, slots, drawn)
         return ran.keys[f"noise key of {session.id}"]
 
     def watched_remove(self):
@@ -174,7 +174,7 @@ def _watch_keys(ran: Ran, patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(data_party.Taylor, "begin", watched_data)
     patch.setattr(key_node.KeyNode, "_begin", watched_key)
-    patch.setattr(key_node.KeyNode, "_noise_key", watched_noise)
+    patch.setattr(key_node, "noise_key_of", watched_noise)
     patch.setattr(Checkpoints, "remove", watched_remove)
     patch.setattr(IndexKeys, "random", staticmethod(watched_random))
 

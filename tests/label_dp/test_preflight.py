@@ -10,6 +10,7 @@ from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.jobs.check import Finding, check
 from blindfit.coordinator.label_dp.preflight import expected_mechanism, trees_on_noise
 from blindfit.parties.label_dp.settings import LabelDPSettings
+from tests.label_dp.conftest import COLUMNS
 
 GRID = LabelGrid(0.0, 10.0)
 
@@ -41,6 +42,13 @@ def test_the_noise_is_told_against_the_range(project, mechanism):
         assert f"standard deviation {10 / 4 * np.sqrt(2):.3g} on each label" in said
 
 
+def test_derived_columns_are_named(project):
+    project.set("datasets.rows.derive", {"bin": {"by": "bins", "of": COLUMNS[0], "bins": 4}}, "shop")
+    said = text(found(project), "ok")
+    assert f"shop: bin: 3 columns by bins of {COLUMNS[0]}" in said
+    assert f"held out, {len(COLUMNS) + 3} columns" in said
+
+
 def test_noise_that_drowns_a_model_is_a_warning(project):
     assert "expect a weak model" in text(found(project, "privacy.epsilon=0.01"), "warning")
     assert "expect a weak model" not in text(found(project))
@@ -54,20 +62,22 @@ def test_a_bias_that_stays_is_a_warning(project):
 
 def test_too_few_rows_are_refused(project):
     project.edit("meter.toml", "min_rows = 500", "min_rows = 3001")
-    assert "meter: its policy asks for 3,001 rows at least, not 3,000" in text(found(project), "refuses")
+    assert "meter: 3000 rows are fewer than the least that this party's policy asks for, 3001" in text(
+        found(project), "refuses"
+    )
 
 
 def test_a_spent_budget_is_told(project):
     project.edit("meter.toml", "epsilon = 6.0", "epsilon = 3.0")
-    assert "the budget of people would be passed" in text(found(project), "warning")
+    assert "the budget of people would be passed" in text(found(project), "refuses")
 
 
 def test_policies_of_both_parties_are_looked_at(project):
     project.edit("shop.toml", "max_epsilon = 5.0", "max_epsilon = 3.0")
     project.edit("meter.toml", '"label-dp"', '"walr"')
     said = text(found(project), "refuses")
-    assert "shop: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
-    assert "meter: its policy has no protocol label-dp" in said
+    assert "shop refuses the job: privacy.epsilon: 4 is more than its max_epsilon = 3" in said
+    assert "meter refuses the job: protocol: label-dp is not one that it takes part in" in said
 
 
 def test_settings_that_make_no_mechanism_are_refused(project):
@@ -84,6 +94,7 @@ def test_binary_labels_are_for_another_protocol(project):
         if not skipping and not (line.startswith("]") and kept and kept[-1] == 'label = "spend"\n'):
             kept.append(line)
     project.path("meter.toml").write_text("".join(kept))
+    project.columns("labels", spend=[0, 1] * (len(project.table("labels")["spend"]) // 2))
     assert "labels has no labels that are numbers" in text(found(project), "refuses")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.data.files import ParquetFile
+from blindfit.parties.data.parquet_file import ParquetFile
 from blindfit.parties.data.source import Source
 from tests.work.tasks import die_once
 

@@ -178,7 +178,7 @@ def test_uploads_without_an_answer_count_in_the_account_until_it_starts_again(
         clock[0] += timedelta(days=100)
     for consumer in ("shop", "bank"):
         assert refused(house, consumer=consumer).field == "uploads"
-    with refused_by("start the account again (`blindfit ledger --reset-account`)"):
+    with refused_by("start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"):
         house.ask()
     start_account_again(house, clock[0])  # the operator's word
     house.reopen()
@@ -274,7 +274,8 @@ def test_how_many_rows_there_are_is_told_only_where_it_is_public(
     open_house: OpenHouse, tmp_path: Path, public: bool
 ) -> None:
     house = open_house(datasets={"visits": make_dataset(tmp_path, dict.fromkeys(NAMES, 1), rows_are_public=public)})
-    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service))  # type: ignore[arg-type]
+    about = SimpleNamespace(datasets=house.service.described)
+    seat = MeasurementSeat(SimpleNamespace(shared=lambda _: house.service, settings=about))  # type: ignore[arg-type]
 
     async def at_once(*_: object) -> None:
         pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 PEOPLE = "tests/account/test_people.py"
+REFUSALS = "tests/refusals/test_refusals.py::test_both_refuse_in_the_same_words"
 JOBS = "tests/account/test_through_jobs.py"
 ENTRIES = "tests/account/test_account.py"
 
@@ -88,7 +89,7 @@ MUTANTS = (
     Mutant(
         "where-a-training-ends-counts-once-for-all-sessions",
         (28,),
-        "blindfit.parties.taylor.label_layouts:count_label_bits",
+        "blindfit.parties.taylor.label_layouts:_entries",
         'f"{END} {session.id}"',
         "END",
         (f"{REPEATS}::test_where_a_training_may_end_counts_in_each_session",),
@@ -97,8 +98,8 @@ MUTANTS = (
         "a-training-begins-where-its-end-does-not-fit",
         (28,),
         "blindfit.parties.taylor.label_layouts:count_label_bits",
-        '(END, f"{END} {session.id}", end, end),',
-        '(END, f"{END} {session.id}", end, 0.0),',
+        "(end, end.bits)",
+        "(end, 0.0)",
         (f"{REPEATS}::test_a_training_does_not_begin_where_its_end_does_not_fit",),
     ),
     Mutant(
@@ -142,11 +143,35 @@ MUTANTS = (
         (f"{JOBS}::test_a_population_that_is_named_later_has_the_account_of_its_people",),
     ),
     Mutant(
-        "a-new-snapshot-is-taken-for-a-repeat",
+        "check-forgets-earlier-jobs",
         (28,),
-        "blindfit.coordinator.preflight.parties:PartyHere.may_repeat_a_training",
-        "any(entry.snapshot == current.id for entry in entries)",
-        "bool(entries)",
+        "blindfit.coordinator.vertical.seated:_check_earlier_jobs",
+        "asyncio.run(seat.method.check_earlier_jobs(agreed))",
+        "0.0",
+        (f"{REFUSALS}[taylor: parties/taylor/label_layouts.py refusal]",),
+    ),
+    Mutant(
+        "check-presents-no-receipt",
+        (25,),
+        "blindfit.coordinator.preflight.rehearsal:_receipts_of",
+        "return [*own, *_receipts_at_others(job, settings)]",
+        "return []",
+        (f"{REFUSALS}[dp_lr: parties/store/charging.py check_rollbacks]",),
+    ),
+    Mutant(
+        "check-does-not-ask-for-room-for-a-draw",
+        (25,),
+        "blindfit.coordinator.vertical.seated:_check_draw",
+        "check_new_draw(seat.party, seat.session)",
+        "seat.party",
+        (f"{REFUSALS}[taylor: parties/training/randomness.py _check_room]",),
+    ),
+    Mutant(
+        "check-does-not-know-a-repeat",
+        (28,),
+        "blindfit.coordinator.preflight.seats:seat_parties",
+        "snapshots=ids",
+        "snapshots={}",
         (f"{JOBS}::test_check_says_of_a_full_account_what_run_does",),
     ),
     Mutant(
@@ -200,7 +225,7 @@ MUTANTS = (
     Mutant(
         "nothing-of-a-public-dataset-counts",
         (28,),
-        "blindfit.parties.account.account:Account.enter_below",
+        "blindfit.parties.account.account:Account.is_new",
         'if entry.subject == "labels" and not self.counts_labels:',
         "if not self.counts_labels:",
         (f"{ENTRIES}::test_public_labels_do_not_count_and_columns_do",),
@@ -208,7 +233,7 @@ MUTANTS = (
     Mutant(
         "what-one-learnt-is-free-for-all-who-ask-with-it",
         (28,),
-        "blindfit.parties.account.account:Account.enter_below",
+        "blindfit.parties.account.account:Account.is_new",
         'set(learners) <= set(one.learner.split(","))',
         'set(learners) & set(one.learner.split(","))',
         (f"{ENTRIES}::test_only_the_same_question_of_the_same_learner_is_free",),

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 DECISIONS = "tests/approval/test_decisions.py"
 MEMBERS = "tests/approval/test_members.py"
+REFUSALS = "tests/refusals/test_refusals.py::test_both_refuse_in_the_same_words"
 POLICY = "tests/approval/test_policy.py"
 SHOWN = "tests/approval/test_shown.py"
 HANDSHAKE = "tests/wire/test_handshake.py"
@@ -130,9 +131,9 @@ MUTANTS = (
     Mutant(
         "who-takes-part-is-counted-by-coordinators-alone",
         (12,),
-        "blindfit.parties.node:PartyNode._part",
-        "return Part(seat.check, run, tables, its.wrong_roles)",
-        "return Part(seat.check, run, tables)",
+        "blindfit.parties.node:part_of",
+        "Part(seat.check, seat.run, its.tables(), its.wrong_roles)",
+        "Part(seat.check, seat.run, its.tables())",
         (f"{POLICY}::test_a_party_counts_itself_who_takes_part",),
     ),
     Mutant(
@@ -183,5 +184,64 @@ MUTANTS = (
         'COMPARED = ("role", "dataset")',
         'COMPARED = ("role",)',
         (f"{MEMBERS}::test_another_membership_is_one_line_on_both_sides",),
+    ),
+    # --- what check refuses, the party refuses, before a job begins
+    Mutant(
+        "a-job-begins-with-a-spent-budget",
+        (16,),
+        "blindfit.parties.store.charging:check_before",
+        "if not any(",
+        "if False and any(",
+        (f"{REFUSALS}[walr: algorithms/privacy/ledger.py check_budget]",),
+    ),
+    Mutant(
+        "a-dataset-of-another-active-party",
+        (15,),
+        "blindfit.parties.measurement.seat:MeasurementSeat.check_members",
+        "if allowed is not None and member.name not in allowed:",
+        "if False:",
+        (f"{REFUSALS}[walr: parties/measurement/seat.py MeasurementSeat.check_members]",),
+    ),
+    Mutant(
+        "uploads-are-counted-once-rows-have-come",
+        (16,),
+        "blindfit.parties.measurement.seat:MeasurementSeat.check_members",
+        "check_uploads(reader, settings.policy, dataset, settings.name, active)",
+        "pass",
+        (f"{REFUSALS}[walr: parties/measurement/uploads.py check_uploads: (PolicyRefused)]",),
+    ),
+    Mutant(
+        "a-mechanism-that-a-policy-does-not-list",
+        (5,),
+        "blindfit.parties.label_dp.settings:LabelDPJob.refusals",
+        'role == "measurement" and',
+        "False and",
+        (f"{REFUSALS}[label_dp: parties/sessions/admission.py Admission._check_policy: (_refuse) #2]",),
+    ),
+    Mutant(
+        "a-checked-job-passes-the-seat",
+        (12,),
+        "blindfit.parties.sessions.admission:Admission.check",
+        "        part.check(asked.job, me)\n",
+        "",
+        (f"{REFUSALS}[walr: parties/training/rows.py check_features]",),
+    ),
+    Mutant(
+        "a-check-keeps-the-job",
+        (27,),
+        "blindfit.parties.sessions.sessions:Sessions.check",
+        "self.admission.check(proposal, proposed_by, self._sessions)",
+        "self._keep(self.admission.open_session(proposal, proposed_by, self._sessions), proposal)",
+        ("tests/refusals/test_parties_up.py::test_a_job_that_is_accepted",),
+    ),
+    Mutant(
+        "whoever-is-a-peer-checks-jobs",
+        (15,),
+        "blindfit.parties.wire.guard:ALLOWED",
+        '"/blindfit.v1.Control/Check": frozenset({"coordinator"})',
+        '"/blindfit.v1.Control/Check": ALL_ROLES',
+        (
+            "tests/wire/test_guard.py::test_a_request_that_does_not_parse_is_malformed_for_callers_and_unread_for_others",
+        ),
     ),
 )

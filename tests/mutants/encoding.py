@@ -6,12 +6,13 @@ from tests.mutants.mutant import Mutant
 
 ENCODING, JOBS = "tests/data/test_encoding.py", "tests/vertical/test_text_columns.py"
 AGREE = "tests/columns/test_scorers_agree.py"
+DIALECTS, EXCEL = "tests/data/test_dialects.py", "tests/data/test_excel.py"
 
 MUTANTS = (
     Mutant(
         "levels-of-a-category-count-as-columns-of-their-own",
         (12,),
-        "blindfit.parties.snapshots.snapshot:content_of_columns",
+        "blindfit.parties.snapshots.row_content:content_of_columns",
         "            held[column.name] = held.get(column.name, 1) + 1",
         "            held[name] = distinct",
         (f"{JOBS}::test_levels_of_one_category_are_one_column_of_what_scores_may_tell",),
@@ -67,7 +68,7 @@ MUTANTS = (
     Mutant(
         "a-quoted-word-is-missing",
         (31,),
-        "blindfit.parties.data.files:CsvFile._open_arrow",
+        "blindfit.parties.data.csv_file:CsvFile._open_arrow",
         "quoted_strings_can_be_null=False",
         "quoted_strings_can_be_null=True",
         ("tests/columns/test_missing_words.py::test_an_unquoted_word_is_no_value_and_a_quoted_one_is_a_text",),
@@ -103,5 +104,85 @@ MUTANTS = (
         "frame, level = frame.f_back, level + 1",
         "frame, level = frame.f_back, level + (level < 2)",
         ("tests/columns/test_unseen_levels.py::test_a_warning_names_the_line_of_whoever_scores",),
+    ),
+    Mutant(
+        "digits-are-grouped-in-any-way",
+        (31,),
+        "blindfit.parties.data.dialect:CsvDialect.number_pattern",
+        "[0-9]{{3}})+",
+        "[0-9]{{1,3}})+",
+        (f"{DIALECTS}::test_a_text_of_another_form_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "a-number-of-another-form-is-read-as-it-stands",
+        (31,),
+        "blindfit.parties.data.written_values:write_plain_numbers",
+        "    if (row := values.first(is_other)) is not None:\n",
+        "    if (row := values.first(pc.and_(is_other, pc.is_null(texts)))) is not None:\n",
+        (f"{DIALECTS}::test_a_text_of_another_form_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "texts-are-written-as-numbers",
+        (31,),
+        "blindfit.parties.data.csv_file:CsvFile._in_plain_form",
+        'elif kind == "number" and dialect.converts_numbers:',
+        'elif kind != "date" and dialect.converts_numbers:',
+        (f"{DIALECTS}::test_every_way_to_write_a_table_is_the_same_rows",),
+    ),
+    Mutant(
+        "decimal-and-thousands-may-be-one-character",
+        (31,),
+        "blindfit.parties.data.dialect:CsvDialect.__post_init__",
+        "if self.decimal == self.thousands:",
+        "if self.decimal == self.separator == self.thousands:",
+        (f"{DIALECTS}::test_options_that_mean_nothing_are_refused_by_name",),
+    ),
+    Mutant(
+        "a-file-of-another-encoding-is-read",
+        (31,),
+        "blindfit.parties.data.csv_file:_refuse_other_formats",
+        "and head.startswith(codecs.BOM_UTF8)",
+        "and head == codecs.BOM_UTF8",
+        (f"{DIALECTS}::test_a_file_of_another_dialect_is_refused",),
+    ),
+    Mutant(
+        "a-formula-without-a-value-is-missing",
+        (31,),
+        "blindfit.parties.data.excel_file:_value",
+        'if value is None and written.data_type == "f":',
+        'if value is None and written.data_type == "formula":',
+        (f"{EXCEL}::test_a_cell_of_another_kind_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "an-error-of-excel-is-a-level",
+        (31,),
+        "blindfit.parties.data.excel_file:_value",
+        'if cell.data_type == "e":',
+        'if cell.data_type == "error":',
+        (f"{EXCEL}::test_a_cell_of_another_kind_is_refused_by_row_and_column",),
+    ),
+    Mutant(
+        "the-first-of-several-sheets-is-read",
+        (31,),
+        "blindfit.parties.data.excel_file:ExcelFile.open",
+        "if sheet not in sheets and (sheet or len(sheets) != 1):",
+        "if sheet not in sheets and sheet:",
+        (f"{EXCEL}::test_what_is_wrong_with_a_workbook",),
+    ),
+    Mutant(
+        "row-numbers-are-learnt-from",
+        (31,),
+        "blindfit.coordinator.init.kinds:Judge._number",
+        "if not lacks and _counts_rows(numbers, name):",
+        "if lacks and _counts_rows(numbers, name):",
+        ("tests/init/test_forms.py::test_an_index_of_a_data_frame_is_no_feature",),
+    ),
+    Mutant(
+        "a-comma-that-may-be-either-is-a-decimal-one",
+        (31,),
+        "blindfit.coordinator.init.forms:guess_forms",
+        "    if best.converts_numbers and rivals:\n",
+        "    if best.thousands and rivals:\n",
+        ("tests/init/test_forms.py::test_a_comma_that_may_be_either_is_left_to_the_owner",),
     ),
 )

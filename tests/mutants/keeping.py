@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "resumed-with-new-noise",
         (5, 17),
-        "blindfit.parties.taylor.key_node:KeyNode._noise_key",
+        "blindfit.parties.taylor.key_node:noise_key_of",
         "session.question, drawn.encode(), slots)",
         "session.id.encode(), drawn.encode(), slots)",
         ("tests/vertical/test_resumed.py",),

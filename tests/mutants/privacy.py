@@ -392,9 +392,9 @@ MUTANTS = (
     Mutant(
         "one-private-row-fewer-than-the-policy",
         (12,),
-        "blindfit.parties.dp_lr.trainer:check_rows",
-        "if n_rows < settings.policy.min_rows:",
-        "if n_rows + 1 < settings.policy.min_rows:",
+        "blindfit.parties.settings:PolicySettings.check_rows",
+        "if n_rows < self.min_rows:",
+        "if n_rows + 1 < self.min_rows:",
         (f"{DP_LR_TRAINING}::test_the_least_number_of_rows_is_enough_and_one_less_is_not",),
     ),
     # --- no row, and no number of rows, decides how a training ends
@@ -474,8 +474,8 @@ MUTANTS = (
         "the-private-number-of-rows-against-the-policy",
         (12, 25),
         "blindfit.parties.dp_lr.trainer:Trainer._run",
-        "check_rows(int(job.expected_rows(rows.n_trained)), self._party.settings)",
-        "check_rows(rows.n_trained, self._party.settings)",
+        "policy.check_rows(int(job.expected_rows(rows.n_trained)))",
+        "policy.check_rows(rows.n_trained)",
         (f"{SAME}[dp-lr-add-or-remove-a-row-at-the-least-coordinator]",),
     ),
     Mutant(

@@ -38,8 +38,8 @@ MUTANTS = (
         "one-model-too-many",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "len(before.models) and before.models.max() >= models",
-        "len(before.models) and before.models.max() > models",
+        "before.models.max() + asked_models > models",
+        "before.models.max() > models",
         (f"{ATTACKS}::test_fewer_models_than_half_of_the_columns_and_no_more",),
     ),
     Mutant(
@@ -78,7 +78,7 @@ MUTANTS = (
         "exact-scores-are-no-bits",
         (28,),
         "blindfit.parties.vertical.scored_rows:ScoreQuota._check",
-        "len(before.bits) and most + asked.bits > self._most_bits",
+        "len(before.bits) and most + asked_models * asked.bits > self._most_bits",
         "len(before.bits) and most > self._most_bits",
         (f"{ROWS}::test_scores_that_were_exact_leave_no_room_for_others",),
     ),
@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "others-are-told-how-many-layouts-there-were",
         (12,),
-        "blindfit.parties.account.account:Account.enter_below",
+        "blindfit.parties.account.account:Account.check_below",
         "            raise error\n",
         "            error.hint = f'{spent} bits were revealed before'\n            raise error\n",
         (f"{REPEATS}::test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before",),
@@ -250,9 +250,9 @@ MUTANTS = (
     Mutant(
         "layouts-are-not-remembered",
         (12, 28),
-        "blindfit.parties.taylor.label_layouts:count_label_bits",
-        "(LAYOUT, question, bits, bits + end)",
-        "(LAYOUT, question, 0.0, bits + end)",
+        "blindfit.parties.taylor.label_layouts:_entries",
+        "LAYOUT, question, bits, read)",
+        "LAYOUT, question, 0.0, read)",
         (REPEATS,),
     ),
     Mutant(

@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "opened-weights-are-not-counted",
         (28,),
-        "blindfit.parties.falcon.weight_bits:_count",
+        "blindfit.parties.falcon.weight_bits:_entry",
         "event, question, bits, read)",
         "event, question, 0.0, read)",
         (f"{SEATS}::test_trainings_on_the_same_labels_add_up_until_no_more_is_opened",),
@@ -101,9 +101,10 @@ MUTANTS = (
     Mutant(
         "others-are-told-what-trainings-before-told",
         (12,),
-        "blindfit.parties.falcon.weight_bits:_count",
-        "refusal(job, asked / parameters.train_rows, me)",
-        "refusal(job, (asked + sum(e.bits for e in store.reader().disclosures())) / parameters.train_rows, me)",
+        "blindfit.parties.falcon.weight_bits:count_end",
+        "account.label_limit(transaction), refuse,",
+        "account.label_limit(transaction), lambda: refusal(session.job, parameters, bits"
+        " + sum(e.bits for e in transaction.disclosures()), session.me.name),",
         (f"{SEATS}::test_a_refusal_says_the_same_whatever_trainings_with_others_revealed",),
     ),
     Mutant(
@@ -150,8 +151,8 @@ MUTANTS = (
         "where-a-training-ends-is-free",
         (28,),
         "blindfit.parties.falcon.weight_bits:count_end",
-        '"end of training", end, ',
-        '"end of training", 0.0, ',
+        "event, bits, weights_bits",
+        "event, 0.0, weights_bits",
         ("tests/attacks/test_range_bits.py::test_with_the_rule_every_answer_is_counted_until_there_is_none",),
     ),
     Mutant(

@@ -67,9 +67,9 @@ MUTANTS = (
         "a-training-in-shares-is-charged-before-all-can-pay",
         (2,),
         "blindfit.parties.falcon.draws:Draws.charge",
-        "        self._check()\n        channel,",
+        "        self.check()\n        channel,",
         "        channel,",
-        (f"{JOBS}::test_a_budget_that_is_short_anywhere_ends_the_job_before_anybody_is_charged",),
+        (f"{JOBS}::test_a_budget_that_an_earlier_job_has_spent_anywhere_ends_another_one_before_anybody_is_charged",),
     ),
     Mutant(
         "all-batches-of-an-epoch-get-one-noise",

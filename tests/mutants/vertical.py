@@ -511,6 +511,14 @@ MUTANTS = (
         (f"{CHECKPOINTS}::test_a_job_is_resumed_with_the_options_that_it_began_with",),
     ),
     Mutant(
+        "another-job-is-resumed-until-it-runs",
+        (17,),
+        "blindfit.parties.vertical.checkpoints:refuse_another_job",
+        "if job.resumes and not",
+        "if not job.resumes and not",
+        ("tests/vertical/test_resumed.py::test_it_does_not_go_on_among_other_parties",),
+    ),
+    Mutant(
         "resumed-from-an-epoch-that-one-party-lacks",
         (17,),
         "blindfit.parties.vertical.checkpoints:common_epoch",

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
-from blindfit.coordinator.job.job import Job, read_job
-from blindfit.coordinator.job.trained import prediction_of, training_session
+from blindfit.coordinator.job.job import Job, read_job, read_tables
+from blindfit.coordinator.job.trained import evaluation_of, prediction_of, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
 from blindfit.coordinator.running.session import JobSession
@@ -285,6 +285,9 @@ def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
         prediction_of(job_file, None, None)
     with pytest.raises(ConfigError, match="protocol = taylor, but `blindfit predict` takes a predict job"):
         prediction_of(job_file, protocol="taylor")
+    for source in (job_file, read_tables(job_file), Job(job_file, predict={"session": "x-1"})):
+        with pytest.raises(ConfigError, match="protocol = predict, but `blindfit evaluate` takes an evaluate job"):
+            evaluation_of(source, "x-1", None)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])

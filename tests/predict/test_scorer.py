@@ -17,12 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blindfit.algorithms.columns.record import TableRecord
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.protocols import predict
-from blindfit.algorithms.statistics.vertical.model import FORMAT, VerticalModelPart, real_scores
+from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, real_scores
 from blindfit.parties.files import written
 from blindfit.parties.predict.prediction import Scored, table_of
 from tests.each_case import each_case
+from tests.model_export import models as make
 from tests.predict.parts import ACTIVE, DATA_PARTIES, model_parts, part_of, rows_for, standardiser
 
 PATH = Path(__file__).parents[2] / "docs" / "scorer.py"
@@ -152,6 +154,23 @@ def _pairs(files: list[Path]) -> list[Path]:
     return [file for pair in zip(files[1::2], files[::2], strict=True) for file in pair]
 
 
+@each_case("system", ["walr", "dp_lr", "label_dp"])
+def test_the_command_scores_a_model_that_is_not_in_parts(system, tmp_path):
+    rng, names = np.random.default_rng(6), ["c0", "c1", "c2"]
+    model = getattr(make, system)(TableRecord.of_numbers(names), rng)
+    written.write_json(tmp_path / "model.json", model.to_dict())
+    rows = rng.normal(size=(9, 3)) * 5
+    table = write_rows(tmp_path / "rows.csv", [f"r{i}" for i in range(9)], rows)
+    done = run(tmp_path / "model.json", table)
+    assert done.returncode == 0, done.stderr
+    (_, score, predicts), *found = csv.reader(done.stdout.splitlines())
+    for (_, *said), row in zip(found, rows.tolist(), strict=True):
+        expected = make.answer([model], dict(zip(names, row, strict=True)))
+        assert [float(number) for number in said] == pytest.approx([expected[score], expected[predicts]], rel=1e-12)
+    part, rows_of_part, *_ = two_parties(tmp_path)
+    assert "one of the models is whole" in refused(tmp_path / "model.json", table, part, rows_of_part)
+
+
 def two_parties(directory: Path) -> list[Path]:
     pair = (ACTIVE, "post")
     parts = {name: part_of(name, data_parties=pair) for name in pair}
@@ -168,6 +187,21 @@ def refused(*arguments: object) -> str:
     return done.stderr.strip()
 
 
+def test_a_reader_that_has_read_enough_ends_the_command_without_a_word(tmp_path):
+    """As `| head` does."""
+    names = ["c0", "c1", "c2"]
+    rng = np.random.default_rng(6)
+    written.write_json(tmp_path / "model.json", make.walr(TableRecord.of_numbers(names), rng).to_dict())
+    rows = write_rows(tmp_path / "rows.csv", [f"r{i}" for i in range(20_000)], rng.normal(size=(20_000, 3)))
+    command = [sys.executable, "-I", "-S", PATH, str(tmp_path / "model.json"), str(rows)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as scoring:
+        assert scoring.stdout is not None
+        assert scoring.stderr is not None
+        assert scoring.stdout.readline().startswith("id,")
+        scoring.stdout.close()
+        assert scoring.stderr.read() == ""
+
+
 def test_a_wrong_call_is_refused_in_one_line(tmp_path):
     files = two_parties(tmp_path)
     assert run(*files).returncode == 0
@@ -176,7 +210,7 @@ def test_a_wrong_call_is_refused_in_one_line(tmp_path):
     odd = run(*files[:3])
     assert odd.returncode == 2
     assert odd.stderr.splitlines()[-1].endswith("error: every part of the model needs its rows: MODEL ROWS")
-    assert refused(files[1], files[0]) == f"error: {files[1]} is not a part of a model in the format {FORMAT}"
+    assert refused(files[1], files[0]) == f"error: {files[1]} is not a linear model, or a part of one"
     assert refused("--id", "number", *files) == f"error: {files[1]} has no column number"
     model_files(tmp_path, {"post": part_of("post", data_parties=(ACTIVE, "post"))}, session="another")
     assert "not of one training" in refused(*files)

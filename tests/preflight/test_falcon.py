@@ -40,7 +40,9 @@ def test_who_learns_what_and_if_whom_colludes(shares: World) -> None:
 
 def test_policies_of_all_parties(shares: World) -> None:
     shares.set("policy", {"systems": ["taylor"]}, "shop")
-    assert levels(shares.check(), "refuses") == ["shop: its policy has no protocol falcon"]
+    assert [text.partition(" (")[0] for text in levels(shares.check(), "refuses")] == [
+        "shop: shop refuses the job: protocol: falcon is not one that it takes part in"
+    ]
 
 
 def test_labels_go_with_the_model(shares: World) -> None:
@@ -59,7 +61,7 @@ def test_labels_go_with_the_model(shares: World) -> None:
 def test_a_party_that_is_elsewhere(shares: World) -> None:
     shares.set("parties.shop.config", None, "job")
     findings = shares.check()
-    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert said(findings, "rows") == "rows of shop cannot be read here, so the training was not tried"
     assert not said(findings, "weights")
 
 
@@ -163,7 +165,7 @@ def test_trainings_before_count(shares: World) -> None:
     assert "with trainings before on the same people, its weights could tell more" in only(findings, "refuses")
     told = said(findings, "account")
     assert "120 of at most 150 bits about these people's labels were revealed before" in told
-    assert "`blindfit ledger --reset-account`" in told
+    assert "`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`" in told
 
 
 def test_weights_as_they_are(shares: World) -> None:

@@ -15,6 +15,7 @@ from blindfit.coordinator.vertical import counted
 from blindfit.coordinator.vertical.cost_of_shares import Cost, Speed, cost_of, measure
 from blindfit.parties.wire import codec
 from tests.falcon.local import KEY_NODE, Case, train
+from tests.falcon.selecting import grid
 
 MOMENTUM = OptimiserSettings(learning_rate=0.3, l2=0.0, optimiser="momentum", momentum=0.5)
 FRAME_BYTES = 200  # of a message: names, lengths
@@ -45,6 +46,9 @@ def sat(monkeypatch: pytest.MonkeyPatch) -> list[DataSeat]:
         (2, {"model": "linear", "waves_name": "wide", "patience": 2}),
         (3, {"weighted": True, "patience": 2, "macs": False}),
         (2, {"optimiser": replace(MOMENTUM, l1=0.02), "sampling": "replacement"}),
+        (2, {"selection": grid("log_loss", epochs=3), "test_rows": 0}),
+        (3, {"selection": grid("auc", epochs=1), "epochs": 1, "test_rows": 0, "macs": False}),
+        (2, {"selection": grid("mse", folds=5, rate=0.1, epochs=3), "model": "linear", "patience": 2}),
     ],
     ids=str,
 )

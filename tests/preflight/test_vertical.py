@@ -26,6 +26,17 @@ def test_a_job_without_trouble(project: World) -> None:
     assert "650 rows, 2 features" in said(findings, "shop")
 
 
+def test_a_check_leaves_nothing_behind(project: World) -> None:
+    """No database, also at a key node, which has nothing to publish."""
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+
+    before = files()
+    project.check()
+    assert files() == before
+
+
 def test_who_learns_what_and_if_whom_colludes(project: World) -> None:
     findings = project.check()
     learnt = said(findings, "who learns what")
@@ -54,7 +65,9 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: World) -> None:
     project.set("policy", {"systems": ["taylor"], "approve": "ask"}, "bank")
     reason = "unsafe: its policy.unsafe does not list label-bits, and its operator is not asked"
     refused = levels(project.check("taylor.unsafe=['label-bits']"), "refuses")
-    assert refused == [f"shop: {reason}", f"notary: {reason}"]
+    assert [text.partition(" (")[0] for text in refused] == [
+        f"{name}: {name} refuses the job: {reason}" for name in ("shop", "notary")
+    ]
 
 
 # --- parties -----------------------------------------------------------------------------------------------
@@ -63,9 +76,9 @@ def test_an_unsafe_flag_that_a_party_does_not_let_pass(project: World) -> None:
 def test_policies_of_all_parties(project: World) -> None:
     project.set("policy", {"systems": ["walr"], "max_epsilon": 0.5, "approve": "ask"}, "shop")
     findings = project.check("privacy.epsilon=0.8")
-    assert levels(findings, "refuses") == [
-        "shop: its policy has no protocol taylor",
-        "shop: privacy.epsilon: 0.8 is more than its max_epsilon = 0.5",
+    assert [text.partition(" (")[0] for text in levels(findings, "refuses")] == [
+        "shop: shop refuses the job: protocol: taylor is not one that it takes part in",
+        "shop: shop refuses the job: privacy.epsilon: 0.8 is more than its max_epsilon = 0.5",
     ]
     assert "its operator approves each job" in said(findings, "shop")
 
@@ -73,7 +86,8 @@ def test_policies_of_all_parties(project: World) -> None:
 def test_a_delta_that_is_too_large(project: World) -> None:
     project.set("policy.max_delta", 1e-6, "post")
     assert only(project.check("privacy.epsilon=0.8"), "refuses") == (
-        "post: privacy.delta: 1e-05 is more than its max_delta = 1e-06"
+        "post: post refuses the job: privacy.delta: 1e-05 is more than its max_delta = 1e-06 (lower privacy.delta, or "
+        "have post's operator raise policy.max_delta)"
     )
 
 
@@ -86,14 +100,18 @@ def test_whose_keys_are_kept_unlocked(project: World) -> None:
 
 def test_another_role_or_dataset(project: World) -> None:
     project.set("parties.post.dataset", "others", "job")
-    assert "post: has no dataset named others" in levels(project.check(), "refuses")
+    assert "post.toml has no dataset named others (the datasets of that file are loans)" in only(
+        project.check(), "refuses"
+    )
 
 
 def test_a_party_that_is_elsewhere(project: World) -> None:
     project.set("parties.shop.config", None, "job")
+    assert "parties.shop.config is missing" in only(project.check(), "refuses")
+    project.set("parties.shop.address", "shop.example.org:7100", "job")
     findings = project.check()
     assert "has no config here" in said(findings, "shop")
-    assert said(findings, "rows") == "shop: not here, so no trial of the whole"
+    assert said(findings, "rows") == "rows of shop cannot be read here, so the training was not tried"
     assert not levels(findings, "refuses")
 
 
@@ -144,13 +162,13 @@ def small(tmp_path: Path, speed_is_not_measured: None) -> World:
 
 def test_a_small_hold_out(small: World) -> None:
     refused = only(small.check("taylor.validation_fraction=0.05"), "refuses")
-    assert refused.startswith("hold-out: the key node would see the loss of only 10 rows")
+    assert refused.startswith("hold-out: bank refuses the job: hold-out: the key node would see the loss of only 10 ")
     assert 'taylor.unsafe = ["small-hold-out"]' in refused
 
 
 def test_few_test_rows(small: World) -> None:
     refused = only(small.check("split.test_fraction=0.05"), "refuses")
-    assert refused.startswith("test rows: the coordinator would see the figures of only 10 rows")
+    assert refused.startswith("test rows: bank refuses the job: test rows: the coordinator would see the figures of ")
 
 
 # --- what gradients would give away --------------------------------------------------------------------------
@@ -204,6 +222,7 @@ def test_label_dp(project: World) -> None:
 
 
 def test_a_delta_of_one_in_the_rows(project: World) -> None:
+    project.set("populations.customers.epsilon", 50.0, "bank")
     project.set("policy.max_delta", 0.1)
     findings = project.check("privacy.epsilon=1.0", "privacy.delta=0.01")
     assert "0.01 is not below one in the number of rows" in said(findings, "privacy.delta")
@@ -267,7 +286,7 @@ def test_noise_that_leaves_little(project: World) -> None:
 def test_fewer_common_rows_than_a_policy_asks_for(project: World) -> None:
     project.set("policy.min_common", 120, "post")
     reason = "100 is less than its policy.min_common = 120: set align.min_common = 120, or more"
-    assert levels(project.check(), "refuses") == [f"post: align.min_common: {reason}"]
+    assert levels(project.check(), "refuses") == [f"post: post refuses the job: align.min_common: {reason}"]
     assert not levels(project.check("align.min_common=120"), "refuses")
 
 
@@ -282,7 +301,7 @@ def test_linked_rows(project: World) -> None:
     few = "align.min_common: 99 is less than its policy.taylor.min_linked = 100"
     reason = f"{few}: set align.min_common = 100, or more"
     refused = levels(project.check("align.min_common=99"), "refuses")
-    assert refused == [f"bank: {reason}", f"shop: {reason}"]
+    assert refused == [f"{name}: {name} refuses the job: {reason}" for name in ("bank", "shop")]
 
 
 # --- what it takes -------------------------------------------------------------------------------------------

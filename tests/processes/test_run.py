@@ -159,11 +159,11 @@ def test_check_says_what_it_sees_and_refuses(project):
     fine = project.blindfit("check", "job.toml")
     assert fine.returncode == 0, fine.stdout
     assert "rows to train on" in fine.stdout
-    assert "its labels are read when it publishes them, and not here" in fine.stdout
+    assert "labels is not published" in fine.stdout
     project.edit("rows.csv", "u8,", "u7,")
     twice = project.blindfit("check", "job.toml")
     assert twice.returncode == 1
-    assert "1 row with the id of another one" in twice.stdout
+    assert "the id is that of row 8 (line 9) again" in " ".join(twice.stdout.split())
     project.edit("rows.csv", "u7,", "u8,")
     assert "sees the ids" in fine.stdout
     bad = project.blindfit("check", "job.toml", "--set", "privacy.epsilon=4")

@@ -41,6 +41,8 @@ def test_it_takes_one_name(wheel):
     }
     assert ours <= set(names)
     assert {"blindfit/coordinator/report/base.html.j2", "blindfit/coordinator/report/style.css"} <= set(names)
+    scorer = zipfile.ZipFile(wheel).read("blindfit/coordinator/export_model/scorer.py.txt")
+    assert scorer == (ROOT / "docs" / "scorer.py").read_bytes()  # what an export to Python writes
     assert "blindfit/protos/exchange_pb2_grpc.py" in names
     assert "blindfit/py.typed" in names  # or type checkers take every name of ours for Any
 

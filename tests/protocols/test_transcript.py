@@ -42,6 +42,8 @@ LINES = {
     "PartialLoss": ("taylor 6", "nothing: ciphertexts"),
     "HoldOutLoss": ("taylor 6", "the hold-out loss"),
     "Verdict": ("taylor 7", "go on or stop"),
+    "GridFigures": ("taylor 7", "a rounded loss of each grid point"),
+    "GridChoice": ("taylor 7", "the grid point with the lowest loss"),
     "PartialSums": ("taylor 8", "nothing: ciphertexts"),
     "CalibrationSums": ("taylor 8", "five sums over matches"),
     "Calibration": ("taylor 9", "slope and offset"),

@@ -12,10 +12,12 @@ import threading
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
 import blindfit
 from blindfit import ConfigError, PolicyRefused, Stopped
+from blindfit.coordinator.job.out_dir import hold_folder
 from tests.command import ROOT
 from tests.hints.following import refused
 from tests.world.loans import loans
@@ -35,15 +37,25 @@ async def test_a_job_runs_inside_a_running_loop_and_returns_what_it_left(measure
     assert list(result.models) == ["shop"]
     assert result.model.feature_weights == result.models["shop"].feature_weights
     assert result.session in html.unescape(result._repr_html_())
+    exported = blindfit.export_model(result, "sql", out="walr.sql")
+    assert exported.document["outputs"] == ("score", "probability")
+    assert result.model.privacy_statement_[:30] in Path("walr.sql").read_text()
     assert [entry["epsilon"] for entry in blindfit.ledger("meter.toml").document["entries"]] == [1.0]
-    with refused("a prediction leaves one, and so does a vertical training with split.test_fraction above 0"):
-        _ = result.scores
+    assert list(result.scores) == ["id", "probability"]
+    assert len(result.scores) == result.document["parties"]["shop"]["summary"]["rows"]["held_out"]
 
 
 def test_reports_go_to_a_new_folder_where_nobody_names_one(measured: World) -> None:
     first, second = (blindfit.run("job.toml", progress=False) for _ in range(2))
     assert first.folder.parent == second.folder.parent == Path("runs")
     assert first.folder != second.folder
+
+
+def test_two_jobs_at_once_do_not_share_a_folder(measured: World) -> None:
+    Path("out").mkdir()
+    with hold_folder(Path("out")), refused("wait until it has ended, or name another folder"):
+        blindfit.run("job.toml", out="out", progress=False)
+    assert blindfit.run("job.toml", out="out", progress=False).folder == Path("out")
 
 
 def test_what_a_command_says_is_said_here_too(measured: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +94,12 @@ def test_scores_of_a_training_and_of_new_rows_are_data_frames(vertical: World) -
     assert set(trained.models) == {"bank", "post", "shop"}
     with refused("take `models`, which has all of them"):
         _ = trained.model
+    blindfit.export_model(trained, "onnx")
+    exported = onnx.load("out/bank/model.onnx")
+    assert len(exported.graph.input) == 12
+    facts = {each.key: each.value for each in exported.metadata_props}
+    assert facts["session"] == trained.session
+    assert trained.document["privacy_statement"][0]["title"] in facts["privacy"]
     assert list(trained.models["bank"].feature_names_in_) == ["bank0", "bank1", "bank2"]
 
 
@@ -179,3 +197,9 @@ def test_the_figures_of_an_evaluation_are_typed(measured: World) -> None:
     assert result.report.rows.counted == result.document["rows"]["counted"]
     assert result.report.privacy.epsilon == 1.0
     assert result.models == {}
+    with refused(
+        "a prediction leaves one, and so does a training whose split.test_fraction is above 0, unless its protocol "
+        "reveals no score of a row"
+    ):
+        _ = result.scores
+    assert len(trained.scores)

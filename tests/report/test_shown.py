@@ -21,11 +21,14 @@ BUDGET = "population budget_epsilon budget_delta spent_epsilon"
 SUM = f"unit neighbours max_rows_per_person epsilon delta mechanism sensitivity noise_std_of_sum norm_bound {BUDGET}"
 SUM = f"{SUM} releases snapshot trust epsilon_of_both"
 CHARGED = f"unit neighbours epsilon delta noise_multiplier spent_neighbours {BUDGET}"
-TIMING = "read_s align_s prepare_s put_in_s train_s evaluate_s score_s aggregate_s release_s send_s fit_s wait_s"
+TIMING = (
+    "read_s align_s prepare_s put_in_s select_s train_s evaluate_s score_s aggregate_s release_s send_s fit_s wait_s"
+)
 VERTICAL = {
     "rows": "common trained validation test batches features",
     "fit": "epochs weight_noise_std",
     "privacy": CHARGED,
+    "selection": "folds by points chosen figures errors",
 }
 SHOWN = {  # by the class of the report
     "WalrReport": {

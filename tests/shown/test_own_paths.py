@@ -14,6 +14,9 @@ from rich.console import Console
 
 from blindfit.coordinator.jobs import run as jobs
 from blindfit.coordinator.operator import ledger as ledger_view
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import places
+from blindfit.coordinator.terminal.terminal import line
 from tests.command import Done, blindfit
 from tests.falcon.configs import falcon_job
 from tests.snapshots.bank import Bank
@@ -47,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
         ("pretrain", "clinic.toml", "--dataset", "archive", "--out", f"{ODD}.json"),
         ("split-labels", "clinic.toml", "--dataset", "archive", "--out", f"{ODD}.one", f"{ODD}.other"),
         ("import-falcon", "job.json", "--out", f"{ODD}.falcon"),
-        ("init", "--vertical", "archive.csv", "other.csv", "--label", "ill", "--out", f"{ODD}.init"),
+        ("init", "--system", "taylor", "archive.csv", "other.csv", "--label", "ill", "--out", f"{ODD}.init"),
         ("lock", "clinic.toml", "--old-passphrase-file", "old"),
     ],
 )
@@ -65,6 +68,13 @@ def test_a_chain_that_is_exported_and_checked(tmp_path: Path) -> None:
     assert console.export_text().count(f"{ODD}.jsonl") == 3
 
 
+def test_a_line_stays_on_one_line_of_a_narrow_terminal() -> None:
+    screen = io.StringIO()
+    shown = (line("[bold]clinic:[/] " + "many words " * 20), *places([("report", "a path with spaces " * 10)]))
+    Found({}, shown).show(Console(file=screen, width=40))
+    assert len(screen.getvalue().splitlines()) == 2
+
+
 def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), width=300, record=True)
     snapshot = SimpleNamespace(row=SimpleNamespace(dataset=ODD, number=1))
@@ -72,4 +82,4 @@ def test_a_dataset_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "party_settings", lambda _job, _name: (Path(f"{ODD}.toml"), None))
     job: Any = SimpleNamespace(parties={"shop": SimpleNamespace(dataset=ODD)})
     jobs._tell_of_changes(job, console)
-    assert f"blindfit snapshot {ODD}.toml {ODD}" in console.export_text()
+    assert f"blindfit snapshot '{ODD}.toml' '{ODD}'" in console.export_text()

@@ -25,9 +25,8 @@ from blindfit.algorithms.protocols import handshake
 from blindfit.coordinator.job.job import read_job, to_toml
 from blindfit.coordinator.operator import job_control
 from blindfit.coordinator.preflight import findings
-from blindfit.coordinator.preflight.parties import _compare
+from blindfit.coordinator.preflight.parties import introduce
 from blindfit.coordinator.terminal.terminal import Terminal, terminal
-from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.sessions.session_log import keeper
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.sessions import SessionRow
@@ -79,13 +78,11 @@ def test_what_rich_does_itself_is_left_alone(console: Terminal) -> None:
 
 
 def test_a_party_that_says_who_it_is(console: Terminal) -> None:
-    about = {"systems": ["walr"], "datasets": ["d"], "published": ["d"]}
-    told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL, **about)
-    parties = {"bank": SimpleNamespace(role="active", dataset="d")}
-    job: Any = SimpleNamespace(parties=parties, protocol="walr", parameters=JobParameters(protocol="walr"))
-    found = list(_compare(job, "bank", told))
-    assert not CONTROLS & set("".join(finding.text for finding in found))
-    console.print(findings.table_of([*found, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")]))
+    told = control_pb2.PartyDescription(role="x\n" + EVIL, version=EVIL)
+    introduced = introduce("bank", told)
+    refuses = findings.Finding("refuses", "bank", f"bank refuses the job: {EVIL}")
+    assert not CONTROLS & set(introduced.text)
+    console.print(findings.table_of([introduced, refuses, findings.Finding("ok", f"[/x]{EVIL}", f"a\n{EVIL}")]))
     assert not CONTROLS & set(text_of(console))
     assert len(text_of(console).splitlines()) == 3
 

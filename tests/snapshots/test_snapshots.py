@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from blindfit.algorithms.errors import ConfigError, DataError, PolicyRefused
-from blindfit.parties.data.files import CsvFile
+from blindfit.parties.data.csv_file import CsvFile
 from blindfit.parties.measurement.label_index import open_index
 from blindfit.parties.snapshots import directories
 from blindfit.parties.snapshots.directories import only_publisher

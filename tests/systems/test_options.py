@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.file_kinds import is_party_file
 from blindfit.coordinator.job.job import load_job, read_job
+from blindfit.parties.job.tables import EPSILON_MEANS
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import SYSTEMS, read_proposed, system
 from blindfit.parties.tables import apply_override, read_toml, read_values, toml_of, validate
@@ -173,8 +174,12 @@ def test_a_dp_lr_job(dp_lr: dict[str, Any], said: str) -> None:
 @each_case(
     ("protocol", "privacy", "said"),
     [
-        ("walr", {}, "privacy.epsilon is missing: WALR is a release under differential privacy"),
-        ("dp-lr", {}, "privacy.epsilon is missing: a dp-lr job is a release under differential privacy"),
+        ("walr", {}, f"privacy.epsilon is missing: WALR is a release under differential privacy. {EPSILON_MEANS}"),
+        (
+            "dp-lr",
+            {},
+            "privacy.epsilon is missing: a dp-lr job is a release under differential privacy. " + EPSILON_MEANS,
+        ),
         (
             "walr",
             {"privacy": {"epsilon": 1.0, "mechanism": "classic"}},

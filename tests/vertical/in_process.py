@@ -118,7 +118,7 @@ def finished(project: World, *overrides: str, key: PrivateKey, session: str, noi
         patch.setattr(data_party, "align_rows", by_id)
         patch.setattr(key_node, "match_ids", number_of_rows)
         patch.setattr(key_node.KeyNode, "_begin", begin)
-        patch.setattr(key_node.KeyNode, "_noise_key", lambda *_: NOISE_KEY)
+        patch.setattr(key_node, "noise_key_of", lambda *_: NOISE_KEY)
         patch.setattr(taylor.steps, "gradient_noise", noise or taylor.gradient_noise)
         _run(project, overrides, session)
     return made

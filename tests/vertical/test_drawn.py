@@ -97,12 +97,16 @@ def test_so_many_draws_and_no_more(parties: Parties) -> None:
     for names, snapshot in ((TWO, "01"), (TWO, "02"), (tuple(ROLES), "01")):
         with refused(
             "{} draws of who is held out were begun for the people of {}, and more would place some of them: its "
-            "operator can start the account again (`blindfit ledger --reset-account`)"
+            "operator can start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
         ) as told:
             parties.draw(names, snapshot=snapshot)
-    ((verb, option),) = told.commands
+    (command,) = told.commands
     for name in TWO:
-        file = str(parties.root / f"{name}.toml")
-        done = CliRunner().invoke(app, [verb, file, option, "rows", "--reason", "another contract"])
+        words = {
+            "PARTY.TOML": str(parties.root / f"{name}.toml"),
+            "DATASET": "rows",
+            "TEXT": "another contract",
+        }
+        done = CliRunner().invoke(app, [words.get(word, word) for word in command])
         assert done.exit_code == 0, done.output
     parties.draw()

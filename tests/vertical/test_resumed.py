@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pytest
-from structlog.testing import capture_logs
 
-from blindfit.algorithms.errors import BlindfitError, CannotTakePart, DataError
+from blindfit.algorithms.errors import BlindfitError, DataError, PolicyRefused
 from blindfit.parties.vertical.checkpoints import Checkpoints
 from tests.postgres import PostgresServer
 from tests.world import World
@@ -87,8 +86,7 @@ def test_it_does_not_go_on_among_other_parties(tmp_path: Path) -> None:
     begun = stopped_after(1, project)
     first, _, rest = (tmp_path / "job.toml").read_text().partition("[parties.shop-b]")
     (tmp_path / "fewer.toml").write_text(first + rest[rest.index("[parties.notary]") :])
-    with capture_logs() as logs, pytest.raises(CannotTakePart):
+    with pytest.raises(PolicyRefused, match=f"the training {begun} was of another job: a job is resumed with"):
         project.run(*JOB, f"taylor.resume={begun}", job="fewer.toml")
-    reasons = {line.get("reason") for line in logs if line["event"] == "session failed"}
-    assert f"the training {begun} was of another job" in reasons
+    assert [one.text for one in project.check(*JOB, f"taylor.resume={begun}") if one.refuses] == []
     assert project.run(*JOB, f"taylor.resume={begun}").state == "DONE"

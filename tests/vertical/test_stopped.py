@@ -97,6 +97,17 @@ def test_an_epoch_is_one_line_whoever_begins_it_and_messages_are_none() -> None:
     assert shown(*events, verbose=True) == [f"  {party}: {step}" for party, step in events]
 
 
+def test_a_fold_is_one_line_whoever_begins_it() -> None:
+    events = [
+        (party, f"point 1 of 2, fold {fold} of 3, epoch {n}")
+        for fold in (1, 2)
+        for n in (1, 2)
+        for party in ("bank", "shop")
+    ]
+    assert shown(*events) == ["  point 1 of 2, fold 1 of 3", "  point 1 of 2, fold 2 of 3"]
+    assert shown(*events, verbose=True) == [f"  {party}: {step}" for party, step in events]
+
+
 def test_the_hold_out_loss_is_told_at_the_pace_of_who_knows_it() -> None:
     events = [("bank", "epoch 1"), ("shop", "epoch 1"), ("bank", "epoch 2"), ("shop", "epoch 2, hold-out loss 0.3410")]
     events += [("bank", "epoch 3"), ("shop", "epoch 3, hold-out loss 0.2990")]

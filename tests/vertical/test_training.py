@@ -11,9 +11,9 @@ from blindfit.algorithms.errors import DataError
 from blindfit.parties.falcon.data_party import Falcon
 from blindfit.parties.taylor.data_party import Taylor
 from blindfit.parties.vertical import training
-from blindfit.parties.vertical.training import Agreed, Aligned, Computed, Guard, Read, Trained, Work
+from blindfit.parties.vertical.training import Agreed, Aligned, Compared, Computed, Guard, Read, Trained, Work
 
-STATIONS = (Work, Read, Aligned, Agreed, Computed, Trained)
+STATIONS = (Work, Read, Aligned, Agreed, Compared, Computed, Trained)
 PASSED = ["Work", "read", "Aligned", "agree", "Agreed", "train", "Computed", "weights opened", "keep"]
 
 

@@ -16,6 +16,7 @@ import pyarrow.csv
 import pytest
 from distributed import LocalCluster
 
+from blindfit.algorithms.columns.recipes import Bins, Spline
 from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.workers import THIS_PROCESS
 from blindfit.coordinator.job.job import load_job
@@ -200,6 +201,21 @@ def test_rows_are_cut_and_taken_where_they_are(house: LargerHouse, monkeypatch: 
     assert np.array_equal(rows.take(places), columns[places])
     assert np.array_equal(rows.take(slice(None, None, 5)), columns[::5])
     assert len(partitions._HELD) == 1
+
+
+def test_recipes_are_fitted_to_the_same_rows_wherever_these_are(house: LargerHouse) -> None:
+    house.on(None)
+    house.run(job="trusted.toml")
+    job = load_job(house.root / "trusted.toml").parameters
+    source, nothing = snapshot(house), lambda *_: None
+    column = source.feature_names[0]
+    recipes = (Bins("bin", (column,), 3), Spline("curve", (column,), 4))
+    source = replace(source, record=replace(source.record, recipes=recipes))
+    alone = prepare_rows(source, job, job.trial_randomness, nothing)
+    there = prepare_rows(source, job, job.trial_randomness, nothing, THIS_PROCESS)
+    assert {"bin=2", "bin=3", "curve=3"} < set(alone.standardiser.columns)
+    assert there.standardiser.table == alone.standardiser.table
+    assert there.train.weights[:].tolist() == alone.train.weights.tolist()
 
 
 class HeldOutBatches:

@@ -58,7 +58,9 @@ def test_where_the_servers_file_is_elsewhere_what_is_assumed_is_said(tmp_path: P
 
 
 def test_an_evaluation_of_persons_is_told_as_widely(tmp_path: Path) -> None:
-    shop_and_meter(tmp_path, person=True)
+    world = shop_and_meter(tmp_path, person=True)
+    for party in ("shop", "meter"):
+        world.set("policy.systems", ["walr", "evaluate"], party)
     (tmp_path / "evaluate.toml").write_text(EVALUATION)
     text = said("check", str(tmp_path / "evaluate.toml"))
     _, _, figures = text.partition("95 % chance (")

@@ -22,6 +22,8 @@ def house_of(root: Path, rows: int, **columns: tuple[str, ...]) -> Holders:
         table = house.table(name)
         last = rows if name == "shop" else None
         house.write_table(name, {column: values[:last] for column, values in table.items() if column in ("id", *kept)})
+        if name != "shop":  # some have few columns
+            house.set("datasets.rows.models_per_row", "unlimited", name)
     return house
 
 
@@ -45,9 +47,18 @@ def test_fewer_than_forty_rows_for_each_column_are_refused(
     """Before anything is sent, in the words of the server."""
     house = house_of(tmp_path / "few", needed - 1, **columns)
     (said,) = refusals(house.check(WHOLE))
-    assert f"{needed - 1} rows to train on are too few" in said
+    assert f"{needed - 1} rows are too few" in said
     assert f"which need {needed}: use more rows or fewer columns" in said
     assert not refusals(house_of(tmp_path / "enough", needed, **columns).check(WHOLE))
+
+
+def test_derived_columns_need_rows_as_others_do(tmp_path: Path) -> None:
+    """And they are named."""
+    house = house_of(tmp_path, 439)
+    house.set("datasets.rows.derive", {"bin": {"by": "bins", "of": "a", "bins": 4}}, "bank")
+    (said,) = refusals(found := house.check(WHOLE))
+    assert "439 rows are too few for the columns of these parties, which need 440" in said
+    assert "bin: 3 columns by bins of a" in [finding.text for finding in found if finding.about == "bank"]
 
 
 def test_rows_that_are_held_out_are_not_trained_on(tmp_path: Path) -> None:
@@ -62,7 +73,7 @@ def test_the_command_refuses_such_a_job_and_a_run_charges_nothing(tmp_path: Path
     checked = house.blindfit("check", "job.toml", "--set", WHOLE)
     assert checked.returncode != 0
     said = " ".join((checked.stdout + checked.stderr).split())
-    assert "319 rows to train on are too few for the columns of these parties, which need 320" in said
+    assert "319 rows are too few for the columns of these parties, which need 320" in said
     with pytest.raises(PolicyRefused, match="319 rows are too few"):
         house.run(WHOLE)
     assert house.spent() == 0

@@ -92,6 +92,7 @@ async def test_a_request_that_does_not_parse_is_malformed_for_callers_and_unread
         assert await call(shop, "/blindfit.v1.Exchange/Open", junk) == "MALFORMED_MESSAGE"
         assert await call(shop, "/blindfit.v1.Measurement/Aggregate", junk) == "MALFORMED_MESSAGE"
         assert await call(shop, "/blindfit.v1.Control/Propose", junk) == "CALL_NOT_ALLOWED"
+        assert await call(shop, "/blindfit.v1.Control/Check", junk) == "CALL_NOT_ALLOWED"
         assert await call(coordinator, "/blindfit.v1.Control/Describe", b"") == "OK"
         await asyncio.gather(coordinator.close(), shop.close())
 

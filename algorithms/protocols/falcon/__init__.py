@@ -12,6 +12,8 @@ Model: any number of data parties may deviate and collude, all but one, with MAC
                      expanded seeds still lack
     2     each P_j   E_j = X_j - U_j, the active party y - u: masks it alone knows     MaskedInput to every other
           each P_j   under differential privacy, before each epoch: its noise          MaskedInput to every other
+          active     where the job has a grid: after steps 3 and 4 of all folds of all  ChosenPoint to all
+                     points, whose figures it learns as in step 7, the best point
     3     each P_j   a step's four rounds (sharing/descent.py), and all else that is   OpenedShares to every other
                      opened: under masks of its own, but for step 5's bits and, with
                      MACs, before the first step whether every label is 0 or 1,
@@ -39,9 +41,9 @@ Departures from the paper: preprocessing by a dealer; the sigmoid and the log lo
     threshold Paillier: a party's scores and its masks are one ciphertext, packed, and all parties add them up, so that
     no score is sent; residuals, not predictions, become ciphertexts; and weights are opened from shares, rounded.
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
-    the test rows, the confusion matrix, log loss, AUC and KS, or the sum of squared errors, all rounded; the key node,
-    sizes and when training ends. What opened weights, and where training ends, reveal of labels is counted
-    (docs/falcon.md).
+    each grid point one figure, and of the test rows the confusion matrix, log loss, AUC and KS, or the sum of squared
+    errors, all rounded; the key node, sizes and when training ends. What opened weights, figures of grid points and
+    where training ends reveal of labels is counted (docs/falcon.md).
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ from __future__ import annotations
 from blindfit.algorithms.protocols.falcon.check import arrows_of_check
 from blindfit.algorithms.protocols.falcon.conversion import HIDING_BITS
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedScales, EncryptedState
+from blindfit.algorithms.protocols.falcon.figures import TestErrors, TestFigures
 from blindfit.algorithms.protocols.falcon.messages import (
+    ChosenPoint,
     Correction,
     DealtKeyShare,
     DealtSeed,
@@ -67,7 +71,7 @@ from blindfit.algorithms.protocols.falcon.parameters import (
     FalconParameters,
     bits_of_opened_weight,
 )
-from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, TestErrors, TestFigures, Trained
+from blindfit.algorithms.protocols.falcon.program import Held, Model, Progress, Trained
 from blindfit.algorithms.protocols.falcon.roles import (
     check_parameters,
     deal_key,
@@ -78,7 +82,8 @@ from blindfit.algorithms.protocols.falcon.roles import (
     run_key_node,
 )
 from blindfit.algorithms.protocols.falcon.seats import ModelState
-from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, ROUNDS, Arrow, Table
+from blindfit.algorithms.protocols.falcon.selection import Selected
+from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, PASSIVE, ROUNDS, Arrow, Table
 
 __all__ = [
     "HIDING_BITS",
@@ -93,6 +98,7 @@ __all__ = [
     "ModelState",
     "Noise",
     "Progress",
+    "Selected",
     "TestErrors",
     "TestFigures",
     "Trained",
@@ -107,6 +113,7 @@ __all__ = [
 ]
 
 _ENCRYPTED = 'falcon.backend = "threshold"'
+_SELECTS = "[select]"
 
 TABLE = Table(
     "falcon",
@@ -134,5 +141,7 @@ TABLE = Table(
     Arrow("3", DATA, DATA, MaskedSums, ROUNDS, "nothing: ciphertexts", _ENCRYPTED),
     Arrow("3", DATA, DATA, PartialDecryptions, ROUNDS, "masked sums", _ENCRYPTED),
     *arrows_of_check("4", 'falcon.security = "malicious"'),
+    Arrow("2", ACTIVE, PASSIVE, ChosenPoint, ONCE, "the grid point with the best figure", _SELECTS),
+    Arrow("2", ACTIVE, KEY, ChosenPoint, ONCE, "the grid point with the best figure", _SELECTS),
     Arrow("5", ACTIVE, KEY, GoesOn, EPOCH, "whether training goes on"),
 )

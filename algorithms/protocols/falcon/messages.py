@@ -61,6 +61,11 @@ class GoesOn:
     go_on: Integer
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenPoint:
+    point: Integer  # of the grid, counted from 0
+
+
 # --- with encrypted weights -------------------------------------------------------------------------------------------
 
 

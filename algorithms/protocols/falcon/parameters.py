@@ -6,14 +6,14 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from blindfit.algorithms.errors import RangeError
+from blindfit.algorithms.errors import LocalProtocolError, RangeError
 from blindfit.algorithms.held_out import hold_out_more
 from blindfit.algorithms.protocols.falcon.noise import LARGEST_RESIDUAL, Noise
 from blindfit.algorithms.sharing import field
@@ -28,6 +28,8 @@ from blindfit.algorithms.statistics.vertical.gradient_leaks import LEAST_HOLD_OU
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
 from blindfit.algorithms.statistics.vertical.model import FEATURE_BITS
 from blindfit.algorithms.statistics.vertical.optimiser import OptimiserSettings
+from blindfit.algorithms.statistics.vertical.row_plan import rows_of_batches
+from blindfit.algorithms.statistics.vertical.selection import Selection, count_shift, pair_shift
 
 FEATURE_BOUND = 8.0
 WEIGHT_BOUND = 4.0  # of weights that are opened: log odds, or deviations of a number, for each deviation of a column
@@ -58,6 +60,7 @@ class FalconParameters:
         weights_stay_shared: they are rounded as if they were to be opened, and are not.
         key_bits: of the threshold key that weights are encrypted under; None where all is in shares.
         noise: under differential privacy; then nothing is opened but the weights.
+        selection: the grid points that folds are trained for first; the final training then has one point's options.
     """
 
     data_parties: tuple[str, ...]
@@ -81,6 +84,66 @@ class FalconParameters:
     weights_stay_shared: bool = False
     noise: Noise | None = None
     key_bits: int | None = None
+    selection: Selection | None = None
+
+    # --- the trainings of a selection
+
+    def at(self, point: int) -> FalconParameters:
+        """Return the parameters of the final training if this grid point is chosen."""
+        chosen = self._points.points[point]
+        return replace(self, optimiser=chosen.optimiser, epochs=chosen.epochs, selection=None)
+
+    def fold(self, point: int, fold: int) -> FalconParameters:
+        """Return the parameters of one fold's training: its tested rows stand where validation rows do, and end
+        nothing.
+        """
+        tested = self._points.rows_of_folds(self.train_rows)[fold]
+        batches = rows_of_batches(self.train_rows - tested, self.batch_rows[0])
+        return replace(
+            self.at(point), batch_rows=tuple(batches), validation_rows=tested, test_rows=0, patience=0, tolerance=0.0
+        )
+
+    @property
+    def folds(self) -> int:
+        return self._points.folds
+
+    def fold_rows(self, fold: int) -> npt.NDArray[np.int64]:
+        """Return the places of a fold's rows: those that it trains on, then those that it tests on."""
+        ends = np.cumsum((0, *self._points.rows_of_folds(self.train_rows)))
+        places = np.arange(self.train_rows)
+        tested = slice(ends[fold], ends[fold + 1])
+        return np.concatenate([np.delete(places, tested), places[tested]])
+
+    @property
+    def variants(self) -> list[FalconParameters]:
+        """Return the parameters of every kind of training that the job has; this one's own without a selection."""
+        if self.selection is None:
+            return [self]
+        numbers = range(len(self.selection.points))
+        return [p for number in numbers for p in (self.at(number), self.fold(number, 0))]
+
+    @property
+    def _points(self) -> Selection:
+        if self.selection is None:
+            raise LocalProtocolError("this training has no grid")
+        return self.selection
+
+    @property
+    def selection_bits(self) -> float:
+        """Return how many bits the opened figures of all grid points have at most, whoever deviates."""
+        return 0.0 if self.selection is None else self.selection.figure_bits(self.train_rows)
+
+    @property
+    def selection_epochs(self) -> int:
+        """Return the epochs of all trainings of the folds: each may end the job by the range of its scores."""
+        return 0 if self.selection is None else self.selection.epochs
+
+    @property
+    def most_epochs(self) -> int:
+        """Return the epochs of the final training, at most."""
+        return self.epochs if self.selection is None else max(point.epochs for point in self.selection.points)
+
+    # --- sizes
 
     @property
     def waves(self) -> Waves:
@@ -110,12 +173,12 @@ class FalconParameters:
     @property
     def count_shift(self) -> int:
         """Return the bits of a count of test rows that are rounded away: a quarter of its standard error, or less."""
-        return max(0, math.floor(math.log2(math.sqrt(max(1, self.test_rows)) / 8)))
+        return count_shift(self.test_rows)
 
     @property
     def pair_shift(self) -> int:
         """Return the bits of AUC and KS, times the pairs of test rows, that are rounded away, for the same reason."""
-        return max(0, math.floor(math.log2(max(1, self.test_rows) ** 1.5 / 64)))
+        return pair_shift(self.test_rows)
 
     @property
     def figure_bits(self) -> float:
@@ -169,8 +232,8 @@ class FalconParameters:
 
     @property
     def label_bits(self) -> int:
-        """After the point of what the active party puts in."""
-        return self.scales.waves.wave if self.is_linear else 0
+        """After the point of what the active party puts in: what every training of the job can take."""
+        return min(p.scales.waves.wave for p in self.variants) if self.is_linear else 0
 
     @cached_property
     def penalised(self) -> npt.NDArray[np.uint64]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from blindfit.algorithms.errors import MalformedMessage, ScoresOutOfRange
-from blindfit.algorithms.protocols.falcon.kept_shares import keep
-from blindfit.algorithms.protocols.falcon.parameters import (
-    MEAN_LOSS_BITS,
-    WEIGHT_BITS,
-    WEIGHT_BOUND,
-    FalconParameters,
+from blindfit.algorithms.protocols.falcon.figures import (
+    Report,
+    TestErrors,
+    TestFigures,
+    figures_of_test_rows,
+    read_figures,
+    squared_errors,
 )
-from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat, zeros
+from blindfit.algorithms.protocols.falcon.kept_shares import keep
+from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
+from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat
+from blindfit.algorithms.protocols.falcon.selection import Selected, labels_at, select
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring, squares
@@ -31,8 +35,8 @@ from blindfit.algorithms.sharing.shares import Share, join
 from blindfit.algorithms.sharing.waves import WaveScales
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
+from blindfit.algorithms.statistics.vertical.selection import Selection
 
-TEST_PIECE = 2048  # test rows that are evaluated at once: a row's comparisons take some 40 kB of what is dealt
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
 COARSE_CLASS_WEIGHT_BITS = 3  # and so are those of classes
 CLASSES = 2  # without the label, and with it
@@ -57,7 +61,7 @@ class Model:
 
 
 async def _pass() -> None:
-    """Let the weights be opened."""
+    """Let them be opened."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,14 @@ class Progress:
     Attributes:
         report: step, done, total.
         keep: what a training can go on from, after a check; and whether it does.
+        before_figures: before the figures of grid points are opened; may raise.
         before_opening: before a weight is opened; may raise.
         check_begun: as `check.run_check` takes it.
     """
 
     report: Callable[[str, int, int], None] = lambda _step, _done, _total: None
     keep: Callable[[Model, bool], None] = lambda _model, _go_on: None
+    before_figures: Callable[[], Awaitable[None]] = _pass
     before_opening: Callable[[], Awaitable[None]] = _pass
     check_begun: Callable[[bool], None] = lambda _open: None
 
@@ -95,38 +101,10 @@ class Held:
 
 
 @dataclass(frozen=True, repr=False)
-class TestFigures:
-    """What the active party learns of the test rows, from which, with its labels, all figures follow.
-
-    Attributes:
-        true_positives, positives: rows called positive at the threshold that are, and all that are called so; in steps
-            of a quarter of their standard error, or less.
-        loss: the sum of the log losses.
-        auc_pairs, ks_pairs: AUC and KS, times the pairs of a row with the label and one without.
-    """
-
-    true_positives: int
-    positives: int
-    loss: float
-    auc_pairs: float
-    ks_pairs: float
-
-
-@dataclass(frozen=True, repr=False)
-class TestErrors:
-    """The same of a linear model.
-
-    Attributes:
-        squares: the sum of the squared errors, of labels as they are put in.
-    """
-
-    squares: float
-
-
-@dataclass(frozen=True, repr=False)
 class Trained:
     """
     Attributes:
+        selected: the grid point that was chosen before, where the job has a grid.
         weights: of the seat's own columns; empty at the dealer, and where they stay in shares.
         kept: a data party's shares of all weights, where they do, in steps of 2^-kept_bits.
         tested: at the active party, where there are test rows.
@@ -138,6 +116,7 @@ class Trained:
     tested: TestFigures | TestErrors | None = None
     rounds: int = 0
     kept: KeptShares | None = None
+    selected: Selected | None = None
 
 
 def begin_model(p: FalconParameters, seat: Seat) -> Model:
@@ -163,11 +142,51 @@ async def run_program(
     progress.report("put in", 0, 1)
     matrix = await seat.put_in_matrix(p.columns, p.rows, None if held is None else f.elements(held.features))
     labels = await _labels(seat, p, held)
+    selected = None
+    if p.selection is not None:
+        selected = await _select(seat, p, p.selection, matrix, labels, held, progress)
+        final = p.at(selected.point)
+        p, labels = final, labels_at(p, final, labels)
     model = model or begin_model(p, seat)
+    await _descend(seat, p, held, matrix, labels, model, progress, is_done=is_done)
+    return replace(await _open_weights(seat, p, matrix, labels.y, model, progress), selected=selected)
+
+
+async def _select(
+    seat: Seat,
+    p: FalconParameters,
+    chosen: Selection,
+    matrix: SecretMatrix,
+    labels: Labels,
+    held: Held | None,
+    progress: Progress,
+) -> Selected:
+    """Step 2b: all folds of all grid points, each from weights of zero; nothing of them is kept."""
+
+    async def train(q: FalconParameters, rows: SecretMatrix, own: Labels, report: Report) -> ModelState:
+        model = begin_model(q, seat)
+        await _descend(seat, q, None, rows, own, model, Progress(report=report))
+        return model.state
+
+    own_labels = None if held is None else held.labels
+    return await select(seat, p, chosen, matrix, labels, own_labels, train, progress)
+
+
+async def _descend(
+    seat: Seat,
+    p: FalconParameters,
+    held: Held | None,
+    matrix: SecretMatrix,
+    labels: Labels,
+    model: Model,
+    progress: Progress,
+    *,
+    is_done: bool = False,
+) -> None:
+    """Steps 3 to 5, until the training ends."""
     while model.epochs < p.epochs and not is_done:
         noises = await _noises(seat, p, held, model.epochs)
         is_done = not await _epoch(seat, p, matrix, labels, model, progress, noises)
-    return await _open_weights(seat, p, matrix, labels.y, model, progress)
 
 
 async def _labels(seat: Seat, p: FalconParameters, held: Held | None) -> Labels:
@@ -297,7 +316,7 @@ async def _judge(
 async def _validation_loss(seat: Seat, p: FalconParameters, z: Share, labels: Labels) -> Share:
     """Twice the summed loss, (1,), at `_validation_loss_bits`."""
     if p.is_linear:
-        return await _squares(seat, p, "validation", z, labels.y, p.validation_rows)
+        return await squared_errors(seat, p, "validation", z, labels.y, p.validation_rows)
     scales = _validation_scales(p)
     return await scoring.log_loss(seat, "validation", z, labels.y, p.waves, scales, labels.row_weights)
 
@@ -311,15 +330,6 @@ def _validation_loss_bits(p: FalconParameters) -> int:
 def _validation_scales(p: FalconParameters) -> WaveScales:
     weight_bits = CLASS_WEIGHT_BITS + LARGEST_CLASS_WEIGHT.bit_length() if p.weighted else 0
     return scoring.loss_scales(p.validation_rows, p.scales.waves.score, weight_bits)
-
-
-async def _squares(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share, of_rows: int) -> Share:
-    """
-    Args:
-        of_rows: that are added up in the end.
-    """
-    kept = squares.error_bits(of_rows, p.residual_bound)
-    return await squares.squared_errors(seat, name, z, y, p.scales.waves.score, p.label_bits, kept)
 
 
 async def _ends(seat: Seat, p: FalconParameters, model: Model, loss: Share, least: int) -> Share:
@@ -355,7 +365,7 @@ async def _open_weights(
     owned = [] if p.weights_stay_shared else [(place, w[p.column_slice(place)]) for place in range(len(p.columns))]
     opens = len(owned)
     if p.test_rows:
-        owned.append((ACTIVE, await _figures(seat, p, matrix, labels, opened, progress)))
+        owned.append((ACTIVE, await figures_of_test_rows(seat, p, matrix, labels, opened, progress.report)))
     await progress.before_opening()
     if owned:
         mine = await seat.reveal_to_owners("weights", owned)
@@ -365,62 +375,5 @@ async def _open_weights(
     place = next((number for number in mine if number < opens), None)
     weights = np.zeros(0) if place is None else np.ldexp(f.integers(mine[place]).astype(np.float64), -steps)
     figures = mine.get(opens)
-    tested = None if figures is None else _read(p, f.integers(figures))
+    tested = None if figures is None else read_figures(p, f.integers(figures))
     return Trained(model.epochs, weights, tested, kept=kept)
-
-
-async def _figures(
-    seat: Seat, p: FalconParameters, matrix: SecretMatrix, labels: Share, state: ModelState, progress: Progress
-) -> Share:
-    """Of the test rows, in pieces."""
-    scales = scoring.loss_scales(p.test_rows, p.scales.waves.score)
-    counts: scoring.Counts | None = None
-    errors: Share | None = None
-    starts = range(p.test.start, p.test.stop, TEST_PIECE)
-    for number, start in enumerate(starts):
-        progress.report("evaluate", number, len(starts) + 1)
-        rows = slice(start, min(start + TEST_PIECE, p.test.stop))
-        z = await seat.scores(f"test {start}", matrix.rows(rows), state)
-        if p.is_linear:
-            sum_of = await _errors(seat, p, f"test {start}", z, labels[rows])
-            errors = sum_of if errors is None else errors + sum_of
-        else:
-            piece = await scoring.counts(seat, f"test {start}", z, labels[rows], p.waves, scales, p.threshold)
-            counts = piece if counts is None else counts + piece
-        await seat.check()
-    progress.report("evaluate", len(starts), len(starts) + 1)
-    if errors is not None:
-        return await divide(seat, "errors", errors, _loss_shift(p))
-    if counts is None:
-        return zeros((0,))
-    ranks = await scoring.ranks(seat, "ranks", counts.bins, p.test_rows)
-    loss = await divide(seat, "loss", counts.loss, _loss_shift(p))
-    confusion = await divide(seat, "confusion", counts.confusion, p.count_shift)
-    pairs = await divide(seat, "pairs", join([ranks.auc, ranks.ks]), p.pair_shift)
-    return join([confusion, loss, pairs])
-
-
-async def _errors(seat: Seat, p: FalconParameters, name: str, z: Share, y: Share) -> Share:
-    """Of test rows, whose scores nothing has tested."""
-    limit = round(p.waves.bound * 2.0**p.scales.waves.score)
-    return await _squares(seat, p, name, await squares.clip(seat, name, z, limit), y, p.test_rows)
-
-
-def _loss_shift(p: FalconParameters) -> int:
-    """By which the summed loss, or the sum of squared errors, is rounded: a single row's share in it is not to be read
-    off the rest.
-    """
-    if p.is_linear:
-        bits = 2 * squares.error_bits(p.test_rows, p.residual_bound)
-    else:
-        bits = scoring.loss_scales(p.test_rows, p.scales.waves.score).result + 1
-    return bits - MEAN_LOSS_BITS + math.floor(math.log2(p.test_rows))
-
-
-def _read(p: FalconParameters, numbers: npt.NDArray[np.int64]) -> TestFigures | TestErrors:
-    unit = math.floor(math.log2(p.test_rows)) - MEAN_LOSS_BITS  # a power of two, that the loss is in units of
-    if p.is_linear:
-        return TestErrors(math.ldexp(int(numbers[0]), unit))
-    true_positives, positives = (int(number) << p.count_shift for number in numbers[:2])
-    auc, ks = (int(number) << p.pair_shift for number in numbers[3:])
-    return TestFigures(true_positives, positives, math.ldexp(int(numbers[2]), unit), auc / 2, float(ks))

@@ -67,7 +67,10 @@ def check_parameters(parameters: FalconParameters) -> None:
 
 
 def _check(parameters: FalconParameters) -> None:
-    parameters.check()
+    if parameters.selection is not None:
+        parameters.selection.check(parameters.train_rows)
+    for variant in parameters.variants:
+        variant.check()
     if parameters.key_bits is not None:
         EncryptedScales(parameters).check(parameters.key_bits)
 

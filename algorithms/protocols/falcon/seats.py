@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import LocalProtocolError, MalformedMessage
 from blindfit.algorithms.messages import Channel
 from blindfit.algorithms.protocols.falcon.check import exchange_with_all, run_check
 from blindfit.algorithms.protocols.falcon.encrypted_descent import EncryptedState
-from blindfit.algorithms.protocols.falcon.messages import Correction, GoesOn, MaskedInput, OpenedShares
+from blindfit.algorithms.protocols.falcon.messages import ChosenPoint, Correction, GoesOn, MaskedInput, OpenedShares
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import descent, products, scoring
@@ -100,6 +100,14 @@ class Seat(Party, Protocol):
 
     async def agree(self, go_on: bool, /) -> bool:
         """Return whether to go on. The data parties know it, and the first of them tells the dealer."""
+        ...
+
+    async def share_choice(self, point: int | None, /) -> int:
+        """Return the grid point that the first data party names to all seats.
+
+        Args:
+            point: what it names; None at the others.
+        """
         ...
 
 
@@ -320,6 +328,13 @@ class DataSeat(_EverySeat):
             await self._channel.send(self._key_node, GoesOn(int(go_on)))
         return go_on
 
+    async def share_choice(self, point: int | None) -> int:
+        if point is None:
+            return (await self._channel.receive(self._parties[0], ChosenPoint)).point
+        for other in (*self._others, self._key_node):
+            await self._channel.send(other, ChosenPoint(point))
+        return point
+
 
 def _hiding_item(name: str, owner: int, shape: Shape) -> Item:
     return products.mask_item(f"reveal/{name}", owner, shape)
@@ -359,6 +374,9 @@ class BlindSeat(_EverySeat, ABC):
         await self.open_(*(share for _, share in owned))
         await self.check()
         return {}
+
+    async def share_choice(self, _point: int | None, /) -> int:
+        return 0
 
 
 class DealerSeat(BlindSeat):
@@ -405,3 +423,7 @@ class DealerSeat(BlindSeat):
         if said not in (0, 1):
             raise MalformedMessage(culprit=self._first, field="go_on", reason="is not 0 or 1", step="GoesOn")
         return bool(said)
+
+    async def share_choice(self, _point: int | None, /) -> int:
+        await self.flush()
+        return (await self._channel.receive(self._first, ChosenPoint)).point

@@ -19,6 +19,8 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     6     passive    adds 2a z_p . [[f o z_before]] + a [[f]] . z_p^2 - b theta . mu    PartialLoss to the next,
                                                                                         the last: HoldOutLoss
     7     key node   decrypts the loss; patience                                        Verdict to all
+    7     key node   after all folds of a grid, two rounded numbers of each point       GridFigures to the active party
+    7     key node   and which point is best                                            GridChoice to all
     8     active     once, hold-out, masked: [[f o z_A]], sums of [[f]],                PartialSums
                      [[f y]], [[f z_A]], a [[f z_A^2]], b [[f y z_A]]
     8     passive    adds its scores to both, as in step 6                              PartialSums to the next,
@@ -28,6 +30,9 @@ Model: semi-honest; the key node colludes with nobody. One active party (labels)
     f_i multiplies row i: 1 without a mask (then nothing is sent and factors are plain), the mask's 0 or 1 (then all
     hold [[m]] from the alignment), a class's weight c_i, or both. n is the jitter of each row, drawn once. a and b are
     those of statistics.taylor. The loss is the mean of f_i loss_i over the slots, as the gradient is.
+
+    Where the job has a grid, steps 0 to 5 run for each fold of each point first, and steps 6 and 7 after the last epoch
+    of each.
 
     Under label DP the key node adds two noises: one that it keeps for each batch, which covers the labels (-b y never
     changes, so all epochs are one release, of sensitivity b D R), and the fresh one of every answer, which covers
@@ -61,6 +66,8 @@ from blindfit.algorithms.protocols.taylor.messages import (
     Calibration,
     CalibrationSums,
     ChainedResiduals,
+    GridChoice,
+    GridFigures,
     HoldOutLabels,
     HoldOutLoss,
     MaskedGradient,
@@ -81,13 +88,16 @@ from blindfit.algorithms.protocols.taylor.roles import (
     run_key_node,
     share_key,
 )
+from blindfit.algorithms.protocols.taylor.selection import Folds, Selected, select_data_party, select_key_node
 from blindfit.algorithms.protocols.taylor.steps import gradient_noise
 
 __all__ = [
     "TABLE",
     "DataSeat",
+    "Folds",
     "KeySeat",
     "Progress",
+    "Selected",
     "TaylorParameters",
     "check_parameters",
     "gradient_noise",
@@ -96,11 +106,14 @@ __all__ = [
     "run_key_exchange",
     "run_key_node",
     "run_locally",
+    "select_data_party",
+    "select_key_node",
     "share_key",
 ]
 
 _CLASS_WEIGHTS, _HOLD_OUT = "class weights", "a hold-out loss"
 _CALIBRATED = "calibration after linkage"
+_SELECTS = "[select]"
 
 TABLE = Table(
     "taylor",
@@ -115,6 +128,8 @@ TABLE = Table(
     Arrow("6", DATA, PASSIVE, PartialLoss, EPOCH, CIPHERTEXTS, _HOLD_OUT),
     Arrow("6", PASSIVE, KEY, HoldOutLoss, EPOCH, "the hold-out loss", _HOLD_OUT),
     Arrow("7", KEY, DATA, Verdict, EPOCH, "go on or stop", _HOLD_OUT),
+    Arrow("7", KEY, ACTIVE, GridFigures, ONCE, "a rounded loss of each grid point", _SELECTS),
+    Arrow("7", KEY, DATA, GridChoice, ONCE, "the grid point with the lowest loss", _SELECTS),
     Arrow("8", DATA, PASSIVE, PartialSums, ONCE, CIPHERTEXTS, _CALIBRATED),
     Arrow("8", PASSIVE, KEY, CalibrationSums, ONCE, "five sums over matches", _CALIBRATED),
     Arrow("9", KEY, ACTIVE, Calibration, ONCE, "slope and offset", _CALIBRATED),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindfit.algorithms.messages import CiphertextVector, Integer, OctetVector, PublicKeyKind
+from blindfit.algorithms.messages import CiphertextVector, Integer, IntegerTensor, OctetVector, PublicKeyKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,16 @@ class CalibrationSums:
 class Calibration:
     slope: Integer  # in steps of 1/32; 0 where the rows do not tell
     offset: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class GridFigures:
+    numbers: IntegerTensor  # (2, grid points): rounded mean losses and their deviations
+
+
+@dataclass(frozen=True, slots=True)
+class GridChoice:
+    point: Integer  # of the grid, counted from 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ def randomisers_needed(
         gradient = Layout.of(public_key, parameters.columns_of(party), slot_bits)
         needed += epochs * (len(batch) + gradient.ciphertexts)
     if parameters.hold_out_loss:
-        needed += epochs * (to_the_next * held_out + 1)
+        judged = min(epochs, 1) if parameters.judged_at_end else epochs
+        needed += judged * (to_the_next * held_out + 1)
     if party == parameters.active:
         to_each = parameters.encrypted_factors * rows + parameters.hold_out_loss * held_out
         needed += to_each * (len(parameters.data_parties) - 1)

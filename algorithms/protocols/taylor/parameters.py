@@ -39,6 +39,7 @@ class TaylorParameters:
         kept_noise_std: of what it adds to that under label DP: drawn once for each batch, the same in every epoch; 0
             without label DP.
         hold_out_loss: whether step 6 runs; without it every epoch runs.
+        judged_at_end: step 6 runs after the last epoch only.
         calibrate: whether steps 8 and 9 run, of a logistic model over rows with a mask and a hold-out loss.
     """
 
@@ -56,6 +57,11 @@ class TaylorParameters:
     kept_noise_std: float = 0.0
     hold_out_loss: bool = True
     calibrate: bool = False
+    judged_at_end: bool = False
+
+    def is_judged(self, epoch: int) -> bool:
+        """Return whether step 6 runs after an epoch, counted from 0."""
+        return self.hold_out_loss and (not self.judged_at_end or epoch + 1 == self.epochs)
 
     @property
     def has_label_dp(self) -> bool:

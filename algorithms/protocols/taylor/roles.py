@@ -118,7 +118,7 @@ async def run_data_party(
             residuals = await link.residuals(batch)
             gradient = await link.gradient(batch, residuals)
             seat.optimiser.step(gradient, epoch, number)
-        go_on = await link.verdict(plan.validation, mu_enc) if parameters.hold_out_loss else True
+        go_on = await link.verdict(plan.validation, mu_enc) if parameters.is_judged(epoch) else True
         told.keep(epoch + 1, go_on)
         if not go_on:
             break
@@ -314,7 +314,7 @@ async def run_key_node(
                 masked = receive_masked_gradient(message, party, rows, public_key, parameters)
                 answer = await in_thread(partial(step_4_answer, seat, masked, parameters, (party, epoch, number)))
                 await channel.send(party, answer)
-        judged = parameters.hold_out_loss
+        judged = parameters.is_judged(epoch)
         go_on = await _judge(seat, validation_rows, parameters, channel, in_thread) if judged else True
         told.keep(epoch + 1, go_on)
         if not go_on:

@@ -205,11 +205,16 @@ async def run_passive(
 
 def step_5_too_few_rows(request: AggregateOpen, blocks: Sequence[Block]) -> str:
     """Return why a request has too few rows for its columns; "" if it has enough. Both numbers are public."""
-    needed = lone_rows.rows_needed(columns_of(request, blocks))
-    if request.n_rows >= needed:
+    return too_few_rows(request.n_rows, columns_of(request, blocks))
+
+
+def too_few_rows(n_rows: int, n_columns: Sequence[int]) -> str:
+    """Return why so many rows are too few for the columns of each holder; "" if they are enough."""
+    needed = lone_rows.rows_needed(n_columns)
+    if n_rows >= needed:
         return ""
     return (
-        f"{request.n_rows} rows are too few for the columns of these parties, which need {needed}: "
+        f"{n_rows} rows are too few for the columns of these parties, which need {needed}: "
         "use more rows or fewer columns"
     )
 

@@ -132,7 +132,10 @@ def step_2_difference(mine: Agreement, theirs: Agreement) -> str:
     if mine.request_sha256 != theirs.request_sha256:
         return "the two servers were asked for different things, or sent different rows"
     if mine.answered_in != theirs.answered_in:
-        return "one server does not remember the other's answer: ask for another draw (privacy.release)"
+        return (
+            "one server does not remember the other's answer: set privacy.release to another name, which draws the "
+            "noise again and is charged again"
+        )
     return ""
 
 

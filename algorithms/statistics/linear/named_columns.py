@@ -90,8 +90,6 @@ def _by_name(rows: Any, names: tuple[Any, ...], columns: Sequence[str], record: 
 
     _refuse_other_names(names, record.names)
     found = tables.columns_of(rows, record)
-    if len({len(column) for column in found.values()}) > 1:
-        raise DataError("the rows' columns are not of one length")
     return np.column_stack([found[name] for name in columns])
 
 

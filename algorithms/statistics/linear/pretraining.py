@@ -103,7 +103,13 @@ class Pretrained(StandardisedLogistic):
             )
         if table is None or self.standardiser.table is None:
             return
-        for name in columns:
+        recipes = set(self.standardiser.table.recipes) ^ set(table.recipes)
+        if recipes:
+            raise DataError(
+                f"the pre-trained model does not compute {min(recipe.name for recipe in recipes)} as the data do",
+                hint="derive the same columns in both, and give the numbers of the recipes: low and high, edges, knots",
+            )
+        for name in table.encoded:
             mine, theirs = self.standardiser.table.behind[name].kind, table.behind[name].kind
             if mine != theirs and {mine, theirs} != {"number", "boolean"}:
                 raise DataError(

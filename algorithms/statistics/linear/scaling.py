@@ -206,12 +206,12 @@ class Standardiser:
         return self.table or TableRecord.of_numbers(self.columns)
 
     def means(self) -> dict[str, float]:
-        """Return what a missing value becomes in each column, whatever its rule.
+        """Return what a missing value becomes in each encoded column, whatever its rule.
 
         A column that was constant has no weight: any number does.
         """
         known = dict(zip(self.kept_columns, self.mean, strict=True)) | dict(self.record.fill)
-        return {name: known.get(name, 0.0) for name in self.columns}
+        return {name: known.get(name, 0.0) for name in self.record.encoded}
 
     def to_dict(self) -> dict[str, Any]:
         """For the model file: names in order, the mean and std of each kept column by name, and the record."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class VerticalModelPart(LinearModel):
     label_mean, label_scale: of a linear model's labels, at the active party.
     slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
     trained_in: the session that began the training; "" in a file of an earlier version.
+    options: those that the training chose from a grid.
 
     Raises:
         DataError, RangeError: this is no part of a model, or its scores could overflow.
@@ -65,6 +66,7 @@ class VerticalModelPart(LinearModel):
     slope: float = 1.0
     offset: float = 0.0
     trained_in: str = ""
+    options: Mapping[str, float | int | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_seat()
@@ -110,9 +112,9 @@ class VerticalModelPart(LinearModel):
     def largest_steps(self) -> int:
         """No part of a score is farther from 0 before it is rounded, in steps of 2^-42."""
         bound = round(math.ldexp(self.feature_bound, FEATURE_BITS))
-        return bound * int(np.abs(self._integer_weights()).sum())
+        return bound * int(np.abs(self.integer_weights()).sum())
 
-    def _integer_weights(self) -> npt.NDArray[np.int64]:
+    def integer_weights(self) -> npt.NDArray[np.int64]:
         return np.rint(np.ldexp(self._all_weights(), WEIGHT_BITS)).astype(np.int64)
 
     def score_parts(self, features: Features) -> npt.NDArray[np.int64]:
@@ -128,7 +130,7 @@ class VerticalModelPart(LinearModel):
         if self.row_bound is not None:
             rows = clip_integer_rows(rows, self.row_bound)
         half = (1 << self.score_rounding) >> 1
-        return np.asarray((rows @ self._integer_weights() + half) >> self.score_rounding << self.score_rounding)
+        return np.asarray((rows @ self.integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
         """Sums of all parties' parts -> probabilities, or the values that a linear model predicts.
@@ -158,6 +160,8 @@ class VerticalModelPart(LinearModel):
         }
         if self.trained_in:
             content["trained_in"] = self.trained_in
+        if self.options:
+            content["options"] = dict(self.options)
         if self.role == "active":
             content |= {"intercept": self.intercept, "label_mean": self.label_mean, "label_scale": self.label_scale}
             content |= {"slope": self.slope, "offset": self.offset}
@@ -183,6 +187,7 @@ class VerticalModelPart(LinearModel):
             row_bound=None if fields.optional_number(stored, "row_bound") is None else _whole(stored, "row_bound"),
             score_rounding=_whole(stored, "score_rounding"),
             trained_in=fields.text(stored, "trained_in") if "trained_in" in stored else "",
+            options=_options(stored),
             **own,
         )
 
@@ -220,6 +225,13 @@ def _of_the_active_party(stored: Mapping[str, Any]) -> dict[str, Any]:
         "slope": fields.number(stored, "slope"),
         "offset": fields.number(stored, "offset"),
     }
+
+
+def _options(stored: Mapping[str, Any]) -> dict[str, float | int | str]:
+    options = fields.table(stored, "options") if "options" in stored else {}
+    if not all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in options.values()):
+        raise DataError("options: a value is neither a number nor a text")
+    return dict(options)
 
 
 def _whole(stored: Mapping[str, Any], name: str) -> int:

@@ -14,6 +14,7 @@ from blindfit.algorithms.protocols.falcon import TestFigures as OpenedFigures
 from blindfit.algorithms.statistics.linear.weight_bits import choose_kept_bits
 from blindfit.coordinator.falcon.cautions import cautions_of
 from blindfit.coordinator.falcon.figures import Figures, figures_of
+from blindfit.coordinator.vertical.selection import name_the_grid
 from blindfit.parties.falcon.data_party import evaluation_of
 from blindfit.parties.falcon.weight_bits import weights_bits
 from tests.report.falcon.conftest import OPENED, SESSION, MadeUpShares
@@ -129,6 +130,18 @@ def test_passive_parties_that_pool_more_than_one_may_have(shares: MadeUpShares) 
     assert "together" not in cautions(shares)
     shares.weights["shop"]["shop13"] = 0.0
     assert "post and shop together have up to 0.2571 bits of each training label" in cautions(shares)
+
+
+def test_a_caution_names_the_grid_that_takes_the_place_of_an_option(shares: MadeUpShares) -> None:
+    caution = cautions(shares.with_(epochs=4))
+    assert "Raise falcon.epochs or falcon.learning_rate." in caution
+    for grid, advice in (
+        ({"l2": [0.1, 0.2]}, "falcon.epochs or falcon.learning_rate"),
+        ({"epochs": [2, 4]}, "select.grid.epochs or falcon.learning_rate"),
+        ({"learning_rate": [0.1, 0.2], "epochs": [2, 4]}, "select.grid.epochs or select.grid.learning_rate"),
+    ):
+        shares.settings["select"] = {"grid": grid}
+        assert f"Raise {advice}." in name_the_grid(caution, shares.job().parameters, "falcon")
 
 
 def test_a_training_that_ran_out_of_epochs(shares: MadeUpShares) -> None:

@@ -39,7 +39,7 @@ def init(
         list[str] | None,
         typer.Argument(
             metavar="TABLE...",
-            help="A table of each organisation: a CSV or Parquet file, sqlite:///PATH?table=NAME or "
+            help="A table of each organisation: a CSV, Parquet or Excel file, sqlite:///PATH?table=NAME or "
             "postgresql://USER@HOST/DATABASE?table=NAME.",
         ),
     ] = None,

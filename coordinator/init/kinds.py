@@ -25,6 +25,7 @@ from blindfit.parties.tables import toml_of
 
 MOST_MISFITS = 10
 MOST_WORDS = 5
+FIRST_ROWS = 1000
 OF_PANDAS = re.compile(r"|Unnamed: [0-9]+(_level_[0-9]+)?|index|level_[0-9]+|__index_level_[0-9]+__|rownames")
 KEEP = "and take the column out of except"
 
@@ -235,22 +236,27 @@ def _counts_rows(numbers: Floats, name: str) -> bool:
 
 def _misfits(column: Any, convert: Callable[[Any], Floats]) -> list[int] | None:
     """Return the rows that cannot be converted, if they are few or have few different words; else None."""
+    has_few_levels = len(pc.unique(column.drop_null())) <= min(MOST_LEVELS, max(2, len(column) // 5))
+    too_many_words = 1 if has_few_levels else MOST_WORDS + 1
+    if _misfits_of(column.slice(0, FIRST_ROWS), convert, too_many_words) is None:  # then all rows have too many, too
+        return None
+    found = _misfits_of(column, convert, too_many_words)
+    if found is None:
+        return None
+    return found if len(column) - _blank_as_null(column).null_count > 2 * len(found) else None
+
+
+def _misfits_of(column: Any, convert: Callable[[Any], Floats], too_many_words: int) -> list[int] | None:
     found: list[int] = []
-    rest, n, words = column, len(column), 0
-    has_few_levels = len(pc.unique(column.drop_null())) <= min(MOST_LEVELS, max(2, n // 5))
-    while True:
-        try:
-            convert(rest)
-            return sorted(found) if len(found) < n - _blank_as_null(rest).null_count else None
-        except BadValue as error:
-            if error.row is None:
-                return None
-            same = pc.fill_null(pc.equal(column, column[error.row]), False)
-            found += np.flatnonzero(same.to_numpy(zero_copy_only=False)).tolist()
-            words += 1
-            if len(found) > min(MOST_MISFITS, n // 10) and (has_few_levels or words > MOST_WORDS):
-                return None
-            rest = pc.if_else(same, None, rest)
+    rest, n_words = column, 0
+    while (row := _first_misfit(rest, convert)) is not None:
+        same = pc.fill_null(pc.equal(column, column[row]), False)
+        found += np.flatnonzero(same.to_numpy(zero_copy_only=False)).tolist()
+        n_words += 1
+        if len(found) > min(MOST_MISFITS, max(1, len(column) // 10)) and n_words >= too_many_words:
+            return None
+        rest = pc.if_else(same, None, rest)
+    return sorted(found)
 
 
 def _first_misfit(column: Any, convert: Callable[[Any], Floats]) -> int | None:

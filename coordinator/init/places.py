@@ -58,9 +58,12 @@ class Place:
         return found[1].stem if found is not None else ""
 
     @property
-    def is_file(self) -> bool:
-        """Whether its rows lie in a file, which goes where its party goes."""
-        return self._url is None or self._url.get_backend_name() == "sqlite"
+    def file(self) -> Path | None:
+        """The file in which the rows lie, which goes where its party goes; None: a database server has them."""
+        if self._url is not None:
+            return Path(self._url.database or "") if self._url.get_backend_name() == "sqlite" else None
+        found = file_of(self.word)
+        return found[1] if found is not None else None
 
     @property
     def hides_password(self) -> bool:

@@ -94,9 +94,8 @@ def next_steps(plan: Plan, seats: Sequence[Seat], out: Path) -> Iterator[str]:
 
 def _belongings(seat: Seat, out: Path) -> Iterator[str]:
     yield from (quote(f"{out / seat.name}.toml"), quote(str(out / "certificates" / seat.name)))
-    yield from (
-        quote(str(table.place)) for table in (seat.table, seat.public) if table is not None and table.place.is_file
-    )
+    files_of_rows = [table.place.file for table in (seat.table, seat.public) if table is not None]
+    yield from (quote(str(file)) for file in dict.fromkeys(files_of_rows) if file is not None)
 
 
 def _where(seats: Sequence[Seat]) -> str:

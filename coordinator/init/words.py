@@ -34,6 +34,8 @@ def describe_tables(row_id: str, seats: Sequence[Seat]) -> Iterator[RenderableTy
         tables = [table for table in (seat.table, seat.public) if table is not None]
         for table in tables:
             yield from (_note(seat.name, remark) for remark in table.remarks)
+            if seat.role == "measurement":
+                continue  # none of its columns is learnt from
             named = ((name or "a column without a name", why) for name, why in table.left_out.items())
             yield from (_note(seat.name, f"leaves out {name}: {why}") for name, why in named)
         if any(table.place.hides_password for table in tables):
@@ -109,16 +111,14 @@ def _in_words(seat: Seat) -> str:
     if table is None:
         return "key node: keys, and no data"
     said = [f"{seat.role}: {table.place}, {quantity(len(table.ids), 'row')}"]
-    said[0] += "" if seat.role == "measurement" else f", {quantity(table.n_features, 'feature')}"
-    said += [f"{', '.join(table.categories)} as levels"] if table.categories else []
-    said += [f"{', '.join(table.dates)} as days"] if table.dates else []
-    said += ["missing values as the mean, and a column that says so"] if table.lacks_values else []
+    if seat.role != "measurement":  # whose table has a label, and no column that is learnt from
+        said[0] += f", {quantity(table.n_features, 'feature')}"
+        said += [f"{', '.join(table.categories)} as levels"] if table.categories else []
+        said += [f"{', '.join(table.dates)} as days"] if table.dates else []
+        said += ["missing values as the mean, and a column that says so"] if table.lacks_values else []
     said += [f"learns {table.label}" + (f" = {table.positive}" if table.positive else "")] if table.label else []
     said += [f"labels in {seat.label_range[0]:g} to {seat.label_range[1]:g}"] if seat.label_range else []
     said += [f"public rows: {seat.public.place}"] if seat.public else []
-    said += (
-        [f"leaves out {', '.join(name or 'a column without a name' for name in table.left_out)}"]
-        if table.left_out
-        else []
-    )
+    if table.left_out and seat.role != "measurement":
+        said += [f"leaves out {', '.join(name or 'a column without a name' for name in table.left_out)}"]
     return "; ".join(said)

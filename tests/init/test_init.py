@@ -81,6 +81,17 @@ def test_a_label_holder_becomes_a_measurement_server(tables: Path) -> None:
     assert "1 of 3 spent on people" in done.stdout
 
 
+def test_nothing_is_said_of_columns_that_a_measurement_server_does_not_use(tmp_path: Path) -> None:
+    rows = range(300)
+    (tmp_path / "shop.csv").write_text("id,x\n" + "".join(f"p{i},{i % 13}\n" for i in rows))
+    lines = (f"p{i},{int(i % 13 > 6)},{'yes' if i % 2 else 'no'},text {i}\n" for i in rows)
+    (tmp_path / "clinic.csv").write_text("id,visited,smokes,note\n" + "".join(lines))
+    made = blindfit(tmp_path, "init", "--system", "walr", "shop.csv", "clinic.csv", "--label", "visited")
+    assert made.returncode == 0, made.stderr
+    assert "measurement: clinic.csv" in made.stdout
+    assert not [word for word in ("smokes", "note") if word in made.stdout]
+
+
 def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(tables: Path) -> None:
     """Init counts them and refuses them; check and run do too; "zero" counts them where its operator may know."""
     write_features(tables, strangers=40)  # a fifth of the rows are held out: all of these with a chance of 1e-28

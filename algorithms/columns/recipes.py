@@ -74,12 +74,12 @@ class Recipe:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether its numbers are known: given in the party's file, or fitted."""
+        """Return whether its numbers are known: given in the party's file, or fitted."""
         return True
 
     @property
     def levels(self) -> int | None:
-        """How many different results it has at most; None where these are as many as the column's values."""
+        """Return how many different results it has at most; None where these are as many as the column's values."""
         return None
 
     @property

@@ -175,7 +175,7 @@ class TableRecord:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the model's columns can be computed: all recipes have their numbers, and sources their means."""
+        """Return whether all recipes have their numbers and all sources their means, so columns can be computed."""
         return all(recipe.has_numbers for recipe in self.recipes) and all(name in self.fill for name in self.sources)
 
     @property
@@ -189,12 +189,12 @@ class TableRecord:
 
     @cached_property
     def behind(self) -> Mapping[str, TableColumn]:
-        """By the encoded columns, the column of the table that each comes from."""
+        """Map each encoded column to the column of the table that it comes from."""
         return {name: column for column in self.columns for name in column.encoded}
 
     @cached_property
     def recipe_of(self) -> Mapping[str, Recipe]:
-        """By the columns that recipes make, the recipe."""
+        """Map each column that a recipe makes to the recipe."""
         return {name: recipe for recipe in self.recipes for name in recipe.made}
 
     def level_of(self, name: str) -> str | None:

@@ -42,7 +42,7 @@ class Name:
 
 @dataclass(frozen=True)
 class IsText:
-    """Whether a column's text is this one."""
+    """Return whether a column's text is this one."""
 
     name: str
     text: str

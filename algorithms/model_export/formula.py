@@ -69,7 +69,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Part:
-    """What one party's columns add to the score.
+    """One party's addition to the score.
 
     Args:
         constant: the weight of the constant 1; None: there is none.

@@ -36,11 +36,11 @@ OPERATORS: Mapping[Function, str] = {
 
 
 class Dialect(Protocol):
-    """What differs between databases."""
+    """Differences between databases."""
 
     needs: str
     ignores_case: bool
-    """Whether two names of columns are one if they differ only in the case of ASCII letters."""
+    """Return whether two names of columns are one if they differ only in the case of ASCII letters."""
 
     def number(self, value: float) -> str:
         """Return a double."""

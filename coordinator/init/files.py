@@ -81,7 +81,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, system
 
 
 def _identity(name: str) -> list[str]:
-    """Where `blindfit certs` puts the files."""
+    """Return where `blindfit certs` puts the files."""
     files = {"certificate": "certificate", "key": "key", "authority": "authority", "revoked": "crl"}
     return [f'{option} = "certificates/{name}/{file}.pem"' for option, file in files.items()]
 

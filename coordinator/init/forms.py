@@ -139,14 +139,14 @@ def guess_forms(texts: Mapping[str, Any], dialect: CsvDialect) -> Forms:
 
 
 def _differs(form: CsvDialect, other: CsvDialect) -> bool:
-    """Whether one of the two takes for thousands what the other takes for a fraction."""
+    """Return whether one of the two takes for thousands what the other takes for a fraction."""
     return form.thousands == other.decimal or other.thousands == form.decimal
 
 
 def _disagree(
     texts: Mapping[str, Any], dates: Mapping[str, Sequence[str | None]], form: str, other: str | None
 ) -> bool:
-    """Whether two forms make different dates of a column."""
+    """Return whether two forms make different dates of a column."""
     both = [_with_digits(texts[name]) for name, found in dates.items() if form in found and other in found]
     return other is not None and any(
         not read_dates(column, _of(form)).equals(read_dates(column, _of(other))) for column in both

@@ -29,7 +29,7 @@ class Host:
 
     @property
     def in_certificate(self) -> str:
-        """What `blindfit certs issue --host` takes."""
+        """Return what `blindfit certs issue --host` takes."""
         return self.name.strip("[]")
 
     @property

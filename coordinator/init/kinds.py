@@ -246,7 +246,7 @@ def _options(form: CsvDialect) -> str:
 
 
 def _counts_rows(numbers: Floats, name: str) -> bool:
-    """Whether a column numbers the rows in order, or has the name of an index and no value twice."""
+    """Return whether a column numbers the rows in order, or has the name of an index and no value twice."""
     n = len(numbers)
     if np.array_equal(numbers, np.arange(n)) or np.array_equal(numbers, np.arange(1, n + 1)):
         return True

@@ -67,7 +67,7 @@ class Place:
 
     @property
     def hides_password(self) -> bool:
-        """Whether a password was typed, which is not written."""
+        """Return whether a password was typed, which is not written."""
         return self._url is not None and (self._url.password is not None or _secrets(self._url) != [])
 
     def url_from(self, folder: Path) -> str:

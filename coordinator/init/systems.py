@@ -38,7 +38,7 @@ class Plan:
 
     @property
     def charges_budget(self) -> bool:
-        """Whether the labels have a budget."""
+        """Return whether the labels have a budget."""
         return bool(self.privacy)
 
     def job_tables(self, *, is_linear: bool) -> dict[str, Sequence[str]]:

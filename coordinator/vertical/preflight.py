@@ -91,7 +91,7 @@ def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]
 
 
 def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str, TableRecord]]:
-    """Of data parties that are all here: their rows, and what their columns are made of."""
+    """Return the rows of data parties that are all here, and what their columns are made of."""
     roles = roles_of(job)
     sources = {party.name: party.source().with_gaps() for party in here if party.name in roles.chain}
     rows = {

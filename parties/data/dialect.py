@@ -74,7 +74,7 @@ class CsvDialect:
 
     @property
     def converts_numbers(self) -> bool:
-        """Whether numbers are written in another form than 1234.5."""
+        """Return whether numbers are written in another form than 1234.5."""
         return (self.decimal, self.thousands) != (".", "")
 
     @cached_property

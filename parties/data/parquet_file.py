@@ -142,7 +142,7 @@ def _refuse_other_bytes(column: Any, name: str, first_row: int, origin: Origin) 
 
 
 def _is_utf8(column: Any) -> bool:
-    """Of texts; what is none passes."""
+    """Convert texts; other values pass as they are."""
     if not is_text(column.type):
         return True
     try:

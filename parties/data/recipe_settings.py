@@ -108,7 +108,7 @@ class RecipeSettings(Settings):
 
     @property
     def n_knots(self) -> int:
-        """How many knots a spline has."""
+        """Return how many knots a spline has."""
         return len(self.knots) if isinstance(self.knots, tuple) else self.knots or 0
 
     def recipe(self, name: str) -> Recipe:

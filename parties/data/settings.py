@@ -197,7 +197,7 @@ class DatasetSettings(BaseModel):
 
     @property
     def dialect(self) -> CsvDialect:
-        """How a csv file is written."""
+        """Return how a csv file is written."""
         return CsvDialect(self.separator, self.decimal, self.thousands, self.encoding, self.date_format)
 
     @property

@@ -122,7 +122,7 @@ class JobParameters(Settings):
 
     @property
     def can_resume(self) -> bool:
-        """Whether its training, if it stops, goes on from its last epoch."""
+        """Return whether its training, if it stops, goes on from its last epoch."""
         return bool(self.resume_option)
 
     def is_aside(self, name: str) -> bool:

@@ -77,7 +77,7 @@ class SelectSettings(Settings):
 
 
 class SelectingParameters(TrainingParameters):
-    """Of a job that may choose options by cross-validation."""
+    """Options of a job that may choose others by cross-validation."""
 
     select: SelectSettings | None = None
 

@@ -82,8 +82,8 @@ from blindfit.algorithms.protocols.falcon.roles import (
     run_key_node,
 )
 from blindfit.algorithms.protocols.falcon.seats import ModelState
-from blindfit.algorithms.protocols.falcon.selection import Selected
 from blindfit.algorithms.protocols.table import ACTIVE, CHUNKS, DATA, EPOCH, KEY, ONCE, PASSIVE, ROUNDS, Arrow, Table
+from blindfit.algorithms.statistics.vertical.selection import Selected
 
 __all__ = [
     "HIDING_BITS",

@@ -21,7 +21,7 @@ from blindfit.algorithms.protocols.falcon.figures import (
 from blindfit.algorithms.protocols.falcon.kept_shares import keep
 from blindfit.algorithms.protocols.falcon.parameters import WEIGHT_BITS, WEIGHT_BOUND, FalconParameters
 from blindfit.algorithms.protocols.falcon.seats import ModelState, Seat
-from blindfit.algorithms.protocols.falcon.selection import Selected, labels_at, select
+from blindfit.algorithms.protocols.falcon.selection import labels_at, select
 from blindfit.algorithms.randomness import UniformInt, system_uniform
 from blindfit.algorithms.sharing import field as f
 from blindfit.algorithms.sharing import ranges, scoring, squares
@@ -35,7 +35,7 @@ from blindfit.algorithms.sharing.shares import Share, join
 from blindfit.algorithms.sharing.waves import WaveScales
 from blindfit.algorithms.statistics.vertical.class_weights import CLASS_WEIGHT_BITS, LARGEST_CLASS_WEIGHT
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical.selection import Selection
+from blindfit.algorithms.statistics.vertical.selection import Selected, Selection
 
 COARSE_WEIGHT_BITS = 3  # weights are tested in units of 8: beyond some 50 a model has long diverged
 COARSE_CLASS_WEIGHT_BITS = 3  # and so are those of classes

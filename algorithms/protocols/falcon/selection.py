@@ -8,7 +8,6 @@ names the best point to all.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -29,6 +28,7 @@ from blindfit.algorithms.statistics.vertical.selection import (
     MOST_SPREAD,
     LossSteps,
     PointFigure,
+    Selected,
     Selection,
     accuracy_figure,
     auc_figure,
@@ -43,25 +43,13 @@ Train = Callable[[FalconParameters, SecretMatrix, Labels, Report], Awaitable[Mod
 
 
 class Told(Protocol):
-    """What `Progress` has of a selection."""
+    """The part of `Progress` that a selection needs."""
 
     @property
     def report(self) -> Report: ...
 
     @property
     def before_figures(self) -> Callable[[], Awaitable[None]]: ...
-
-
-@dataclass(frozen=True, repr=False)
-class Selected:
-    """
-    Attributes:
-        point: the chosen one.
-        figures: of every point, at the active party.
-    """
-
-    point: int
-    figures: tuple[PointFigure, ...] | None = None
 
 
 async def select(

@@ -88,8 +88,9 @@ from blindfit.algorithms.protocols.taylor.roles import (
     run_key_node,
     share_key,
 )
-from blindfit.algorithms.protocols.taylor.selection import Folds, Selected, select_data_party, select_key_node
+from blindfit.algorithms.protocols.taylor.selection import Folds, select_data_party, select_key_node
 from blindfit.algorithms.protocols.taylor.steps import gradient_noise
+from blindfit.algorithms.statistics.vertical.selection import Selected
 
 __all__ = [
     "TABLE",

@@ -21,22 +21,10 @@ from blindfit.algorithms.protocols.taylor.parameters import DataSeat, KeySeat, T
 from blindfit.algorithms.protocols.taylor.roles import InThread, Progress, directly, run_data_party, run_key_node
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
-from blindfit.algorithms.statistics.vertical.selection import LossSteps, PointFigure, Selection
+from blindfit.algorithms.statistics.vertical.selection import LossSteps, Selected, Selection
 
 Report = Callable[[str, int, int], None]
 MakeSeat = Callable[[int, RowPlan, TaylorParameters], DataSeat]
-
-
-@dataclass(frozen=True, repr=False)
-class Selected:
-    """
-    Attributes:
-        point: the chosen one.
-        figures: of every point, at the active party.
-    """
-
-    point: int
-    figures: tuple[PointFigure, ...] | None = None
 
 
 @dataclass(frozen=True, repr=False)

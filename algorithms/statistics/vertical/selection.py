@@ -190,7 +190,7 @@ class LossSteps:
         return max(1, self.n_rows // self.folds)
 
     def _squared_error(self, spread: float) -> float:
-        """Of the mean, where sum_f (k c_f - S)^2 is this."""
+        """Return the squared standard error of the mean; `spread` is sum_f (k c_f - S)^2."""
         k = self.folds
         unit = math.ldexp(1 / self._fold_rows, -self.fold_bits)
         return spread * unit * unit / (k**3 * (k - 1))
@@ -217,6 +217,18 @@ class PointFigure:
 
     def times(self, factor: float) -> PointFigure:
         return PointFigure(self.value * factor, self.error * factor)
+
+
+@dataclass(frozen=True, repr=False)
+class Selected:
+    """
+    Attributes:
+        point: the chosen one.
+        figures: of every point, at the active party.
+    """
+
+    point: int
+    figures: tuple[PointFigure, ...] | None = None
 
 
 def accuracy_figure(right: int, n_rows: int) -> PointFigure:

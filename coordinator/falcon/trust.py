@@ -65,7 +65,7 @@ def _each_epoch(job: FalconJob) -> str:
 def _of_grid(job: FalconJob) -> tuple[str, ...]:
     if job.selection is None:
         return ()
-    return (f"Of each grid point the {job.selection.by} over all folds, rounded; no weight of a fold, to nobody.",)
+    return (f"The {job.selection.by} of each grid point over all folds, rounded. Nobody learns a weight of a fold.",)
 
 
 _BOUND = f"{WEIGHT_BOUND:g}"

@@ -117,5 +117,5 @@ def _refuse_unused(system: str, given: dict[str, object]) -> None:
 def _words(text: str) -> Sequence[str]:
     try:
         return tuple(shlex.split(text))
-    except ValueError as error:
-        raise ConfigError(f"{text}: {error}", hint="close the quote") from None
+    except ValueError:  # its text is not shown: a table's URL may hold a password
+        raise ConfigError("the answer has a quote that is not closed", hint="close the quote") from None

@@ -17,6 +17,7 @@ from blindfit.coordinator.init.systems import BUDGET, DELTA
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
+OTHER_FILES = ("job", "predict", "evaluate")  # what `init` writes next to the parties' files
 DATASET, PUBLIC, KEY_NODE, POPULATION, COORDINATOR = "rows", "public", "notary", "people", "coordinator"
 
 
@@ -49,8 +50,11 @@ def party_name(place: Place, taken: Sequence[str]) -> str:
     """Of a table's file: hospital.csv is the hospital's."""
     base = re.sub(r"[^a-z0-9]+", "-", place.stem.lower()).strip("-")[:40].rstrip("-")
     name = base if re.fullmatch(PARTY_NAME, base) else f"party-{base}".rstrip("-")
-    if name in (KEY_NODE, COORDINATOR, *taken):
-        raise ConfigError(f"{place} would be the table of a second {name}", hint="rename one of the files")
+    if name in (*OTHER_FILES, KEY_NODE, COORDINATOR, *taken):
+        raise ConfigError(
+            f"{place} would be the table of a party called {name}, and this name is taken",
+            hint="rename one of the files",
+        )
     return name
 
 

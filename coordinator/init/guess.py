@@ -29,7 +29,6 @@ from blindfit.parties.data.local_files import is_there, local_path
 from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
 from blindfit.parties.data.urls import file_of, sheet_of
 
-MOST_MISFITS = 10
 MOST_NAMED = 5
 MOST_COLUMNS = 20
 MEANS_YES = ("1", "yes", "true", "y", "t", "positive", "case", "malignant")

@@ -32,6 +32,15 @@ USERS_OWN = {
 }
 
 
+OF_A_JOB = frozenset(
+    (
+        *("report.json", "model.json", "release.json", "training_rows.json", "transcript.jsonl", "party.log", "port"),
+        *("test_rows.csv", "test_scores.csv", "held_out_rows.csv", "held_out_scores.csv", "held_out_predictions.csv"),
+        *("scores.csv", "released_labels.csv", "true_label_predictions.csv", "linkage.json", "report.html"),
+    )
+)
+"""Names of the files that a party and its process write for a job. All others are somebody else's."""
+
 Out = Path | Callable[[], Path]
 """Where reports go, or what makes a folder for them."""
 
@@ -75,7 +84,7 @@ def hold_folder(out: Path) -> Iterator[None]:
 def remove_stale(out: Path) -> None:
     """Remove what an earlier job left in the folders of its parties, once another job has succeeded.
 
-    Files that are newer than the earlier report are this job's, or somebody else's.
+    Files that are newer than the earlier report are this job's.
     """
     job = _earlier_report(out).get("job")
     earlier = job.get("parties") if isinstance(job, dict) else None
@@ -83,7 +92,7 @@ def remove_stale(out: Path) -> None:
     before = (out / "report.json").stat().st_mtime_ns if names else 0
     for folder in (out / name for name in names):
         for file in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
-            if file.is_file() and file.stat(follow_symlinks=False).st_mtime_ns <= before:
+            if file.name in OF_A_JOB and file.is_file() and file.stat(follow_symlinks=False).st_mtime_ns <= before:
                 file.unlink()
         with contextlib.suppress(OSError):  # it has files, or is not there
             folder.rmdir()

@@ -67,9 +67,9 @@ def run_here(
         except (CannotTakePart, CannotAnswer) as error:
             raise _in_full(error, job, out) from None
         cautions.show()
-    session.seconds["launch"] = set_up_s
-    remove_stale(out)
-    return view(job.protocol).write(session, out, list(job.parties))
+        session.seconds["launch"] = set_up_s
+        remove_stale(out)  # no other job writes into the folder as long as the parties are up
+        return view(job.protocol).write(session, out, list(job.parties))
 
 
 def _launch(

@@ -19,7 +19,7 @@ from blindfit.coordinator.preflight.seats import open_party
 from blindfit.coordinator.taylor import cost as taylor_cost
 from blindfit.coordinator.taylor import trust
 from blindfit.coordinator.taylor.trial import Trial, trial_of
-from blindfit.coordinator.terminal.wording import quantity
+from blindfit.coordinator.terminal.wording import join_names, quantity
 from blindfit.coordinator.vertical import preflight as joint
 from blindfit.coordinator.vertical.preflight import Rows
 from blindfit.coordinator.vertical.roles import Roles
@@ -96,6 +96,7 @@ def _try_seated(
     selection = job.parameters.selection
     if selection is not None:
         yield from _selection(job.parameters, selection, trial, roles.active)
+        yield from _warn_of_averages(selection, data)
     if job.parameters.privacy is None:
         active = data[roles.active]
         bits = bits_of(trial.parameters, trial.plan, job.parameters.taylor.jitter)
@@ -132,6 +133,19 @@ def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) 
         f"have {grid_bits(job, trial.plan):.0f} bits. Each row has {selection.models_on_a_row} models"
     )
     yield Finding("note", "select", text)
+
+
+def _warn_of_averages(selection: Selection, data: Mapping[str, PartyHere]) -> Iterator[Finding]:
+    """Warn that noise averages out over many trainings, where no number of models per row bounds them."""
+    unlimited = [name for name, party in data.items() if party.dataset.models_per_row == "unlimited"]
+    if unlimited:
+        yield Finding(
+            "warning",
+            "select",
+            f"each of the {selection.trainings + 1} trainings has gradient noise of its own, so together they reveal "
+            f"more of the columns of {join_names(unlimited)} than one training would; their parties declare no limit "
+            "of models, so nothing bounds the number of trainings",
+        )
 
 
 def _alignment(job: Job[TaylorJob], trial: Trial) -> Finding:

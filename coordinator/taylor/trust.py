@@ -39,13 +39,13 @@ def _by_data_party(job: TaylorJob) -> tuple[str, ...]:
     else:
         rows = "Which of its own rows all data parties have; how many rows each data party has;"
     if job.select:
-        gradients += " In the trainings of folds too. Which grid point has the lowest loss."
+        gradients += " The same in the trainings of folds. The name of the grid point with the lowest loss."
     return gradients, f"{rows} {after}"
 
 
 def _scores(roles: Roles, job: TaylorJob) -> Iterator[str]:
     if job.select:
-        yield "Of each grid point the mean loss over all folds and its standard error, rounded."
+        yield "The mean loss of each grid point over all folds and its standard error, both rounded."
     if job.test_fraction == 0:
         return
     yield "The scores of the test rows: the sums of all parties' parts."

@@ -143,7 +143,7 @@ def describe_opening(selected: Selected | None, active: str) -> Iterator[str]:
     if selected is None:
         return
     yield (
-        f"To {active} alone, of each of {quantity(len(selected.points), 'grid point')}, the {selected.figure_name} "
+        f"To {active} only: the {selected.figure_name} of each of {quantity(len(selected.points), 'grid point')} "
         f"over {selected.folds} folds, rounded to a quarter of its standard error or less; {active} named the best "
         "point to all, and this report has the figures."
     )

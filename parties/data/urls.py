@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,8 +39,8 @@ def database_of(url: str) -> URL | None:
 def without_password(url: str) -> str:
     """A URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
     if "://" not in url:
-        is_secret = file_of(url) is None and re.search("passw|secret", url, re.IGNORECASE) is not None
-        return "..." if is_secret else url  # such as what libpq takes, host=HOST password=WORD
+        may_be_secret = "=" in url and file_of(url) is None  # such as what libpq takes, host=HOST password=WORD
+        return "..." if may_be_secret else url
     parsed = parse_database_url(url)
     if parsed is None:
         return url.partition("://")[0] + "://..."

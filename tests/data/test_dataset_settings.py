@@ -66,6 +66,8 @@ def test_neither_repr_nor_a_validation_error_shows_the_password():
         ("csv:data/visits.csv", "csv:data/visits.csv"),
         ("data/passwords.csv", "data/passwords.csv"),
         ("host=h dbname=db password=s3cret", "..."),
+        ("host=h user=u pwd=s3cret", "..."),
+        ("notes.txt", "notes.txt"),
     ],
 )
 def test_url_as_it_may_be_shown(url, shown):

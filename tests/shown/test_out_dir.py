@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -13,7 +14,7 @@ import pytest
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.cli import inspecting
-from blindfit.coordinator.job.out_dir import explain_refusal, make_folder, make_out, remove_stale
+from blindfit.coordinator.job.out_dir import OF_A_JOB, explain_refusal, make_folder, make_out, remove_stale
 from blindfit.coordinator.running import launcher
 from tests.command import blindfit
 from tests.hints.following import refused
@@ -82,6 +83,28 @@ def test_what_an_earlier_job_left_goes_and_what_is_newer_stays(tmp_path: Path) -
     remove_stale(out)
     assert sorted(path.name for path in (out / "bank").iterdir()) == ["notes.txt", "report.json"]
     assert not (out / "shop").exists()
+
+
+def test_files_that_no_job_writes_stay(tmp_path: Path) -> None:
+    """Such as the keys of a party whose own folder was named."""
+    report(tmp_path)
+    kept = ("secret.key", "party.sqlite", "certificate.pem", "notes.txt")
+    for name in kept:
+        (tmp_path / "bank" / name).write_text("mine")
+        os.utime(tmp_path / "bank" / name, ns=(1, 1))
+    remove_stale(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "bank").iterdir() if path.name in kept) == sorted(kept)
+    assert not (tmp_path / "bank/test_scores.csv").exists()
+
+
+def test_every_file_that_a_party_writes_for_a_job_is_known() -> None:
+    parties = Path(launcher.__file__).parents[2] / "parties"
+    texts = [path.read_text("utf-8") for path in parties.rglob("*.py")]
+    written = {
+        name for text in texts for name in re.findall(r"\.write\(\s*(?:me|session)[^,\n]*,\s*\"([^\"]+)\"", text)
+    }
+    assert len(written) >= 8
+    assert written <= OF_A_JOB
 
 
 @pytest.mark.parametrize("name", ["..", ".", "/etc", "../other", ""])

@@ -136,9 +136,22 @@ def test_rows_that_hold_too_little_refuse_a_grid_before_the_first_fold_and_say_w
 
 
 def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -> None:
-    found = {finding.about: finding.text for finding in bank_and_shops(tmp_path, rows=300).check(*GRID)}
+    findings = bank_and_shops(tmp_path, rows=300).check(*GRID)
+    found = {finding.about: finding.text for finding in findings if finding.level == "note"}
     assert found["select"].startswith("6 trainings of folds (2 grid points, 3 folds) and 1 final training reveal at")
     assert found["select"].endswith("Each row has 5 models")
+
+
+def test_check_warns_of_columns_that_any_number_of_trainings_may_reveal(tmp_path: Path) -> None:
+    """The noise of each training is drawn anew, so many trainings average it out."""
+    world = bank_and_shops(tmp_path, rows=300)
+    warned = [finding.text for finding in world.check(*GRID) if (finding.level, finding.about) == ("warning", "select")]
+    assert len(warned) == 1
+    assert "reveal more of the columns of bank" in warned[0]
+    assert not [finding for finding in world.check() if finding.about == "select"]
+    for name in DATA_PARTIES:
+        world.set("datasets.rows.models_per_row", 5, name)
+    assert not [finding for finding in world.check(*GRID) if (finding.level, finding.about) == ("warning", "select")]
 
 
 def test_a_grid_that_reveals_too_much_of_labels_is_refused_before_the_first_fold(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def run_locally(seats: Sequence[DataSeat], key_seat: KeySeat, plan: RowPlan, par
                 masked, rho = steps.step_3_gradient(seat, batch, grid, residuals)
                 answer = steps.step_4_answer(key_seat, masked, parameters, (seat.name, epoch, number))
                 seat.optimiser.step(steps.step_5_gradient(answer, rho, len(batch), parameters), epoch, number)
-        if not parameters.hold_out_loss:
+        if not parameters.is_judged(epoch):
             continue
         scores, loss = hold_out.step_6_start(active, held_out, grid)
         for seat in passives:

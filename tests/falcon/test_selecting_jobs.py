@@ -80,10 +80,13 @@ def test_the_chosen_penalty_is_the_one_that_scikit_learn_chooses_in_the_same_fol
             trained = np.delete(np.arange(len(y)), fold)
             model = LogisticRegression(C=1 / (l2 * len(trained)), tol=1e-8).fit(x[trained], y[trained])
             losses.append(log_loss(y[fold], model.predict_proba(x[fold])))
-        expected.append((np.mean(losses), np.std(losses, ddof=1) / np.sqrt(3)))
+        expected.append((np.mean(losses), np.var(losses, ddof=1) / 3, np.abs(losses - np.mean(losses)).sum()))
     steps = LossSteps(len(y), 3)
-    assert [own[0] for own in expected] == pytest.approx(told["figures"], abs=2.0 ** (1 - steps.mean_bits))
-    assert [own[1] ** 2 for own in expected] == pytest.approx([e**2 for e in told["errors"]], abs=steps.error(2) ** 2)
+    near = 2.0 ** (1 - steps.mean_bits)  # what a loss may differ by: rounding, and descent that has not quite ended
+    assert [own[0] for own in expected] == pytest.approx(told["figures"], abs=near)
+    for (_, squared_error, deviations), error in zip(expected, told["errors"], strict=True):
+        # The variance of three losses, each of which may differ so much: a third of its deviation each.
+        assert squared_error == pytest.approx(error**2, abs=steps.error(2) ** 2 + (deviations + 1.5 * near) * near / 3)
     assert told["chosen"] == int(np.argmin([own[0] for own in expected])) == 2
     assert told["points"] == ["l2 = 3.0", "l2 = 0.3", "l2 = 0.02"]
 

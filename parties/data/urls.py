@@ -39,8 +39,12 @@ def database_of(url: str) -> URL | None:
 def without_password(url: str) -> str:
     """A URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
     if "://" not in url:
-        may_be_secret = "=" in url and file_of(url) is None  # such as what libpq takes, host=HOST password=WORD
-        return "..." if may_be_secret else url
+        if file_of(url) is not None:
+            return url
+        if "@" in url:  # such as USER:WORD@HOST, a URL without its beginning
+            return "..."
+        name, equals, _ = url.partition("=")  # such as what libpq takes, host=HOST password=WORD
+        return f"{name}=..." if equals else url
     parsed = parse_database_url(url)
     if parsed is None:
         return url.partition("://")[0] + "://..."

@@ -65,8 +65,9 @@ def test_neither_repr_nor_a_validation_error_shows_the_password():
         ("mysql://u:s3cret@h/db", "mysql://u:***@h/db"),
         ("csv:data/visits.csv", "csv:data/visits.csv"),
         ("data/passwords.csv", "data/passwords.csv"),
-        ("host=h dbname=db password=s3cret", "..."),
-        ("host=h user=u pwd=s3cret", "..."),
+        ("host=h dbname=db password=s3cret", "host=..."),
+        ("host=h user=u pwd=s3cret", "host=..."),
+        ("u:s3cret@h/db", "..."),
         ("notes.txt", "notes.txt"),
     ],
 )

@@ -38,10 +38,14 @@ def test_unreadable_file(tmp_path):
     refused("visits: DIR/rows.csv: the file cannot be read: Permission denied", "", tmp_path, "rows.csv")
 
 
-@each_case("url", ["oracle://h/db", "rows.xls", "xlsx:rows", "rows.csv?sheet=x", "csv:", "postgresql+psycopg2://h/db"])
-def test_unknown_url(tmp_path, url):
+@each_case(
+    "url, shown",
+    [(url, url) for url in ("oracle://h/db", "rows.xls", "xlsx:rows", "csv:", "postgresql+psycopg2://h/db")]
+    + [("rows.csv?sheet=x", "rows.csv?sheet=..."), ("host=h password=word", "host=..."), ("u:word@h/db", "...")],
+)
+def test_unknown_url(tmp_path, url, shown):
     refused(
-        f"visits: {url}: this kind of URL is not known",
+        f"visits: {shown}: this kind of URL is not known",
         r"use excel:PATH\?sheet=NAME, csv:PATH, parquet:PATH, sqlite",
         tmp_path,
         url,

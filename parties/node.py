@@ -154,7 +154,9 @@ class PartyNode:
             transcript = Transcript((handshake.TABLE, *tables))
             session.channel.on_received = transcript.received
             try:
-                return {**await run(session), "bytes_sent": session.channel.bytes_sent}
+                summary = await run(session)
+                sent = {"bytes_sent": session.channel.bytes_sent, "messages_sent": session.channel.messages_sent}
+                return {**summary, **sent}
             finally:
                 self.party.write(session.id, "transcript.jsonl", transcript.encoded())
 

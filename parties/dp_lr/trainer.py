@@ -51,7 +51,8 @@ class Trainer:
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
-        return {**told, "bytes_sent": session.channel.bytes_sent}
+        channel = session.channel
+        return {**told, "bytes_sent": channel.bytes_sent, "messages_sent": channel.messages_sent}
 
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         job, clock, source = session.job, Clock(), check_private(session.published.source())

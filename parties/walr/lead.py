@@ -86,5 +86,6 @@ def report_of(
             feasible=None if fit.feasible < 0 else bool(fit.feasible),
         ),
         bytes_sent=released.aggregate.bytes_sent + session.channel.bytes_sent,
+        messages_sent=released.aggregate.messages_sent + session.channel.messages_sent,
         timing=TimingFigures(**laps),
     )

@@ -10,19 +10,24 @@ from typing import Annotated
 import typer
 
 from blindfit.coordinator.cli.common import (
+    EvaluateOutOption,
     JobFile,
     OutOption,
     PartyFile,
+    PredictOutOption,
     QuietOption,
+    RehearseOption,
     RunOutOption,
     SetOption,
     VerboseOption,
+    WarnOnlyOption,
     as_found,
     confirm_of,
     open_console,
     read_job,
     read_party,
     read_tables,
+    rehearsal_of,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -146,6 +151,8 @@ def run(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -154,9 +161,11 @@ def run(
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only)
     console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
-    where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
+    where = out or partial(new_folder, asked.name, rehearses=rehearse)
+    command = call_of(context).command
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -183,7 +192,9 @@ def submit(
 def predict(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/predict"),
+    out: PredictOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model scores the rows.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
@@ -193,20 +204,26 @@ def predict(
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a trained model. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
     console = open_console(context)
-    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where = out or folder_of(asked, rehearses=rehearse)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
 
 
 @app.command(rich_help_panel=PANEL)
 def evaluate(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/evaluate"),
+    out: EvaluateOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model is evaluated.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
@@ -219,13 +236,17 @@ def evaluate(
     overrides: SetOption = None,
 ) -> Found:
     """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
     console = open_console(context)
-    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where = out or folder_of(asked, rehearses=rehearse)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
 
 
 @app.command(rich_help_panel=PANEL)

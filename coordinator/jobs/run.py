@@ -32,6 +32,7 @@ from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import find_changed
 from blindfit.coordinator.running.watcher import Stop, Watcher
@@ -46,20 +47,26 @@ def run_here(
     command: Sequence[str] | None = None,
     talk: Talk = "normal",
     watcher: Watcher | None = None,
+    *,
+    rehearsal: Rehearsal | None = None,
 ) -> Written:
     """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+
+    Args:
+        rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
 
     Raises:
         Stopped: by Ctrl-C or the watcher, also before the parties were up.
     """
     watcher = watcher or Watcher()
-    _tell_of_changes(job, console)
-    if talk != "quiet" and (up := parties_up(job)):
+    if rehearsal is None:
+        _tell_of_changes(job, console)
+    if rehearsal is None and talk != "quiet" and (up := parties_up(job)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
-        set_up_s, out = time.monotonic() - started, launched.out
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal)
+        set_up_s, out, job = time.monotonic() - started, launched.out, launched.job or job
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
         try:
@@ -80,6 +87,7 @@ def _launch(
     command: Sequence[str] | None,
     talk: Talk,
     stop: Stop,
+    rehearsal: Rehearsal | None,
 ) -> Launched:
     def say(line: str) -> None:
         if talk != "quiet":
@@ -88,7 +96,7 @@ def _launch(
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, out, command, say, stop))
+            return stack.enter_context(launch(job, out, command, say, stop, rehearsal))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 

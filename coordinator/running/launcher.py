@@ -17,6 +17,7 @@ from typing import Any
 from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
+from blindfit.coordinator.running.rehearsal import Rehearsal, on_stage, overrides_of
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -36,6 +37,7 @@ LOG = "party.log"
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
+PASSES_LIMIT = "passes_limit"  # in a record of a party's log
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,14 @@ class Launched:
 
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
+        job: the job as the parties run it.
     """
 
     addresses: dict[str, str]
     identity: Identity
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
+    job: Job[Any] | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
@@ -69,6 +73,7 @@ def launch(
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
+    rehearsal: Rehearsal | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
@@ -77,6 +82,7 @@ def launch(
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
         stop: another thread's wish that the start ends.
+        rehearsal: how the job is rehearsed, if it is.
 
     Raises:
         KeyboardInterrupt: another thread asked to stop.
@@ -85,10 +91,11 @@ def launch(
     """
     for name in job.parties:
         check_member(job, name)
-    coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
-    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
+    coordinator, out = coordinator_name(job), make_folder(out, job.protocol, rehearses=rehearsal is not None)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with hold_folder(out), scratch_folder("blindfit run") as temporary:
+        job = job if rehearsal is None else rehearsal.set_up(job, out)
+        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
@@ -97,7 +104,7 @@ def launch(
                 processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
             ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
             addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
-            yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
+            yield Launched(addresses, identity_of(certificates, coordinator), processes, out, job)
         finally:
             _stop(list(processes.values()))
 
@@ -130,6 +137,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
 
 
 def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
+    """Return the path of a party's file and what it says, with the state folder of a rehearsal in its place."""
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -142,7 +150,7 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
-    return path, settings
+    return path, settings if job.stage is None else on_stage(settings, job, job.stage)
 
 
 def check_member(job: Job[Any], name: str) -> None:
@@ -203,6 +211,9 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Seq
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
     words = [*command, "party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
     words += ["--launcher", str(certificates.parent)]
+    if job.stage is not None:
+        overrides |= dict(overrides_of(settings))
+        words += ["--rehearse", "warn" if job.stage.warn_only else "refuse"]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
@@ -283,6 +294,12 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
 def cautions_in_log(out: Path, name: str) -> list[str]:
     """Return what a party on this machine wrote about its datasets, for its operator only."""
     return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+
+
+def limits_in_log(out: Path, name: str) -> list[str]:
+    """Return the sentences in which a party on this machine said that a job passes a limit of a budget or an
+    account."""
+    return [str(r["event"]) for r in _log_of(out, name) if r.get(PASSES_LIMIT)]
 
 
 def _log_of(out: Path, name: str) -> list[dict[str, Any]]:

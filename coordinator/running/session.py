@@ -26,7 +26,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
 from blindfit.coordinator.running.control import Control
-from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
+from blindfit.coordinator.running.receipts import HeldReceipts, receipts_of
 from blindfit.coordinator.running.watcher import OnEvent
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import codec, error_codes, waits
@@ -103,7 +103,7 @@ class JobSession:
     on_event: OnEvent = lambda _party, _event: None
     id: str = ""
     state: State = State.NEW
-    receipts: HeldReceipts = field(default_factory=of_this_user)
+    receipts: HeldReceipts = field(init=False)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     _controls: dict[str, Control] = field(default_factory=dict)
@@ -112,6 +112,7 @@ class JobSession:
 
     def __post_init__(self) -> None:
         self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
+        self.receipts = receipts_of(self.job)
 
     async def run(self) -> None:
         """Raises the typed error of the party that ended the job."""

@@ -13,7 +13,7 @@ from blindfit.algorithms.texts import printable
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.coordinator.init.hosts import Host
 from blindfit.coordinator.init.places import Place
-from blindfit.coordinator.init.systems import BUDGET, DELTA
+from blindfit.coordinator.init.systems import DELTA
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
@@ -30,7 +30,8 @@ class Seat:
         levels: texts of categories that are known without the rows; empty: those of the rows.
         label_range: public, of a label that is a number and is released with noise.
         public: a table of rows that anyone may have, and with the same columns.
-        has_budget: whether a budget pays for what is released of the table.
+        budget: epsilon that pays for what is released of the table; None: nothing is.
+        models_per_row: how many models may reveal something of a row; None: the party's default.
     """
 
     name: str
@@ -40,7 +41,8 @@ class Seat:
     levels: Mapping[str, Sequence[str]] | None = None
     label_range: tuple[float, float] | None = None
     public: Guessed | None = None
-    has_budget: bool = False
+    budget: float | None = None
+    models_per_row: int | None = None
 
     def at(self, host: Host) -> Seat:
         return replace(self, host=host)
@@ -91,23 +93,27 @@ def _identity(name: str) -> list[str]:
 
 
 def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
-    if seat.has_budget:
+    if seat.budget is not None:
         yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
-        yield from (f"epsilon = {BUDGET}", f"delta = {DELTA}")
+        yield from (f"epsilon = {seat.budget}", f"delta = {DELTA}")
     yield from ("", f"[datasets.{DATASET}]", *_source(table, row_id, out))
-    yield from [f'population = "{POPULATION}"'] if seat.has_budget else []
+    yield from [f'population = "{POPULATION}"'] if seat.budget is not None else []
     if seat.label_range is not None:
         yield f"label_range = {list(seat.label_range)}  # public; a label outside counts as the nearest in it"
     if seat.role == "measurement":
         consumer = next(other.name for other in seats if other.role == "active")
         yield f'active_parties = ["{consumer}"]'
+        if holders := [other.name for other in seats if other.role == "passive"]:
+            yield f"passive_parties = {toml_of(holders)}"
         if count_unknown_ids(seats) and not table.label_is_number:
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
     yield from _features(table, seat.levels)
     if table.lacks_values:
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
-    if seat.role == "passive" and few_columns(table):
+    if seat.models_per_row is not None:
+        yield f"models_per_row = {seat.models_per_row}"
+    elif seat.role == "passive" and few_columns(table):
         yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
 
 

@@ -26,7 +26,14 @@ from blindfit.parties.data.dialect import PLAIN, CsvDialect
 from blindfit.parties.data.excel_file import ExcelFile
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import is_there, local_path
-from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
+from blindfit.parties.data.origin import (
+    ColumnKinds,
+    Origin,
+    Reader,
+    no_rows,
+    refuse_duplicate_names,
+    refuse_missing_names,
+)
 from blindfit.parties.data.urls import file_of, sheet_of
 
 MOST_NAMED = 5
@@ -75,6 +82,14 @@ def open_table(place: Place) -> Reader:
         raise place.refusal()
     refuse_duplicate_names(table.names, table.origin)
     return table
+
+
+def read_all(table: Reader, names: Sequence[str]) -> Any:
+    """Return all rows of these columns as a `pyarrow.Table`; raise DataError if there are none."""
+    batches = list(table.arrow_batches(names, 1 << 16))
+    if not sum(batch.num_rows for batch in batches):
+        raise no_rows(table.origin)
+    return pa.Table.from_batches(batches).combine_chunks()
 
 
 def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> str:
@@ -133,9 +148,7 @@ def guess_table(
     forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
     if isinstance(table, CsvFile):  # as it is written
         table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
-    rows = pa.Table.from_batches(table.arrow_batches([row_id, *names], 1 << 16)).combine_chunks()
-    if not rows.num_rows:
-        raise origin.error("there are no rows", hint="a dataset needs at least one row")
+    rows = read_all(table, [row_id, *names])
     if isinstance(table, CsvFile):
         forms = guess_forms({name: _column(rows, name) for name in names}, table.dialect)
     judge = Judge(origin, is_csv, forms, lists_features="" in names)

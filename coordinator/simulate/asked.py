@@ -12,9 +12,12 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.init.files import COORDINATOR, KEY_NODE, OTHER_FILES
 from blindfit.coordinator.init.systems import PLANS
 from blindfit.coordinator.terminal.wording import join_names
+from blindfit.parties.job.tables import LEAST_EPSILON, MOST_EPSILON
 from blindfit.parties.settings import PARTY_NAME
 
-ALL = tuple(PLANS)
+ALL: tuple[str, ...] = tuple(PLANS)
+#: Systems that take an epsilon.
+PRIVATE = frozenset(name for name, plan in PLANS.items() if plan.charges_budget)
 #: Names of the parties that the cut adds: the one with the labels, and those that hold columns of all parties.
 LABELS, FEATURES, JOINED = "labels", "features", "joined"
 TAKEN = (*OTHER_FILES, KEY_NODE, COORDINATOR, LABELS, FEATURES, JOINED)
@@ -90,9 +93,22 @@ class Asked:
         if not self.epsilons:
             raise ConfigError("no epsilon is named", hint="give one or more, such as --epsilon 0.5,1")
         for epsilon in self.epsilons:
-            if not 0 < epsilon < math.inf:
-                raise ConfigError(f"--epsilon {epsilon:g}: epsilon is a number above 0", hint="such as --epsilon 1")
+            if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+                raise ConfigError(
+                    f"--epsilon {epsilon:g}: an epsilon lies between {LEAST_EPSILON:g} and {MOST_EPSILON:g}",
+                    hint="take a number such as --epsilon 1",
+                )
         _refuse_repeats("--epsilon", "epsilon", [f"{epsilon:g}" for epsilon in self.epsilons])
+
+        in_vain = {
+            "--label-range": self.label_range is not None and "label-dp" not in self.systems,
+            "--bounds": bool(self.bounds) and "dp-lr" not in self.systems,
+            "--epsilon": self.epsilons != Asked.epsilons and not PRIVATE.intersection(self.systems),
+        }
+        if options := [option for option, is_in_vain in in_vain.items() if is_in_vain]:
+            raise ConfigError(
+                f"{options[0]} does nothing with --systems {','.join(self.systems)}", hint=f"leave {options[0]} out"
+            )
 
     def _check_ranges(self) -> None:
         ranges = {"--label-range": self.label_range, **{f"--bounds {name}": pair for name, pair in self.bounds.items()}}

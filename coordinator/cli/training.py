@@ -11,6 +11,7 @@ import typer
 
 from blindfit.coordinator.cli.common import (
     JobFile,
+    NetworkOption,
     OutOption,
     PartyFile,
     QuietOption,
@@ -19,6 +20,7 @@ from blindfit.coordinator.cli.common import (
     VerboseOption,
     as_found,
     confirm_of,
+    on_network,
     open_console,
     read_job,
     read_party,
@@ -146,6 +148,7 @@ def run(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -154,7 +157,8 @@ def run(
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
-    console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
+    console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
+    asked = read_job(job, on_network(overrides, network))
     where = out or partial(new_folder, asked.name)
     return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
 
@@ -188,6 +192,7 @@ def predict(
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -197,7 +202,8 @@ def predict(
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
+    tables = read_tables(job, on_network(overrides, network))
+    asked = prediction_of(tables, session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 
@@ -214,6 +220,7 @@ def evaluate(
     scores: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the prediction, if several parties hold columns.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -223,7 +230,8 @@ def evaluate(
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
+    tables = read_tables(job, on_network(overrides, network))
+    asked = evaluation_of(tables, session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
 

@@ -44,12 +44,14 @@ class Launched:
 
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
+        routes: by party, the addresses at which it finds the others, if a network is simulated between them.
     """
 
     addresses: dict[str, str]
     identity: Identity
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""

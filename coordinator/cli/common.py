@@ -50,6 +50,13 @@ WarnOnlyOption = Annotated[
         "--warn-only", help="With --rehearse: warn where the job passes a limit of a budget or account, and go on."
     ),
 ]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
+    ),
+]
 RunOutOption = Annotated[
     Path | None,
     typer.Option(
@@ -114,6 +121,13 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
 
     refuse_job_file(path)
     return load_party(path, overrides or [])
+
+
+def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
+    """Return what the command line sets, with the network."""
+    from blindfit.parties.tables import toml_of
+
+    return [*(overrides or []), *([] if network is None else [f"network={toml_of(network)}"])]
 
 
 def as_found(written: Written) -> Found:

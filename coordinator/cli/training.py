@@ -12,6 +12,7 @@ import typer
 from blindfit.coordinator.cli.common import (
     EvaluateOutOption,
     JobFile,
+    NetworkOption,
     OutOption,
     PartyFile,
     PredictOutOption,
@@ -23,6 +24,7 @@ from blindfit.coordinator.cli.common import (
     WarnOnlyOption,
     as_found,
     confirm_of,
+    on_network,
     open_console,
     read_job,
     read_party,
@@ -153,6 +155,7 @@ def run(
     out: RunOutOption = None,
     rehearse: RehearseOption = False,
     warn_only: WarnOnlyOption = False,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -162,7 +165,8 @@ def run(
     from blindfit.coordinator.jobs import run as jobs
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only)
-    console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
+    console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
+    asked = read_job(job, on_network(overrides, network))
     where = out or partial(new_folder, asked.name, rehearses=rehearse)
     command = call_of(context).command
     return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
@@ -199,6 +203,7 @@ def predict(
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -210,7 +215,7 @@ def predict(
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
     console = open_console(context)
-    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
     where = out or folder_of(asked, rehearses=rehearse)
@@ -231,6 +236,7 @@ def evaluate(
     scores: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the prediction, if several parties hold columns.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     overrides: SetOption = None,
@@ -242,7 +248,7 @@ def evaluate(
 
     rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
     console = open_console(context)
-    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
     where = out or folder_of(asked, rehearses=rehearse)

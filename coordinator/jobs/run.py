@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -30,6 +30,7 @@ from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.network.relays import relays
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.rehearsal import Rehearsal
@@ -65,7 +66,10 @@ def run_here(
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
+        network = None if job.network is None else stack.enter_context(relays(job.network))
         launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal)
+        if network is not None:
+            launched = replace(launched, routes=network.open(launched.addresses))
         set_up_s, out, job = time.monotonic() - started, launched.out, launched.job or job
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
@@ -152,7 +156,16 @@ def submit(
     talk: Talk = "normal",
     watcher: Watcher | None = None,
 ) -> Written:
-    """On parties that are already up; each keeps its own model and report."""
+    """On parties that are already up; each keeps its own model and report.
+
+    Raises:
+        ConfigError: the job asks for a simulated network.
+    """
+    if job.network is not None:
+        raise ConfigError(
+            f"network = {job.network.in_words()}: parties that are up reach each other over their own network",
+            hint="remove [network] from the job file, or start the parties here with `blindfit run`",
+        )
     where = Launched(addresses_of(job), coordinator_identity(job))
     out = make_folder(out, job.protocol)
     session = JobSession(job, where.addresses, where.identity)

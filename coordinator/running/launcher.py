@@ -48,6 +48,7 @@ class Launched:
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
         job: the job as the parties run it.
+        routes: by party, the addresses at which it finds the others, if a network is simulated between them.
     """
 
     addresses: dict[str, str]
@@ -55,6 +56,7 @@ class Launched:
     processes: Mapping[str, Child] = field(default_factory=dict)
     out: Path = Path()
     job: Job[Any] | None = None
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""

@@ -56,6 +56,18 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
 
 
+def growth(job: Job[FalconJob], here: Sequence[PartyHere], times: int) -> float:
+    """Return how many times as long a training takes on so many times the rows, as what it deals is counted."""
+    rows, records = joint.rows_here(job, here)
+    now, later = (
+        trial_of(joint.repeat_rows(rows, n), records, joint.roles_of(job), job.parameters).parameters
+        for n in (1, times)
+    )
+    speed = falcon_cost.measure(now)
+    of_now, of_later = (falcon_cost.cost_of(each).train_seconds(speed, cores()) for each in (now, later))
+    return of_later / of_now
+
+
 # --- one party -----------------------------------------------------------------------------------------------
 
 

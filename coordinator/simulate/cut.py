@@ -246,7 +246,8 @@ class _Cutter:
     def _seat(self, seat: Seat, system: str) -> Seat:
         """Return a party whose budget and rules for gaps go with every run of the simulation."""
         budget = None if seat.budget is None else max(BUDGET, *self.asked.epsilons)
-        found = replace(seat, host=None, budget=budget, models_per_row=0 if seat.role == "passive" else None)
+        models_per_row, max_epsilon = 0 if seat.role == "passive" else None, max(self.asked.epsilons)
+        found = replace(seat, host=None, budget=budget, models_per_row=models_per_row, max_epsilon=max_epsilon)
         if seat.table is None:
             return found
         table = replace(seat.table, label_is_number=seat.table.label_is_number or self._learns_numbers(seat))

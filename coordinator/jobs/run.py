@@ -31,6 +31,7 @@ from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
 from blindfit.coordinator.running.network.relays import relays
+from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.rehearsal import Rehearsal
@@ -50,11 +51,13 @@ def run_here(
     watcher: Watcher | None = None,
     *,
     rehearsal: Rehearsal | None = None,
+    nursery: Nursery | None = None,
 ) -> Written:
     """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
 
     Args:
         rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
+        nursery: forks the parties, also for other runs at the same time; None: one of this run's own.
 
     Raises:
         Stopped: by Ctrl-C or the watcher, also before the parties were up.
@@ -67,7 +70,7 @@ def run_here(
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         network = None if job.network is None else stack.enter_context(relays(job.network))
-        launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal)
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal, nursery)
         if network is not None:
             launched = replace(launched, routes=network.open(launched.addresses))
         set_up_s, out, job = time.monotonic() - started, launched.out, launched.job or job
@@ -92,6 +95,7 @@ def _launch(
     talk: Talk,
     stop: Stop,
     rehearsal: Rehearsal | None,
+    nursery: Nursery | None,
 ) -> Launched:
     def say(line: str) -> None:
         if talk != "quiet":
@@ -100,7 +104,7 @@ def _launch(
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, out, command, say, stop, rehearsal))
+            return stack.enter_context(launch(job, out, command, say, stop, rehearsal, nursery))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 

@@ -1,0 +1,79 @@
+"""`blindfit simulate` as a Python call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from blindfit.coordinator.simulate import command
+from blindfit.coordinator.simulate.asked import ALL, Asked
+from blindfit.coordinator.simulate.simulation import Simulation
+from blindfit.coordinator.terminal.terminal import terminal
+
+
+def simulate(
+    table: Any,
+    *,
+    label: str,
+    parties: int | Mapping[str, Sequence[str]] = 3,
+    row_id: str | None = None,
+    positive: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    systems: Sequence[str] = ALL,
+    epsilon: float | Sequence[float] = 1.0,
+    repeats: int = 1,
+    overlap: float = 1.0,
+    duplicates: float = 0.0,
+    missing: float = 0.0,
+    shuffle: bool = True,
+    test_fraction: float = 0.25,
+    network: str = "",
+    at_once: int | None = None,
+    seed: int = 0,
+    warn_only: bool = False,
+    overrides: Sequence[str] = (),
+    out: str | Path = "runs/simulate",
+    progress: bool = True,
+) -> Simulation:
+    """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged.
+
+    Args:
+        table: a path, a database's table as `init` takes it, or a data frame.
+        parties: how many parties get columns at random, or the columns of each party; the first party is active.
+        row_id: the column that names a row; by default rows are numbered.
+        epsilon: one or more, for the systems that take one.
+        repeats: how often the table is cut again, with other held-out rows and noise.
+        overlap: share of a party's rows that every party has.
+        duplicates: share of a party's ids that stand in its records twice.
+        missing: share of the values of training rows that are emptied.
+        network: between the parties, such as "40ms 100mbit"; empty for this machine's own.
+        at_once: number of runs at once; by default as many as the cores allow.
+        warn_only: whether limits of budgets and accounts only warn.
+        overrides: options of one system's jobs, such as "taylor.epochs=5".
+        out: folder for the results. The same call goes on where an earlier one was stopped.
+
+    Raises:
+        ConfigError, DataError: which option or column is wrong, and what to do.
+        Stopped: somebody has interrupted the call; what is finished stays.
+    """
+    asked = Asked(
+        label=label,
+        row_id=row_id,
+        parties=parties if isinstance(parties, int) else {name: tuple(own) for name, own in parties.items()},
+        positive=positive,
+        label_range=label_range,
+        bounds=dict(bounds or {}),
+        overlap=overlap,
+        duplicates=duplicates,
+        missing=missing,
+        shuffle=shuffle,
+        test_fraction=test_fraction,
+        seed=seed,
+        systems=(ALL if systems == "all" else (systems,)) if isinstance(systems, str) else tuple(systems),
+        epsilons=tuple(epsilon) if isinstance(epsilon, Sequence) else (epsilon,),
+        repeats=repeats,
+    )
+    wish = command.Wish(asked, network, tuple(overrides), at_once, warn_only)
+    return command.simulate(table, wish, Path(out), terminal(quiet=not progress))

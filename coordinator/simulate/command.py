@@ -1,0 +1,349 @@
+"""`blindfit simulate`: cut one table into parties, rehearse every system on it, and show their figures side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.job.out_dir import hold_folder, make_out
+from blindfit.coordinator.running.launcher import BLINDFIT, NURSERY_LOG
+from blindfit.coordinator.running.nursery import Nursery
+from blindfit.coordinator.running.scratch import scratch_folder
+from blindfit.coordinator.running.watcher import Stop
+from blindfit.coordinator.simulate import page, shown
+from blindfit.coordinator.simulate.asked import Asked
+from blindfit.coordinator.simulate.baselines import baselines
+from blindfit.coordinator.simulate.cut import Cut, cut
+from blindfit.coordinator.simulate.kept import Done, Failed, Kept, Repeat, Run
+from blindfit.coordinator.simulate.progress import Progress
+from blindfit.coordinator.simulate.recommendation import recommend
+from blindfit.coordinator.simulate.results import TIMES, Results, gather
+from blindfit.coordinator.simulate.runs import Runner, Settings, Watch, choose_number, job_of, run_all
+from blindfit.coordinator.simulate.simulation import DOCUMENT, PAGE, SHEET, Simulation
+from blindfit.coordinator.simulate.table import read_table
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import Found
+from blindfit.coordinator.terminal.summary_table import places
+from blindfit.coordinator.terminal.wording import count, join_names, quantity
+from blindfit.parties.files.written import write_file, write_json
+from blindfit.parties.work.compute import cores
+from blindfit.version import __version__
+
+OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat"}  # others are named alike
+MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
+MOST_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Wish:
+    """All that is asked of a simulation.
+
+    Attributes:
+        asked: how the table is cut, and what is run.
+        network: of all runs, as `network` of a job takes it; empty for this machine's own.
+        overrides: "SYSTEM.option=value" each.
+        at_once: number of runs at once; None: as many as the cores allow.
+        warn_only: whether limits of budgets and accounts only warn.
+    """
+
+    asked: Asked
+    network: str = ""
+    overrides: tuple[str, ...] = ()
+    at_once: int | None = None
+    warn_only: bool = False
+
+    def check(self) -> None:
+        """Raises ConfigError: an option is wrong, whatever the table holds."""
+        self.asked.check()
+        if self.at_once is not None and not 1 <= self.at_once <= MOST_AT_ONCE:
+            raise ConfigError(f"--jobs {self.at_once}: 1 to {MOST_AT_ONCE} runs go at once", hint="such as --jobs 2")
+        self.by_system()
+
+    def by_system(self) -> dict[str, list[str]]:
+        """Return the options of each system's jobs.
+
+        Raises:
+            ConfigError: one of them names no system of this simulation.
+        """
+        found: dict[str, list[str]] = {system: [] for system in self.asked.systems}
+        if self.network:
+            for own in found.values():
+                own.append(f"network={json.dumps(self.network)}")
+        for text in self.overrides:
+            key, equals, value = text.partition("=")
+            system, dot, option = key.strip().partition(".")
+            if not (equals and dot and option) or system not in found:
+                raise ConfigError(
+                    f"--set {key}: it does not begin with a system of this simulation and a dot",
+                    hint=f"such as --set {self.asked.systems[0]}.OPTION=VALUE",
+                )
+            table = "" if "." in option else system.replace("-", "_") + "."
+            found[system].append(f"{table}{option}={value}")
+        return found
+
+    def deciding(self, table: pa.Table) -> dict[str, Any]:
+        """Return what decides the figures of a run, by the name that an error gives it."""
+        asked = {OPTION_OF.get(n, n.replace("_", "-")): v for n, v in asdict(self.asked).items() if n not in MAY_DIFFER}
+        more = {"network": self.network, "set": sorted(self.overrides), "warn-only": self.warn_only}
+        options = {f"--{name}": value for name, value in {**asked, **more}.items()}
+        content: dict[str, Any] = json.loads(json.dumps({"table": _digest(table), **options, "version": __version__}))
+        return content
+
+
+def simulate(source: Any, wish: Wish, out: Path, console: Console, command: Sequence[str] | None = None) -> Simulation:
+    """Run what is missing in `out`, and write the page.
+
+    Args:
+        source: a path, a database's table or a data frame.
+        command: how this command line is started, for the processes of parties.
+
+    Raises:
+        ConfigError, DataError: which option, file or column, and what to say; what is finished stays in `out`.
+        Stopped: by Ctrl-C or SIGTERM; the same.
+    """
+    wish.check()
+    table = read_table(source, wish.asked)
+    kept = Kept(out, wish.deciding(table))
+    make_out(out)
+    with hold_folder(out):
+        kept.open()
+        return _Study(table, wish, kept, console, command).complete()
+
+
+@dataclass
+class _Study:
+    """A simulation as it goes on: the cuts that its runs share, and how many of them are left."""
+
+    table: pa.Table
+    wish: Wish
+    kept: Kept
+    console: Console
+    command: Sequence[str] | None
+    repeats: dict[int, Repeat] = field(default_factory=dict)
+    _cuts: dict[int, Cut] = field(default_factory=dict)
+
+    def complete(self) -> Simulation:
+        try:
+            self.repeats[0] = self._repeat(0)
+            runs = self._list_runs(self.repeats[0])
+            at_once = self.wish.at_once or choose_number(self.repeats[0].processes)
+            settings = Settings(self.wish.by_system(), self.wish.warn_only, at_once)
+            ended = self._run_missing(runs, settings)
+            for repeat in range(self.wish.asked.repeats):
+                self.repeats[repeat] = self._repeat(repeat)
+        finally:
+            self.kept.remove()
+        results = gather(ended, self.repeats, self.wish.asked.systems)
+        return self._write(results, at_once)
+
+    # --- cuts
+
+    def _repeat(self, number: int) -> Repeat:
+        found = self.kept.read_repeat(number)
+        if found is None:
+            made = self._cut(number)
+            found = Repeat(
+                {name: quality.figures for name, quality in baselines(made).items()},
+                dict(made.not_for),
+                sorted(made.private),
+                max((len(load_job(job).parties) for job in made.jobs.values()), default=1),
+                {name: list(columns) for name, columns in made.columns.items()},
+                list(_notes(made)),
+            )
+            self.kept.write_repeat(number, found)
+        return found
+
+    def _cut(self, number: int) -> Cut:
+        if number not in self._cuts:
+            folder = self.kept.folder(_cut_folder(number))
+            self._cuts[number] = cut(self.table, self.wish.asked, folder, number)
+        return self._cuts[number]
+
+    def _list_runs(self, first: Repeat) -> list[Run]:
+        """List the runs, one repeat after the other: there is soon something to look at."""
+        asked = self.wish.asked
+        return [
+            Run(system, epsilon, repeat)
+            for repeat in range(asked.repeats)
+            for system in asked.systems
+            if system not in first.not_for
+            for epsilon in (asked.epsilons if system in first.private else (None,))
+        ]
+
+    # --- runs
+
+    def _run_missing(self, runs: Sequence[Run], settings: Settings) -> dict[Run, Done | Failed]:
+        ended: dict[Run, Done | Failed] = {}
+        for run in runs:
+            if isinstance(found := self.kept.read(run), Done):
+                ended[run] = found
+        todo = [run for run in runs if run not in ended]
+        if not todo:
+            return ended
+        for run in todo:
+            if run.repeat == todo[0].repeat:  # a wrong option ends the command before the first run
+                job_of(self._cut(run.repeat), run, settings)
+        stop, watch = Stop(), Watch(len(runs), len(ended), left=list(todo))
+
+        def remove_tables(run: Run) -> None:
+            if all(other.repeat != run.repeat for other in watch.left):
+                self.kept.remove(_cut_folder(run.repeat))
+                self._cuts.pop(run.repeat, None)
+
+        def cut_of(run: Run) -> Cut:
+            self.repeats[run.repeat] = self._repeat(run.repeat)
+            return self._cut(run.repeat)
+
+        with (
+            scratch_folder("blindfit simulate") as temporary,
+            Nursery(self.command or BLINDFIT, temporary / NURSERY_LOG) as nursery,
+            Progress(self.console, watch, settings.at_once) as progress,
+        ):
+            runner = Runner(self.kept, settings, stop, nursery)
+            more = run_all(todo, cut_of, runner, settings, watch, progress.draw, stop, remove_tables)
+        return {**ended, **more}
+
+    # --- reports
+
+    def _write(self, results: Results, at_once: int) -> Simulation:
+        asked = {"label": self.wish.asked.label, **_as_texts(self.wish)}
+        recommendation, about = list(recommend(results)), list(self._about(at_once))
+        out = self.kept.out
+        document = {
+            "blindfit": __version__,
+            "folder": str(out),
+            "asked": asked,
+            "columns": self.repeats[0].columns,
+            **shown.document(results),
+            "about": about,
+            "recommendation": recommendation,
+        }
+        write_json(out / DOCUMENT, document)
+        write_file(out / SHEET, shown.to_csv(results))
+        write_file(out / PAGE, page.render(results, recommendation, about, asked).encode())
+        files = [("report", out / PAGE), ("", out / DOCUMENT), ("", out / SHEET)]
+        lines = (*_summarise(results, about, recommendation), *places(files))
+        has_failed = any(row.failed for row in results.rows)
+        found = Found(document, lines, ExitCode.FAILED if has_failed else ExitCode.DONE)
+        return Simulation(out, results, recommendation, found)
+
+    def _about(self, at_once: int) -> Iterator[str]:
+        """Yield sentences on how the figures came about."""
+        asked, here = self.wish.asked, quantity(cores(), "core")
+        yield (
+            f"The table has {count(self.table.num_rows)} rows. {asked.test_fraction:.0%} of them are held out: no "
+            "party has them, and all systems are measured on the same ones."
+        )
+        if asked.repeats > 1:
+            yield (
+                f"Figures are means of {asked.repeats} repeats with other held-out rows; \N{PLUS-MINUS SIGN} is one "
+                "standard deviation."
+            )
+        yield from self.repeats[0].notes
+        yield f"The network was {self.wish.network}." if self.wish.network else "The network was this machine's own."
+        if at_once == 1:
+            yield f"One run went at a time, so each had this machine with its {here} to itself."
+        else:
+            yield f"{at_once} runs went at once on {here}, so their times include waiting for each other."
+        yield (
+            f"Time at {TIMES} times the rows is a forecast: set-up takes as long as here, and the rest grows with the "
+            f"operations that taylor and falcon count. The rest of the other systems takes {TIMES} times as long."
+        )
+        yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
+
+
+def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[str]) -> Iterator[RenderableType]:
+    yield shown.terminal_table(results)
+    seen: set[str] = set()
+    for row in results.done:
+        if row.system not in seen:
+            seen.add(row.system)
+            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
+    for name, why in shown.failures(results):
+        yield Text.assemble((f"{name}: ", "bold yellow"), why)
+    yield ""
+    yield from (Text(sentence, style="dim") for sentence in about)
+    yield ""
+    yield from map(Text, recommendation)
+    yield ""
+
+
+def _cut_folder(number: int) -> str:
+    return f"cut-{number + 1}"
+
+
+def _notes(made: Cut) -> Iterator[str]:
+    """Yield what the cut did with rows and columns."""
+    each = ", ".join(f"{name} {count(rows)}" for name, rows in made.rows.items())
+    yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
+    if any(made.twice.values()):
+        yield f"Ids that a party leaves out because its records have them twice: {_counts(made.twice)}."
+    for name, why in made.left_out.items():
+        yield f"The column {name} is left out: {why}."
+
+
+def _counts(of_each: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count(number)}" for name, number in of_each.items())
+
+
+def _as_texts(wish: Wish) -> dict[str, str]:
+    asked = {name: value for name, value in asdict(wish.asked).items() if name != "parties"}
+    parties = wish.asked.parties
+    named = (
+        str(parties)
+        if isinstance(parties, int)
+        else "; ".join(f"{name}: {join_names(columns)}" for name, columns in parties.items())
+    )
+    more = {"parties": named, "network": wish.network or "none", "set": wish.overrides, "warn_only": wish.warn_only}
+    return {name: _as_text(value) for name, value in {**asked, **more}.items()}
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _digest(table: pa.Table) -> str:
+    """Return a hash of what a table holds; where its file lies is no part of it."""
+    found = hashlib.sha256()
+    sink = pa.PythonFile(_Hashed(found), mode="w")
+    content = table.replace_schema_metadata(None).combine_chunks()
+    with pa.ipc.new_stream(sink, content.schema) as writer:
+        writer.write_table(content)
+    return found.hexdigest()
+
+
+class _Hashed:
+    """A file that is only hashed."""
+
+    closed = False
+
+    def __init__(self, into: Any) -> None:
+        self._into = into
+
+    def write(self, data: Any) -> int:
+        self._into.update(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: each write is hashed at once."""
+
+    def close(self) -> None:
+        self.closed = True

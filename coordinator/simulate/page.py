@@ -1,0 +1,35 @@
+"""The page of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from blindfit.coordinator.report.page import render_template
+from blindfit.coordinator.simulate import pictures, shown
+from blindfit.coordinator.simulate.recommendation import RULES
+from blindfit.version import __version__
+
+if TYPE_CHECKING:
+    from blindfit.coordinator.simulate.results import Results
+
+
+def render(results: Results, recommendation: Sequence[str], about: Sequence[str], asked: Mapping[str, str]) -> str:
+    """Args:
+    about: sentences on how the figures came about.
+    asked: options by name, as texts.
+    """
+    return render_template(
+        "simulate/page.html.j2",
+        title=f"Simulation of {asked['label']}",
+        version=__version__,
+        recommendation=recommendation,
+        rules=RULES,
+        about=about,
+        heads=shown.heads(results),
+        lines=list(shown.cells(results)),
+        failures=shown.failures(results),
+        rows=results.done,
+        plots=list(pictures.draw(results)),
+        asked=sorted(asked.items()),
+    )

@@ -1,0 +1,146 @@
+"""Recommend a system for each kind of protection, by rules that the page prints next to the sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, Row, Spread
+from blindfit.coordinator.terminal.wording import duration, join_names, size
+
+NAMES = {"auc": "AUC", "log_loss": "log loss", "r2": "R2"}
+DIGITS = 3
+
+RULES = (
+    "A system that cannot fit the label, or whose runs all failed, is left out.",
+    "A setting is left out if its quality is no better than that of the active party alone, or of the constant, within "
+    "the spread: the mean of the difference over repeats must be above its standard deviation.",
+    "Settings are grouped by what they protect. Different kinds of protection are never weighed against each other.",
+    "In each group, the smallest epsilon that is left wins; among settings of the same epsilon, the fastest.",
+    "If another setting of the group has a better quality by more than the spread, a sentence names it too.",
+)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """A kind of protection.
+
+    Attributes:
+        wish: begins the sentence, as a condition.
+        settings: system, and whether it takes an epsilon.
+    """
+
+    wish: str
+    settings: tuple[tuple[str, bool], ...]
+
+
+PROTECTIONS = (
+    Protection(
+        "If nobody may learn from the model whether a row is in the table (whole rows have an epsilon)",
+        (("dp-lr", True), ("falcon", True)),
+    ),
+    Protection(
+        "If nobody else may learn the label of a person (labels have an epsilon)",
+        (("walr", True), ("label-dp", True), ("taylor", True)),
+    ),
+    Protection(
+        "If labels and columns must stay with their owners during the fit, and the model itself needs no epsilon",
+        (("taylor", False), ("falcon", False)),
+    ),
+)
+
+
+def recommend(results: Results) -> Iterator[str]:
+    """Yield sentences, each with the figures that it follows from."""
+    if not results.done:
+        yield "No run has a result yet, so nothing is recommended."
+        return
+    yield from _out_of_reach(results)
+    for protection in PROTECTIONS:
+        group = [row for row in results.done if (row.system, row.epsilon is not None) in protection.settings]
+        if group:
+            yield from _of_group(protection, group, results)
+    if results.repeats == 1:
+        yield (
+            "There was one repeat, so the spread is not known and small differences may be chance: "
+            "--repeat 5 measures it."
+        )
+
+
+def _out_of_reach(results: Results) -> Iterator[str]:
+    """Say where no system can gain much: the columns of the other parties add little."""
+    fits = results.baselines
+    name = results.main
+    if not all(fit in fits and name in fits[fit] for fit in (JOINED, ALONE)):
+        return
+    joined, alone = fits[JOINED][name], fits[ALONE][name]
+    gain = joined.mean - alone.mean
+    if gain <= max(joined.std or 0.0, alone.std or 0.0):
+        yield (
+            "The columns of the other parties add little: without any privacy the joined fit has "
+            f"{_text(name, joined)}, and the active party alone {_text(name, alone)}."
+        )
+
+
+def _of_group(protection: Protection, group: Sequence[Row], results: Results) -> Iterator[str]:
+    left = [row for row in group if row.gain is not None and row.gain.mean > (row.gain.std or 0.0)]
+    name = results.main
+    if not left:
+        best = max(group, key=_mean)
+        yield (
+            f"{protection.wish}: no setting here is better than {_bar(results)}; the best of them is {best.name}, with "
+            f"{_text(name, best.quality[name])}. More rows or a larger epsilon may help."
+        )
+        return
+    winner = min(left, key=lambda row: (row.epsilon or 0.0, row.seconds.mean if row.seconds else 0.0))
+    figures, why = _figures(winner, name), _why(winner, left)
+    yield f"{protection.wish}: {winner.name}. It has {figures}, against {_bar(results)}{why}."
+    better = [row for row in left if _mean(row) - _mean(winner) > max(_std(row), _std(winner))]
+    if better:
+        best = max(better, key=_mean)
+        yield f"{best.name} of the same kind has a better quality: {_figures(best, name)}."
+    dropped = [row.name for row in group if row not in left]
+    if dropped:
+        verb = "is" if len(dropped) == 1 else "are"
+        yield f"{join_names(dropped)} {verb} left out: no better than {_bar(results)} within the spread."
+
+
+def _why(winner: Row, left: Sequence[Row]) -> str:
+    """Say by which rule the winner won; empty where it is the only setting that is left."""
+    equals = [row for row in left if row.epsilon == winner.epsilon and row is not winner]
+    if equals:
+        slower = min(equals, key=lambda row: row.seconds.mean if row.seconds else 0.0)
+        return f"; the next, {slower.name}, takes {_seconds(slower)}"
+    return "; no smaller epsilon is left" if winner.epsilon is not None and len(left) > 1 else ""
+
+
+def _figures(row: Row, name: str) -> str:
+    sent = f"{size(row.bytes_sent)} sent" if row.bytes_sent else "nothing sent"
+    return f"{_text(name, row.quality[name])} in {_seconds(row)}, {sent}"
+
+
+def _seconds(row: Row) -> str:
+    return duration(row.seconds.mean) if row.seconds else "an unknown time"
+
+
+def _bar(results: Results) -> str:
+    """Return what a setting must beat: the active party alone or the constant, with the figure."""
+    name = results.main
+    fits: Mapping[str, Mapping[str, Spread]] = results.baselines
+    known = [fit for fit in (ALONE, CONSTANT) if name in fits.get(fit, {})]
+    if not known:
+        return "the active party alone"
+    best = max(known, key=lambda fit: fits[fit][name].mean)
+    return f"the {best} ({_text(name, fits[best][name])})"
+
+
+def _text(name: str, spread: Spread) -> str:
+    return f"{NAMES[name]} {spread.text(DIGITS)}"
+
+
+def _mean(row: Row) -> float:
+    return row.figure.mean if row.figure else 0.0
+
+
+def _std(row: Row) -> float:
+    return (row.figure.std if row.figure else None) or 0.0

@@ -1,0 +1,263 @@
+"""`blindfit simulate` as a person types it: all systems on one table, kept run by run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import time
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from blindfit.algorithms.errors import TransportError
+from blindfit.coordinator.simulate import command, runs
+from blindfit.coordinator.simulate.asked import Asked
+from tests.command import Done, Piped, blindfit
+from tests.simulate.patients import write_patients
+
+SYSTEMS = ("taylor", "falcon", "walr", "label-dp", "dp-lr")
+TABLE = ("simulate", "patients.csv", "--label", "ill", "--out", "out")
+QUICK = ("--systems", "dp-lr", "--epsilon", "0.5,2")
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """A folder with a table and the simulation of all systems on it, and what the command has said."""
+    folder = tmp_path_factory.mktemp("study")
+    write_patients(folder)
+    return folder, blindfit(folder, *TABLE, "--set", "taylor.epochs=3", "--set", "falcon.epochs=3", pictures=True)
+
+
+@pytest.fixture
+def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any, **__: Any) -> None:
+        raise AssertionError("a run that is kept was run again")
+
+    monkeypatch.setattr(runs, "run_here", run)
+
+
+def document(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "out/simulation.json").read_text())
+    return found
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_every_system_has_its_figures(studied: tuple[Path, Done]) -> None:
+    folder, done = studied
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = {row["system"]: row for row in document(folder)["rows"]}
+    assert tuple(rows) == SYSTEMS
+    for system, row in rows.items():
+        assert 0.5 < row["quality"]["auc"]["mean"] <= 1, system
+        assert row["epsilon"] == (None if system in ("taylor", "falcon") else 1.0)
+        assert row["seconds"]["mean"] > 0
+        assert row["forecast_s"] > row["seconds"]["mean"] / 2
+        assert all(mib > 0 for mib in row["peak_memory_mib"].values())
+        assert (row["bytes_sent"] > 0) == (row["messages_sent"] > 0) == (system != "dp-lr")
+        assert row["protects"]
+    assert rows["taylor"]["bits"]["labels"] > 0
+    assert rows["label-dp"]["bits"] == {"labels": 0.0, "scores": 0.0, "columns": 0.0}
+    assert rows["walr"]["bits"]["columns"] > 0
+    assert {len(rows[system]["peak_memory_mib"]) for system in ("taylor", "falcon")} == {4}
+
+
+def test_the_page_the_sheet_and_the_terminal_show_all_of_them(studied: tuple[Path, Done]) -> None:
+    folder, done = studied
+    page = (folder / "out/simulation.html").read_text()
+    with (folder / "out/simulation.csv").open() as sheet:
+        lines = list(csv.DictReader(sheet))
+    assert [line["system"] for line in lines] == ["joined, no privacy", "active party alone", "constant", *SYSTEMS]
+    for system in SYSTEMS:
+        assert system in page
+        assert system in done.stdout
+    assert page.count("<svg") == 3
+    for sentence in document(folder)["recommendation"]:
+        assert sentence in " ".join(done.stdout.split())
+    assert "nothing may be released from it" in page
+
+
+def test_what_is_large_is_removed(studied: tuple[Path, Done]) -> None:
+    folder, _ = studied
+    assert names_in(folder / "out") == ["asked.json", "runs", "simulation.csv", "simulation.html", "simulation.json"]
+    assert all(path.suffix == ".json" for path in (folder / "out/runs").iterdir())
+    assert names_in(folder) == ["out", "patients.csv"]
+
+
+@pytest.mark.usefixtures("no_run")
+def test_what_is_finished_is_not_run_again(studied: tuple[Path, Done]) -> None:
+    folder, before = studied
+    again = blindfit(folder, *TABLE, "--set", "taylor.epochs=3", "--set", "falcon.epochs=3")
+    assert (again.returncode, again.stdout) == (0, before.stdout)
+
+
+@pytest.mark.usefixtures("no_run")
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--overlap", "0.8"), "another --overlap"),
+        (("--seed", "3"), "another --seed"),
+        (("--parties", "2"), "another --parties or --party"),
+        (("--set", "dp-lr.iterations=5"), "another --set"),
+        (("--warn-only",), "another --warn-only"),
+    ],
+)
+def test_a_folder_of_another_simulation_is_refused(
+    studied: tuple[Path, Done], words: tuple[str, ...], what: str
+) -> None:
+    folder, _ = studied
+    options = {} if "--set" in words else {"--set": "taylor.epochs=3"}
+    more = [word for option in options.items() for word in option]
+    sets = [] if "--set" in words else ["--set", "falcon.epochs=3"]
+    done = blindfit(folder, *TABLE, *more, *sets, *words)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: --out out has a simulation of {what}\nhint: name another folder with --out, or remove this one\n"
+    )
+
+
+@pytest.mark.usefixtures("no_run")
+def test_a_folder_of_another_table_is_refused(tmp_path: Path) -> None:
+    write_patients(tmp_path)
+    (tmp_path / "out/runs").mkdir(parents=True)
+    (tmp_path / "out/runs/taylor-1.json").write_text("{}")
+    (tmp_path / "out/asked.json").write_text('{"table": "of somebody else"}')
+    done = blindfit(tmp_path, *TABLE, *QUICK)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: --out out has a simulation of another table")
+    (tmp_path / "out/asked.json").unlink()
+    done = blindfit(tmp_path, *TABLE, *QUICK)
+    assert done.stderr.splitlines()[0] == "error: --out out holds runs, and no simulation"
+
+
+def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_patients(tmp_path)
+    run_here = runs.run_here
+
+    def fail_at_2(job: Any, *arguments: Any, **more: Any) -> Any:
+        if job.parameters.privacy.epsilon == 2:
+            raise TransportError("joined was lost", peer="joined", step="run")
+        return run_here(job, *arguments, **more)
+
+    monkeypatch.setattr(runs, "run_here", fail_at_2)
+    done = blindfit(tmp_path, *TABLE, *QUICK)
+    assert done.returncode == 1
+    assert "dp-lr, epsilon 2: joined was lost" in done.stdout
+    assert "dp-lr, epsilon 2" in (tmp_path / "out/simulation.html").read_text()
+    kept = (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns
+    monkeypatch.setattr(runs, "run_here", run_here)
+    again = blindfit(tmp_path, *TABLE, *QUICK)
+    assert again.returncode == 0, again.stderr
+    assert "was lost" not in again.stdout
+    assert (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns == kept
+
+
+def test_a_full_disk_ends_it_with_one_line_and_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_patients(tmp_path)
+    run_here, usage = runs.run_here, SimpleNamespace(free=4096)
+    begun = []
+
+    def fail_the_second(*arguments: Any, **more: Any) -> Any:
+        begun.append(arguments)
+        if len(begun) == 2:
+            monkeypatch.setattr(runs.shutil, "disk_usage", lambda _: usage)
+            raise OSError(28, "No space left on device")
+        return run_here(*arguments, **more)
+
+    monkeypatch.setattr(runs, "run_here", fail_the_second)
+    done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--epsilon", "0.5,1,2", "--jobs", "1")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: --out out: the disk is full, 4 KiB are left; what is finished stays there\n"
+        "hint: make room, then give the same command again: it goes on with the runs that are missing\n"
+    )
+    assert len(begun) == 2
+    assert names_in(tmp_path / "out/runs") == ["dp-lr-epsilon-0.5-1.json", "repeat-1.json"]
+    assert not (tmp_path / "out/work").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_goes_on_where_it_was(tmp_path: Path, number: signal.Signals) -> None:
+    write_patients(tmp_path)
+    words = (*TABLE, "--systems", "dp-lr", "--epsilon", ",".join(str(e) for e in range(1, 9)))
+    running = Piped(["python", "-m", "blindfit", *words], cwd=tmp_path)
+    first = tmp_path / "out/runs/dp-lr-epsilon-1.0-1.json"
+    while not first.exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(number)
+    _, said = running.communicate(60)
+    assert running.returncode == 130
+    assert said.startswith("stopped: ")
+    assert said.endswith("hint: the same command goes on with the others\n")
+    assert not (tmp_path / "out/work").exists()
+    made = first.stat().st_mtime_ns
+    done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--epsilon", "1,2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["epsilon"] for row in json.loads(done.stdout)["rows"]] == [1.0, 2.0]
+    assert first.stat().st_mtime_ns == made
+
+
+BAD = [
+    (("--label", "cured"), "patients.csv", "cured"),
+    (("--label", "ill", "--parties", "10"), "patients.csv", "9"),
+    (("--label", "constant"), "constant.csv", "constant"),
+    (("--label", "ill", "--id", "twice"), "twice.csv", "twice"),
+    (("--label", "ill", "--epsilon", "0"), "patients.csv", "--epsilon 0"),
+    (("--label", "ill", "--epsilon", "one"), "patients.csv", "--epsilon: 'one' is not a number"),
+    (("--label", "ill", "--systems", "magic"), "patients.csv", "--systems: 'magic' is not a system"),
+    (("--label", "ill", "--repeat", "0"), "patients.csv", "--repeat 0"),
+    (("--label", "ill", "--jobs", "0"), "patients.csv", "--jobs 0: 1 to 64 runs go at once"),
+    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: it does not begin with a system"),
+    (("--label", "ill", "--set", "walr.l2=3", "--systems", "taylor"), "patients.csv", "--set walr.l2"),
+    (("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"), "patients.csv", "taylor.magic"),
+    (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
+    (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
+    (("--label", "ill", "--bounds", "x0"), "patients.csv", "--bounds 'x0' is not NAME:LOW:HIGH"),
+    (("--label", "ill"), "nowhere.csv", "nowhere.csv"),
+]
+
+
+@pytest.mark.usefixtures("no_run")
+@pytest.mark.parametrize(("words", "table", "what"), BAD)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], table: str, what: str) -> None:
+    text = write_patients(tmp_path, 400).read_text().splitlines()
+    (tmp_path / "constant.csv").write_text("\n".join([f"{text[0]},constant", *(f"{row},1" for row in text[1:])]))
+    (tmp_path / "twice.csv").write_text("\n".join([f"{text[0]},twice", *(f"{row},a" for row in text[1:])]))
+    done = blindfit(tmp_path, "simulate", table, *words, "--out", "out")
+    assert done.returncode in (1, 2)
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert what in first
+    assert all(line.startswith("hint: ") for line in rest)
+    assert len(rest) <= 1
+    assert not (tmp_path / "out/work").exists()
+
+
+def test_a_command_that_is_mended_takes_the_same_folder(tmp_path: Path) -> None:
+    write_patients(tmp_path)
+    wrong = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--set", "dp-lr.magic=1")
+    assert wrong.returncode == 2
+    done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--set", "dp-lr.iterations=3")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
+    done = blindfit(tmp_path, "simulate", "--help")
+    examples = " ".join(done.stdout.split()).rpartition("Examples:")[2]
+    assert examples.count("blindfit simulate ") == 3
+
+
+def test_only_what_adds_runs_may_differ() -> None:
+    """An option that is added later decides figures, until somebody says that it does not."""
+    decides = command.Wish(Asked("y")).deciding(pa.table({"y": [0, 1]}))
+    options = {field.name for field in fields(Asked)} - {"systems", "epsilons", "repeats"}
+    assert len(decides) == len(options) + len(("table", "--network", "--set", "--warn-only", "version"))

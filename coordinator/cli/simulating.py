@@ -93,9 +93,9 @@ def simulate(
 ) -> Found:
     """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged."""
     from blindfit.coordinator.simulate import command
-    from blindfit.coordinator.simulate.words import asked_of
+    from blindfit.coordinator.simulate.words import read_asked
 
-    asked = asked_of(
+    asked = read_asked(
         label=label,
         parties=parties,
         party=party or [],

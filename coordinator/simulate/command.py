@@ -257,7 +257,7 @@ class _Study:
             yield f"{at_once} runs went at once on {here}, so their times include waiting for each other."
         yield (
             f"Time at {TIMES} times the rows is a forecast: set-up takes as long as here, and the rest grows with the "
-            f"operations that taylor and falcon count. The rest of the other systems takes {TIMES} times as long."
+            f"operations that taylor and falcon count. In other systems, the rest takes at most {TIMES} times as long."
         )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
 

@@ -89,7 +89,7 @@ def _of_group(protection: Protection, group: Sequence[Row], results: Results) ->
         best = max(group, key=_mean)
         yield (
             f"{protection.wish}: no setting here is better than {_bar(results)}; the best of them is {best.name}, with "
-            f"{_text(name, best.quality[name])}. More rows or a larger epsilon may help."
+            f"{_text(name, best.quality[name])}. More rows{' or a larger epsilon' if best.epsilon else ''} may help."
         )
         return
     winner = min(left, key=lambda row: (row.epsilon or 0.0, row.seconds.mean if row.seconds else 0.0))

@@ -44,7 +44,9 @@ class Row:
         quality: by the name of the figure.
         gain: quality above the better of the active party alone and the constant, repeat by repeat.
         bits: bits of the disclosure accounts, by what they are about: the mean of the runs.
-        forecast_s: seconds of a run on ten times the rows, and the rule it follows.
+        forecast_s: seconds of a run on ten times the rows; at most so many where no code counts how its work grows.
+        is_counted: whether the code counts that.
+        forecast_rule: in words.
     """
 
     system: str
@@ -64,6 +66,7 @@ class Row:
     messages_sent: int | None = None
     peak_memory_mib: Mapping[str, float] = field(default_factory=dict)
     forecast_s: float | None = None
+    is_counted: bool = False
     forecast_rule: str = ""
     protects: str = ""
     laid_out: str = ""
@@ -155,6 +158,7 @@ def _row(system: str, epsilon: float | None, ended: Mapping[Run, Done | Failed],
         messages_sent=round(statistics.fmean(end.messages_sent for end in ends)),
         peak_memory_mib=_means([end.peak_memory_mib for end in ends]),
         forecast_s=set_up_s + rest_s * (TIMES if growth is None else growth),
+        is_counted=growth is not None,
         forecast_rule=_rule(set_up_s, growth),
         protects=last.protects,
         laid_out=last.laid_out,
@@ -162,7 +166,7 @@ def _row(system: str, epsilon: float | None, ended: Mapping[Run, Done | Failed],
 
 
 def _rule(set_up_s: float, growth: float | None) -> str:
-    counted = f"{TIMES} times as long" if growth is None else f"{growth:.3g} times as long, as counted"
+    counted = f"at most {TIMES} times as long" if growth is None else f"{growth:.3g} times as long, as counted"
     return f"{set_up_s:.2g} s of set-up stay, the rest takes {counted}"
 
 

@@ -135,7 +135,7 @@ class Runner:
             epsilon=None if privacy is None else float(privacy.epsilon),
             delta=None if privacy is None else float(job.parameters.delta),
             bits=bits_of(job.on_stage(Stage((out / STATE).resolve(), self._settings.warn_only))),
-            rows=_trained_rows(content),
+            rows=_count_trained_rows(content),
             seconds=took_s,
             set_up_s=min(took_s, float(seconds.get("launch", 0.0) + seconds.get("set_up", 0.0))),
             growth=self._growth(run, job),
@@ -167,7 +167,7 @@ class Runner:
             )
 
 
-def _trained_rows(content: Mapping[str, Any]) -> int | None:
+def _count_trained_rows(content: Mapping[str, Any]) -> int | None:
     """Return the number of rows that the model was fitted to, as the first party that reports it."""
     for party in content["parties"].values():
         rows = party["summary"].get("rows", {})

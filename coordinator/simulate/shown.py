@@ -17,7 +17,7 @@ from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import count, duration, size
 
 NOTHING = "\N{EN DASH}"
-BITS = {"labels": "all labels", "scores": "each row's score", "columns": "columns"}
+BITS = {"labels": "labels", "scores": "each row", "columns": "columns"}
 
 
 def figures_shown(results: Results) -> list[str]:
@@ -36,8 +36,8 @@ def heads(results: Results) -> list[str]:
         "time",
         "sent",
         "messages",
-        "peak memory",
-        f"time at {TIMES} times the rows",
+        "memory",
+        f"at {TIMES} x rows",
     ]
 
 
@@ -61,8 +61,12 @@ def cells(results: Results) -> Iterator[list[str]]:
             NOTHING if row.bytes_sent is None else size(row.bytes_sent),
             NOTHING if row.messages_sent is None else count(row.messages_sent),
             f"{max(row.peak_memory_mib.values(), default=0.0):,.0f} MiB",
-            NOTHING if row.forecast_s is None else duration(row.forecast_s),
+            NOTHING if row.forecast_s is None else _forecast(row, row.forecast_s),
         ]
+
+
+def _forecast(row: Row, seconds: float) -> str:
+    return duration(seconds) if row.is_counted else f"at most {duration(seconds)}"
 
 
 def failures(results: Results) -> list[tuple[str, str]]:
@@ -155,4 +159,4 @@ def to_csv(results: Results) -> bytes:
 
 
 def _text(spread: Spread | None) -> str:
-    return NOTHING if spread is None else spread.text(DIGITS)
+    return NOTHING if spread is None else spread.text(DIGITS).replace(" ", "")

@@ -11,7 +11,7 @@ from blindfit.coordinator.simulate.asked import ALL, Asked, Range, read_parties
 PARTIES = 3
 
 
-def asked_of(
+def read_asked(
     *,
     parties: int | None,
     party: Sequence[str],

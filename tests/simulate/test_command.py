@@ -256,6 +256,12 @@ def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
     assert examples.count("blindfit simulate ") == 3
 
 
+def test_a_changed_value_is_another_table() -> None:
+    tables = [pa.table({"y": [0, 1, last]}) for last in (0, 0, 1)]
+    first, same, other = (command.Wish(Asked("y")).deciding(table)["table"] for table in tables)
+    assert first == same != other
+
+
 def test_only_what_adds_runs_may_differ() -> None:
     """An option that is added later decides figures, until somebody says that it does not."""
     decides = command.Wish(Asked("y")).deciding(pa.table({"y": [0, 1]}))

@@ -1,0 +1,65 @@
+"""The hints of `blindfit simulate` about its own options, followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blindfit.algorithms.errors import DataError
+from blindfit.coordinator.simulate import runs
+from tests.command import Done, blindfit
+from tests.hints.following import refused_command
+from tests.simulate.patients import write_patients
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table; no run comes to a result, so an accepted command ends soon."""
+
+    def run(*_: Any, **__: Any) -> None:
+        raise DataError("no run in this test")
+
+    monkeypatch.setattr(runs, "run_here", run)
+    write_patients(tmp_path)
+    return tmp_path
+
+
+def simulate(folder: Path, *words: str) -> Done:
+    return blindfit(folder, "simulate", "patients.csv", "--label", "ill", "--systems", "dp-lr", "--out", "out", *words)
+
+
+def accepted(folder: Path, *words: str) -> None:
+    done = simulate(folder, *words)
+    assert done.stderr == ""
+    assert "no run in this test" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("hint", "wrong", "right"),
+    [
+        ("such as --jobs 2", ("--jobs", "0"), ("--jobs", "2")),
+        ("such as {} 0.5,1,2", ("--epsilon", "half"), ("--epsilon", "0.5,1,2")),
+        ("such as --bounds age:0:110", ("--bounds", "x0"), ("--bounds", "x0:-9:110")),
+        ("such as 0:110", ("--label-range", "0 to 110"), ("--label-range", "0:110")),
+    ],
+)
+def test_an_option_as_the_hint_writes_it(
+    folder: Path, hint: str, wrong: tuple[str, ...], right: tuple[str, ...]
+) -> None:
+    refused_command(hint, simulate(folder, *wrong))
+    accepted(folder, *right)
+
+
+def test_an_option_of_a_system_begins_with_its_name(folder: Path) -> None:
+    told = refused_command("such as --set {}.OPTION=VALUE", simulate(folder, "--set", "iterations=3"))
+    assert told.parts == ("dp-lr",)
+    accepted(folder, "--set", "dp-lr.iterations=3")
+
+
+def test_another_folder(folder: Path) -> None:
+    accepted(folder)
+    (folder / "out/runs/dp-lr-epsilon-1.0-1.json").write_text("{}")
+    refused_command("name another folder with --out, or remove this one", simulate(folder, "--seed", "1"))
+    accepted(folder, "--seed", "1", "--out", "other")

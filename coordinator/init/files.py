@@ -31,6 +31,7 @@ class Seat:
         label_range: public, of a label that is a number and is released with noise.
         public: a table of rows that anyone may have, and with the same columns.
         budget: epsilon that pays for what is released of the table; None: nothing is.
+        max_epsilon: largest epsilon that its policy allows a job; None: the default.
         models_per_row: how many models may reveal something of a row; None: the party's default.
     """
 
@@ -42,6 +43,7 @@ class Seat:
     label_range: tuple[float, float] | None = None
     public: Guessed | None = None
     budget: float | None = None
+    max_epsilon: float | None = None
     models_per_row: int | None = None
 
     def at(self, host: Host) -> Seat:
@@ -79,6 +81,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, system
         if other is not seat:
             lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
     lines += ["", "[policy]", f"systems = {toml_of(list(systems))}"]
+    lines += [f"max_epsilon = {seat.max_epsilon}"] if seat.max_epsilon is not None else []
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     if seat.public is not None:

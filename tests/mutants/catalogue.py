@@ -21,6 +21,7 @@ from tests.mutants import (
     selection,
     sharing,
     sharing_privacy,
+    simulate,
     snapshots,
     store,
     vertical,
@@ -50,6 +51,7 @@ MUTANTS = (
     *sharing.MUTANTS,
     *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
+    *simulate.MUTANTS,
 )
 
 WITHOUT_A_MUTANT: dict[int, str] = {}

@@ -31,7 +31,7 @@ class Seat:
         label_range: public, of a label that is a number and is released with noise.
         public: a table of rows that anyone may have, and with the same columns.
         budget: epsilon that pays for what is released of the table; None: nothing is.
-        max_epsilon: the largest epsilon of a job that the party accepts; None: the party's default.
+        max_epsilon: largest epsilon that its policy allows a job; None: the default.
         models_per_row: how many models may reveal something of a row; None: the party's default.
     """
 

@@ -235,7 +235,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
             known = join_names(values, most=MOST_NAMED)
             raise Unclear("positive", f"no label is {positive!r}", hint=f"they are {known}")
         return {"label": name, "positive": positive}
-    if set(values) <= {"0", "1"}:
+    if all(map(_is_zero_or_one, values)):
         return {"label": name}
     if len(values) == 2:
         yes = [value for value in values if value.lower() in MEANS_YES]
@@ -253,3 +253,11 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
             hint="name the one that is label 1, all others being 0: --positive TEXT",
         ) from None
     return {"label": name, "label_is_number": True}
+
+
+def _is_zero_or_one(text: str) -> bool:
+    """Return whether a text is 0 or 1 in any form, such as 1.0, which pandas writes after it met a missing label."""
+    try:
+        return float(text) in (0.0, 1.0)
+    except ValueError:
+        return False

@@ -24,6 +24,7 @@ from blindfit.coordinator.simulate.deal import Dealt, Floats, Rows, deal_rows, d
 from blindfit.coordinator.simulate.held_out import HeldOut, Report, fill_gaps, score_rows
 from blindfit.coordinator.simulate.table import Whole, days_to_moments, deal_columns, judge_table
 from blindfit.coordinator.terminal.wording import join_names
+from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import MOST_PASSIVE
 from blindfit.parties.training.feature_bounds import ALL_OTHERS
 
@@ -245,9 +246,14 @@ class _Cutter:
 
     def _seat(self, seat: Seat, system: str) -> Seat:
         """Return a party whose budget and rules for gaps go with every run of the simulation."""
-        budget = None if seat.budget is None else max(BUDGET, *self.asked.epsilons)
-        models_per_row, max_epsilon = 0 if seat.role == "passive" else None, max(self.asked.epsilons)
-        found = replace(seat, host=None, budget=budget, models_per_row=models_per_row, max_epsilon=max_epsilon)
+        most = max(self.asked.epsilons)
+        found = replace(
+            seat,
+            host=None,
+            budget=None if seat.budget is None else max(BUDGET, most),
+            max_epsilon=most if system in PRIVATE and most > PolicySettings().max_epsilon else None,
+            models_per_row=0 if seat.role == "passive" else None,
+        )
         if seat.table is None:
             return found
         table = replace(seat.table, label_is_number=seat.table.label_is_number or self._learns_numbers(seat))

@@ -148,6 +148,16 @@ def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
 
 
+def test_labels_that_pandas_writes_as_1_0_are_labels_0_and_1(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"yes"', "1.0").replace('"no"', "0.0"))
+    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
+    assert made.returncode == 0, made.stderr
+    assert "positive" not in (tables / "joint/my-bank.toml").read_text()
+    assert "linear" not in (tables / "joint/job.toml").read_text()
+    assert blindfit(tables, "check", "joint/job.toml").returncode == 0
+
+
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_word_that_may_be_a_level_is_said_where_it_is_taken_for_a_missing_value(tables: Path, quote: str) -> None:
     text = (tables / "My Bank.csv").read_text()
@@ -228,6 +238,10 @@ def _one_row(tables: Path) -> None:
     pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 1), tables / "shop.parquet")
 
 
+def _no_row(tables: Path) -> None:
+    pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 0), tables / "shop.parquet")
+
+
 def _a_folder(tables: Path) -> None:
     (tables / "shop.parquet").unlink()
     (tables / "shop.parquet").mkdir()
@@ -267,6 +281,7 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
+        (_no_row, BOTH, "shop.parquet: there are no rows"),
         (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),

@@ -22,6 +22,7 @@ from tests.mutants import (
     sharing,
     sharing_privacy,
     simulate,
+    simulated_runs,
     snapshots,
     store,
     vertical,
@@ -52,6 +53,7 @@ MUTANTS = (
     *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
     *simulate.MUTANTS,
+    *simulated_runs.MUTANTS,
 )
 
 WITHOUT_A_MUTANT: dict[int, str] = {}

@@ -21,6 +21,7 @@ from blindfit.algorithms.errors import (
     ConfigError,
     DataError,
     DuplicateId,
+    PrivacyError,
     RangeError,
     TooFewRows,
     UnknownId,
@@ -29,7 +30,14 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
-from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.launcher import (
+    Launched,
+    cautions_in_log,
+    launch,
+    limits_in_log,
+    party_settings,
+    reason_in_log,
+)
 from blindfit.coordinator.running.network.relays import relays
 from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.parties_up import in_words, parties_up
@@ -80,6 +88,9 @@ def run_here(
             session = drive(job, launched, console, talk, watcher=watcher)
         except (CannotTakePart, CannotAnswer) as error:
             raise _in_full(error, job, out) from None
+        except PrivacyError as error:
+            _explain_limits(error, job, out)
+            raise
         cautions.show()
         session.seconds["launch"] = set_up_s
         remove_stale(out)  # no other job writes into the folder as long as the parties are up
@@ -151,6 +162,20 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
         if reason:
             return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
     return error
+
+
+def _explain_limits(error: PrivacyError, job: Job[Any], out: Path) -> None:
+    """Say how to study a job that a budget or an account refuses: all parties are this user's."""
+    if not any(limits_in_log(out, name) for name in job.parties):
+        return
+    if job.stage is None:
+        _advise(error, hint="to study the job without spending anything, add --rehearse (in Python, rehearse=True)")
+    else:
+        _advise(error, hint="to go on with a warning, add --warn-only (in Python, warn_only=True)")
+
+
+def _advise(error: BlindfitError, hint: str) -> None:
+    error.hint = "; ".join(filter(None, [error.hint, hint]))
 
 
 def submit(

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Coroutine, Iterator
+from shlex import quote
 from typing import Any, Literal
 
 from rich.console import Console
@@ -94,7 +95,9 @@ def _way_on(session: JobSession, progress: JobProgress) -> str:
     kept = progress.epoch_begun or (asked.resumes and "set_up" in session.seconds)
     if not asked.can_resume or not kept:
         return ""
-    return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    way = f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    stage = session.job.stage
+    return way if stage is None else f"{way} --rehearse --out {quote(str(stage.folder.parent))}"
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
     python -m benchmarks.network [--network "40ms 100mbit"] [--rounds 3] [--json FILE] [--quick]
 
+Transfers over plain TCP come first: they need no processor, so they show the network itself.
+
 Each job runs between a bank, a post and a key node: once as `blindfit submit` to parties in network namespaces, whose
 links the kernel delays and limits, and once as `blindfit run --network`. Both begin with new processes and empty
 databases. They take turns, and the table has medians of the seconds: of the job from its first connection to its end;
@@ -31,15 +33,21 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kit import machine
+from benchmarks.network import transfers
 from benchmarks.network.kernel import Addresses, is_available, kernel_network, namespace
 from blindfit.coordinator.job.network import Line, NetworkSettings
+from blindfit.coordinator.running.network.relays import relays
 from blindfit.parties.identity import authority
+from blindfit.parties.wire.addresses import split_address
 
 ROLES = {"bank": "active", "post": "passive", "notary": "key-node"}
 NETWORKS = ("40ms 100mbit", "10ms 1gbit")
+ROOT = Path(__file__).parents[2]
 PORT, READY_S = 7100, 120.0
 BLINDFIT = (sys.executable, "-m", "blindfit")
 AIM = 0.1  # of the kernel's time
+TCP, QUICK_TRANSFERS = "tcp", 3
+Run = Callable[[], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ QUICK = tuple(Case(case.name, case.system, 400, case.tables, case.figure) for ca
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help=f"repeatable; default: {', '.join(NETWORKS)}")
-    parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="repeatable")
+    parser.add_argument("--case", action="append", choices=[TCP, *(case.name for case in CASES)], help="repeatable")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--congestion", default="cubic", help="TCP's congestion control of the kernel's network")
     parser.add_argument("--json", type=Path, help="write the figures here too")
@@ -77,34 +85,89 @@ def main() -> None:
     )
     options = parser.parse_args()
     networks = options.network or (("2ms 200mbit",) if options.quick else NETWORKS)
-    cases = [case for case in (QUICK if options.quick else CASES) if case.name in (options.case or case.name)]
+    cases = [case for case in (QUICK if options.quick else CASES) if case.name in (options.case or (case.name,))]
     rounds = 1 if options.quick else options.rounds
     found = []
+    if TCP in (options.case or (TCP,)):
+        for network in networks:
+            found += measure_transfers(network, rounds, options.congestion, quick=options.quick)
     with tempfile.TemporaryDirectory(prefix="blindfit-network-") as folder:
         for case in cases:
             made = make_files(Path(folder) / case.name, case)
-            found += [measure(made, case, network, rounds, options.congestion) for network in networks]
+            for network in networks:
+                found += measure(made, case, network, rounds, options.congestion)
     show(found, Console())
     if options.json:
         result = {"machine": machine.describe(), "congestion": options.congestion, "aim": AIM, "found": found}
         options.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def measure(made: Path, case: Case, network: str, rounds: int, congestion: str) -> dict[str, Any]:
+def measure(made: Path, case: Case, network: str, rounds: int, congestion: str) -> list[dict[str, Any]]:
     line = NetworkSettings.model_validate(network).line()
-    runs: dict[str, Callable[[], float]] = {"simulated": partial(on_relays, made, case, network)}
+    runs: dict[str, Run] = {"simulated": partial(on_relays, made, case, network)}
     if rounds > 1:
         runs["none"] = partial(on_relays, made, case, "")
     if is_available():
         runs["kernel"] = partial(in_the_kernel, made, case, line, congestion)
-    seconds: dict[str, list[float]] = {kind: [] for kind in runs}
+    return take_turns(runs, network, rounds)
+
+
+def take_turns(runs: Mapping[str, Run], network: str, rounds: int) -> list[dict[str, Any]]:
+    """Return a row for each name in what the runs return."""
+    taken: dict[str, list[dict[str, float]]] = {kind: [] for kind in runs}
     for number in range(rounds):
         for kind, run in runs.items():
-            seconds[kind].append(run())
-            print(f"{case.name}, {network}, round {number + 1}, {kind}: {seconds[kind][-1]:.2f} s", file=sys.stderr)
-    medians = {kind: statistics.median(taken) for kind, taken in seconds.items()}
-    ratio = medians["simulated"] / medians["kernel"] if "kernel" in medians else None
-    return {"case": case.name, "network": network, "seconds": seconds, "medians": medians, "ratio": ratio}
+            taken[kind].append(run())
+            said = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in taken[kind][-1].items())
+            print(f"{network}, round {number + 1}, {kind}: {said}", file=sys.stderr)
+    rows = []
+    for name in taken["simulated"][0]:
+        seconds = {kind: [each[name] for each in of] for kind, of in taken.items()}
+        medians = {kind: statistics.median(of) for kind, of in seconds.items()}
+        ratio = medians["simulated"] / medians["kernel"] if "kernel" in medians else None
+        rows.append({"case": name, "network": network, "seconds": seconds, "medians": medians, "ratio": ratio})
+    return rows
+
+
+def measure_transfers(network: str, rounds: int, congestion: str, *, quick: bool) -> list[dict[str, Any]]:
+    settings = NetworkSettings.model_validate(network)
+    count = QUICK_TRANSFERS if quick else len(transfers.TRANSFERS)
+
+    def over_relays() -> dict[str, float]:
+        with answering([], "127.0.0.1") as port, relays(settings) as opened:
+            routes = opened.open({"asks": "127.0.0.1:1", "answers": f"127.0.0.1:{port}"})
+            return _ask([], *split_address(routes["asks"]["answers"]), count)
+
+    def over_the_kernel() -> dict[str, float]:
+        with kernel_network(("asks", "answers"), settings.line(), congestion) as (there, _):
+            host, inside = there["asks"]["answers"], ("ip", "netns", "exec")
+            with answering([*inside, namespace("answers")], host) as port:
+                return _ask([*inside, namespace("asks")], host, port, count)
+
+    runs: dict[str, Run] = {"simulated": over_relays}
+    if is_available():
+        runs["kernel"] = over_the_kernel
+    return take_turns(runs, network, rounds)
+
+
+@contextlib.contextmanager
+def answering(inside: list[str], host: str) -> Iterator[int]:
+    """Start the process that answers, and yield its port."""
+    words = [*inside, *transfers.words(f"serve({host!r}, 0)")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            if process.stdout is None:
+                raise TypeError("the process has no pipe")
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def _ask(inside: list[str], host: str, port: int, count: int) -> dict[str, float]:
+    words = [*inside, *transfers.words(f"print_seconds({host!r}, {port}, {count})")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def show(found: list[dict[str, Any]], console: Console) -> None:
@@ -119,27 +182,27 @@ def show(found: list[dict[str, Any]], console: Console) -> None:
 # --- one job ---------------------------------------------------------------------------------------------
 
 
-def on_relays(made: Path, case: Case, network: str) -> float:
+def on_relays(made: Path, case: Case, network: str) -> dict[str, float]:
     with copy_of(made) as base:
         words = [*BLINDFIT, "run", "job.toml", "--out", "out", "--json", *(["--network", network] if network else [])]
         return _figure(case, words, base)
 
 
-def in_the_kernel(made: Path, case: Case, line: Line, congestion: str) -> float:
+def in_the_kernel(made: Path, case: Case, line: Line, congestion: str) -> dict[str, float]:
     with copy_of(made) as base, kernel_network(tuple(ROLES), line, congestion) as (there, direct):
         write_files(base, case, there, direct)
         with parties_up(base):
             return _figure(case, [*BLINDFIT, "submit", "job.toml", "--out", "out", "--json"], base)
 
 
-def _figure(case: Case, words: list[str], base: Path) -> float:
+def _figure(case: Case, words: list[str], base: Path) -> dict[str, float]:
     done = subprocess.run(words, cwd=base, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{case.name}: {' '.join(words[2:])}: {done.stderr}")
     report = json.loads(done.stdout)["report"]
     if case.figure == "job":
-        return float(report["seconds"]["job"])
-    return float(report["parties"]["bank"]["summary"]["timing"][case.figure])
+        return {case.name: float(report["seconds"]["job"])}
+    return {case.name: float(report["parties"]["bank"]["summary"]["timing"][case.figure])}
 
 
 @contextlib.contextmanager

@@ -127,7 +127,7 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
     path = MODULES[module].relative_to(ROOT).with_suffix("")
     main = importlib.import_module(".".join(path.parts)).main
     if module == "network":
-        options += ["--case", "psi"]
+        options += ["--case", "tcp", "--case", "psi"]
     if module == "paillier":
         options += ["--bits", str(KEY_BITS)]
         main = partial(main, make_key=insecure_private_key)

@@ -94,7 +94,7 @@ class Wish:
     def deciding(self, table: pa.Table) -> dict[str, Any]:
         """Return what decides the figures of a run, by the name that an error gives it."""
         asked = {OPTION_OF.get(n, n.replace("_", "-")): v for n, v in asdict(self.asked).items() if n not in MAY_DIFFER}
-        more = {"network": self.network, "set": sorted(self.overrides), "warn-only": self.warn_only}
+        more = {"network": self.network, "set": sorted(self.overrides)}
         options = {f"--{name}": value for name, value in {**asked, **more}.items()}
         content: dict[str, Any] = json.loads(json.dumps({"table": _digest(table), **options, "version": __version__}))
         return content
@@ -269,7 +269,7 @@ def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[
         if row.system not in seen:
             seen.add(row.system)
             yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
-    for name, why in shown.failures(results):
+    for name, why in (*shown.failures(results), *shown.limits_passed(results)):
         yield Text.assemble((f"{name}: ", "bold yellow"), why)
     yield ""
     yield from (Text(sentence, style="dim") for sentence in about)

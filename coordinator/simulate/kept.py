@@ -50,6 +50,7 @@ class Done:
         growth: how many times as long the rest takes on ten times the rows, as counted; None where nobody counts it.
         protects: what is protected from whom.
         laid_out: how the columns lie at the parties of this system.
+        warnings: limits of budgets and accounts that the run passed, where they only warn.
     """
 
     quality: Mapping[str, float]
@@ -65,6 +66,7 @@ class Done:
     peak_memory_mib: Mapping[str, float]
     protects: str
     laid_out: str = ""
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def render(results: Results, recommendation: Sequence[str], about: Sequence[str]
         heads=shown.heads(results),
         lines=list(shown.cells(results)),
         failures=shown.failures(results),
+        limits=shown.limits_passed(results),
         rows=results.done,
         plots=list(pictures.draw(results)),
         asked=sorted(asked.items()),

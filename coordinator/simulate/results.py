@@ -70,6 +70,7 @@ class Row:
     forecast_rule: str = ""
     protects: str = ""
     laid_out: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -162,6 +163,7 @@ def _row(system: str, epsilon: float | None, ended: Mapping[Run, Done | Failed],
         forecast_rule=_rule(set_up_s, growth),
         protects=last.protects,
         laid_out=last.laid_out,
+        warnings=tuple(dict.fromkeys(warning for end in ends for warning in end.warnings)),
     )
 
 

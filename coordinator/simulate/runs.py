@@ -18,6 +18,7 @@ from blindfit.coordinator.jobs.run import run_here
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.report.rehearsed import WARNINGS
 from blindfit.coordinator.running.driving import terminable
 from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.rehearsal import Rehearsal
@@ -144,6 +145,7 @@ class Runner:
             peak_memory_mib={name: process.peak_memory_mib or 0.0 for name, process in processes.items()},
             protects=kind.in_short(content),
             laid_out=cut.remarks.get(run.system, ""),
+            warnings=list(content.get(WARNINGS, ())),
         )
 
     def _growth(self, run: Run, job: Job[Any]) -> float | None:

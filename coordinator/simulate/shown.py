@@ -75,9 +75,13 @@ def failures(results: Results) -> list[tuple[str, str]]:
 
 
 def _why(row: Row) -> str:
-    if not row.runs:
-        return row.why
-    return f"{row.failed} of {row.runs + row.failed} repeats ended without a result: {row.why}"
+    why = f"{row.why}; {row.hint}" if row.hint else row.why
+    return f"{row.failed} of {row.runs + row.failed} repeats ended without a result: {why}" if row.runs else why
+
+
+def limits_passed(results: Results) -> list[tuple[str, str]]:
+    """Return the name of each setting that passed a limit, and which one."""
+    return [(row.name, warning) for row in results.done for warning in row.warnings]
 
 
 def describe_bits(row: Row) -> str:

@@ -106,7 +106,6 @@ def test_what_is_finished_is_not_run_again(studied: tuple[Path, Done]) -> None:
         (("--seed", "3"), "another --seed"),
         (("--parties", "2"), "another --parties or --party"),
         (("--set", "dp-lr.iterations=5"), "another --set"),
-        (("--warn-only",), "another --warn-only"),
     ],
 )
 def test_a_folder_of_another_simulation_is_refused(
@@ -156,6 +155,19 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatc
     assert again.returncode == 0, again.stderr
     assert "was lost" not in again.stdout
     assert (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns == kept
+
+
+def test_a_limit_of_the_account_ends_a_run_or_warns(tmp_path: Path) -> None:
+    write_patients(tmp_path, 400)
+    words = ("--systems", "walr")
+    refused = blindfit(tmp_path, *TABLE, *words)
+    assert refused.returncode == 1
+    assert "more bits" in refused.stdout
+    warned = blindfit(tmp_path, *TABLE, *words, "--warn-only")
+    assert (warned.returncode, warned.stderr) == (0, "")
+    assert "more bits" in " ".join(warned.stdout.split())
+    assert "more bits" in (tmp_path / "out/simulation.html").read_text()
+    assert document(tmp_path)["rows"][0]["quality"]["auc"]["mean"] > 0.5
 
 
 def test_a_full_disk_ends_it_with_one_line_and_keeps_what_is_finished(
@@ -266,4 +278,4 @@ def test_only_what_adds_runs_may_differ() -> None:
     """An option that is added later decides figures, until somebody says that it does not."""
     decides = command.Wish(Asked("y")).deciding(pa.table({"y": [0, 1]}))
     options = {field.name for field in fields(Asked)} - {"systems", "epsilons", "repeats"}
-    assert len(decides) == len(options) + len(("table", "--network", "--set", "--warn-only", "version"))
+    assert len(decides) == len(options) + len(("table", "--network", "--set", "version"))

@@ -10,7 +10,7 @@ import pytest
 from blindfit.algorithms.errors import DataError
 from blindfit.coordinator.simulate import runs
 from tests.command import Done, blindfit
-from tests.hints.following import refused_command
+from tests.hints.following import refused_command, says
 from tests.simulate.patients import write_patients
 
 
@@ -27,7 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def simulate(folder: Path, *words: str) -> Done:
-    return blindfit(folder, "simulate", "patients.csv", "--label", "ill", "--systems", "dp-lr", "--out", "out", *words)
+    system = "label-dp" if "--label-range" in words else "dp-lr"
+    return blindfit(folder, "simulate", "patients.csv", "--label", "ill", "--systems", system, "--out", "out", *words)
 
 
 def accepted(folder: Path, *words: str) -> None:
@@ -39,10 +40,10 @@ def accepted(folder: Path, *words: str) -> None:
 @pytest.mark.parametrize(
     ("hint", "wrong", "right"),
     [
-        ("such as --jobs 2", ("--jobs", "0"), ("--jobs", "2")),
-        ("such as {} 0.5,1,2", ("--epsilon", "half"), ("--epsilon", "0.5,1,2")),
-        ("such as --bounds age:0:110", ("--bounds", "x0"), ("--bounds", "x0:-9:110")),
-        ("such as 0:110", ("--label-range", "0 to 110"), ("--label-range", "0:110")),
+        (says("such as --jobs 2"), ("--jobs", "0"), ("--jobs", "2")),
+        (says("such as {} 0.5,1,2"), ("--epsilon", "half"), ("--epsilon", "0.5,1,2")),
+        (says("such as --bounds age:0:110"), ("--bounds", "x0"), ("--bounds", "x0:-9:110")),
+        (says("such as 0:110"), ("--label-range", "0 to 110"), ("--label-range", "0:110")),
     ],
 )
 def test_an_option_as_the_hint_writes_it(

@@ -147,6 +147,11 @@ AUDIT_A_MODEL = (
     "blindfit attack pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
     "--non-members examples/dp_lr/data/patients.csv"
 )
+SIMULATE = "blindfit simulate examples/walr/data/sample.csv --label saw_doctor --id id"
+SIMULATE_BY_NAME = (
+    f'{SIMULATE} --party "insurer: lncoins, idp, lpi, fmde" --party "clinic: physlm, disea, hlthg, hlthf, hlthp" '
+    "--systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5 --out runs/epsilons"
+)
 SAMPLES = Typed(
     add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
 )
@@ -237,6 +242,7 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     LINK: "docs/tour.md",
     CHECK: "docs/tour.md",
     AUDIT_A_MODEL: "docs/attack.md",
+    SIMULATE: "docs/simulate.md",
     PLAN: "README.md",
     RELEASE_LABELS: "docs/label_dp.md",
     TRAIN_IN_PRIVATE: "docs/dp_lr.md",
@@ -256,6 +262,17 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +\d +1\.\d+ +3 ", "insurer")),
         "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
+    },
+    "docs/simulate.md": {
+        SIMULATE: Typed(
+            add="--set taylor.epochs=1 --set falcon.epochs=1",
+            why=ONE_EPOCH,
+            says=("active party alone", "label-dp, epsilon 1: ", "There was one repeat"),
+            writes=("runs/simulate/simulation.html", "runs/simulate/simulation.csv"),
+        ),
+        SIMULATE_BY_NAME: Typed(
+            add="--epsilon 1 --repeat 1", why="one run of each does", writes=("runs/epsilons/simulation.json",)
+        ),
     },
     "docs/tour.md": {
         "blindfit run joint/job.toml --out joint/run": Typed(

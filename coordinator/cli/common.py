@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.terminal.json_output import Found, call_of
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import Found, call_of, show_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,17 @@ RunOutOption = Annotated[
     Path | None,
     typer.Option(
         "--out", metavar="DIR", help="Folder for the reports; by default a new one, which runs/latest links to."
+    ),
+]
+
+
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="TEXT",
+        help='Fault of one party to study, such as "kill shop at epoch 3"; verbs: kill, freeze, cut, restart. '
+        "Repeatable.",
     ),
 ]
 
@@ -84,4 +97,16 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
 
 
 def as_found(written: Written) -> Found:
-    return Found({"file": written.json_path, "report": written.content}, written.summarise())
+    """A fault that never happened makes the command fail: the job did not show what it was to show."""
+    never = written.content.get("faults", {}).get("never")
+    status = ExitCode.FAILED if never else ExitCode.DONE
+    return Found({"file": written.json_path, "report": written.content}, written.summarise(), status)
+
+
+def faults_of(context: typer.Context, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return what `run_here` takes about faults."""
+    if not texts:
+        return {}
+    from blindfit.coordinator.running.faults import parse_faults
+
+    return {"faults": parse_faults(texts), "show": partial(show_found, as_json=call_of(context).as_json)}

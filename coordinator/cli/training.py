@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from blindfit.coordinator.cli.common import (
+    FaultOption,
     JobFile,
     OutOption,
     PartyFile,
@@ -19,6 +20,7 @@ from blindfit.coordinator.cli.common import (
     VerboseOption,
     as_found,
     confirm_of,
+    faults_of,
     open_console,
     read_job,
     read_party,
@@ -148,6 +150,7 @@ def run(
     out: RunOutOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Run a job on this machine: one process for each party, then a report."""
@@ -156,7 +159,7 @@ def run(
 
     console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
     where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk, **faults_of(context, faults)))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -190,6 +193,7 @@ def predict(
     ] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a trained model. Every party runs on this machine."""
@@ -199,7 +203,7 @@ def predict(
     console = open_console(context)
     asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -216,6 +220,7 @@ def evaluate(
     ] = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
@@ -225,7 +230,7 @@ def evaluate(
     console = open_console(context)
     asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
 
 
 @app.command(rich_help_panel=PANEL)

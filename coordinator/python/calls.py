@@ -28,6 +28,7 @@ from blindfit.coordinator.preflight.findings import Finding, table_of
 from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.python.running_job import RunningJob
 from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.faults import parse_faults
 from blindfit.coordinator.running.watcher import Watcher
 from blindfit.coordinator.terminal.html import render_html
 from blindfit.coordinator.terminal.json_output import Found
@@ -124,14 +125,32 @@ def init(
 
 @overload
 def run(
-    job: AnyJob, *, out: Folder | None = ..., wait: Literal[True] = ..., progress: bool = ..., **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = ...,
+    wait: Literal[True] = ...,
+    progress: bool = ...,
+    faults: Sequence[str] = ...,
+    **tables: Any,
 ) -> Result: ...
 @overload
 def run(
-    job: AnyJob, *, out: Folder | None = ..., wait: Literal[False], progress: bool = ..., **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = ...,
+    wait: Literal[False],
+    progress: bool = ...,
+    faults: Sequence[str] = ...,
+    **tables: Any,
 ) -> RunningJob: ...
 def run(
-    job: AnyJob, *, out: Folder | None = None, wait: bool = True, progress: bool = True, **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = None,
+    wait: bool = True,
+    progress: bool = True,
+    faults: Sequence[str] = (),
+    **tables: Any,
 ) -> Result | RunningJob:
     """Run a job on this machine: one process for each party, then a report.
 
@@ -139,13 +158,15 @@ def run(
         out: the folder of the reports; by default a new one in `runs`.
         wait: whether to wait for the end. If not, the running job is returned.
         progress: whether to show what the parties do while this call waits.
+        faults: faults of parties to study, such as "kill shop at epoch 3"; `blindfit run --fault` takes the same
+            texts. The folder of the reports gets faults.json, also if the job fails.
         tables: tables and values of the job that take the place of those in `job`, such as `privacy={"epsilon": 2}`.
 
     Raises:
         Stopped: somebody has cancelled the job.
         BlindfitError: why the job was refused or failed.
     """
-    running = _begin(Job(job, **tables), jobs.run_here, out, quiet=not (wait and progress))
+    running = _begin(Job(job, **tables), _run_here(faults), out, quiet=not (wait and progress))
     return _finish(running, progress=progress) if wait else running
 
 
@@ -172,6 +193,7 @@ def predict(
     session: str | None = None,
     out: Folder = "runs/predict",
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Score new rows with a model that the parties have trained, every party on this machine.
@@ -179,11 +201,12 @@ def predict(
     Args:
         model: the training's result, or the folder of its reports; or `session`, the name of its session. By default
             the job says it.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
     asked = prediction_of(job, session, _folder_of(model), **tables)
-    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+    return _finish(_begin(asked, _run_here(faults), out, quiet=not progress), progress=progress)
 
 
 def evaluate(
@@ -194,6 +217,7 @@ def evaluate(
     scores: Folder | Result | None = None,
     out: Folder = "runs/evaluate",
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Say how good a model is, from one noisy sum over labels, every party on this machine.
@@ -201,11 +225,12 @@ def evaluate(
     Args:
         model, session: as `predict` takes them.
         scores: the prediction's result, or the folder of its reports, if several parties hold columns.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
     asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), **tables)
-    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+    return _finish(_begin(asked, _run_here(faults), out, quiet=not progress), progress=progress)
 
 
 def check(job: AnyJob, **tables: Any) -> Findings:
@@ -304,6 +329,11 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
     """Call a function that may run an event loop of its own, which the thread of a notebook does not allow."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(function, *arguments, **more).result()
+
+
+def _run_here(faults: Sequence[str]) -> Callable[..., Written]:
+    """Raises ConfigError: a fault is not written as one."""
+    return partial(jobs.run_here, faults=parse_faults(faults))
 
 
 def _begin(job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool) -> RunningJob:

@@ -10,11 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    ConfigError,
+    PeerAborted,
+    PeerUnreachable,
+    PolicyRefused,
+    TransportError,
+)
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
 from blindfit.coordinator.running.scratch import scratch_folder
@@ -44,12 +51,16 @@ class Launched:
 
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
+        struck: by the party whose process this command has ended on purpose, the sentence that says so.
     """
 
     addresses: dict[str, str]
     identity: Identity
     processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     out: Path = Path()
+    struck: dict[str, str] = field(default_factory=dict)
+    restart: Callable[[str], str] = lambda _party: ""
+    """Start a party again whose process has ended, and return its new address."""
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
@@ -57,9 +68,24 @@ class Launched:
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
         while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):
             if time.monotonic() >= give_up:
-                return error
+                return self._with_silent_process(error)
             time.sleep(0.02)
-        return process_lost(ended[0], self.processes[ended[0]].returncode, self.out / ended[0] / LOG)
+        lost = process_lost(ended[0], self.processes[ended[0]].returncode, self.out / ended[0] / LOG)
+        lost.hint = self.struck.get(ended[0], lost.hint)
+        return lost
+
+    def _with_silent_process(self, error: BlindfitError) -> BlindfitError:
+        """Say of a party that cannot be reached that its process is there: nobody needs to start it."""
+        if isinstance(error, PeerUnreachable) and error.peer in self.processes:
+            process, log = self.processes[error.peer], self.out / error.peer / LOG
+            error.hint = f"its process {process.pid} is there, and may be stopped or busy; its log is {log}"
+        return error
+
+    def start_again(self, party: str) -> Launched:
+        """Start a party again whose process has ended, and return where all parties are then."""
+        address = self.restart(party)
+        struck = {name: why for name, why in self.struck.items() if name != party}
+        return replace(self, addresses={**self.addresses, party: address}, struck=struck)
 
 
 @contextlib.contextmanager
@@ -92,12 +118,23 @@ def launch(
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
+
+        def restart(name: str) -> str:
+            processes[name].wait()
+            _close(processes[name])
+            with open_private(out / name / LOG, "ab") as log:
+                log.write(b"\n")  # the end of the process may have cut a line
+            processes[name] = _start(job, name, certificates, out, command or BLINDFIT, mode="ab")
+            return address_of(name)
+
+        def address_of(name: str) -> str:
+            return f"127.0.0.1:{_port(name, processes[name], out, stop or Stop())}"
+
         try:
             for name in job.parties:
                 processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
-            ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
-            addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
-            yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
+            addresses = {name: address_of(name) for name in processes}
+            yield Launched(addresses, identity_of(certificates, coordinator), processes, out, restart=restart)
         finally:
             _stop(list(processes.values()))
 
@@ -120,8 +157,12 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait(STOP_TIMEOUT_S)
         process.kill()
         process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
+        _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def identity_of(certificates: Path, name: str) -> Identity:
@@ -184,7 +225,9 @@ def coordinator_name(job: Job[Any]) -> str:
     return common[0]
 
 
-def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(
+    job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str], mode: Literal["wb", "ab"] = "wb"
+) -> subprocess.Popen[bytes]:
     path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
@@ -206,7 +249,7 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Seq
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    with open_private(directory / LOG, "wb") as log:
+    with open_private(directory / LOG, mode) as log:
         # The party's standard input ends when this process does, however that ends.
         return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log)
 
@@ -276,16 +319,17 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
     Returns:
         The reason and its hint; empty: it wrote none.
     """
-    found = [r for r in _log_of(out, name) if r.get("error") == error and "reason" in r]
+    found = [r for r in log_of(out, name) if r.get("error") == error and "reason" in r]
     return (str(found[-1]["reason"]), str(found[-1].get("hint", ""))) if found else ("", "")
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
     """Return what a party on this machine wrote about its datasets, for its operator only."""
-    return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+    return [str(r["event"]) for r in log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 
-def _log_of(out: Path, name: str) -> list[dict[str, Any]]:
+def log_of(out: Path, name: str) -> list[dict[str, Any]]:
+    """Return the records of the log of a party on this machine."""
     try:
         return list(_records((out / name / LOG).read_text(errors="replace").splitlines()))
     except OSError:

@@ -17,7 +17,7 @@ from blindfit.coordinator.cli.common import (
     read_party,
     refuse_unused,
 )
-from blindfit.coordinator.terminal.json_output import App, Found
+from blindfit.coordinator.terminal.json_output import App, Found, call_of
 
 PANEL = "Operate"
 app = App()
@@ -61,6 +61,19 @@ def party(
         patience_s = ENDS_S if launcher else 0.0
         ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()
+
+
+@app.command(hidden=True)
+def nursery(context: typer.Context) -> None:
+    """Fork a party for each request on standard input, until that ends. `blindfit run` starts this."""
+    from blindfit.coordinator.running.nursery import serve
+    from blindfit.parties.work import ending
+
+    words = serve()
+    if words is None:
+        ending.leave()
+    sys.argv[1:] = words
+    context.find_root().command.main(args=words, prog_name="blindfit", obj=call_of(context))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -1,4 +1,4 @@
-"""`blindfit run`: certificates made for the occasion, one process for each party on this machine."""
+"""`blindfit run`: certificates made for the occasion, one process for each party on this machine, forked from one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from blindfit.algorithms.errors import (
     BlindfitError,
@@ -24,6 +24,7 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
+from blindfit.coordinator.running.nursery import Child, Nursery
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -39,7 +40,7 @@ BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
-LOG = "party.log"
+LOG, NURSERY_LOG = "party.log", "nursery.log"
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
@@ -56,23 +57,25 @@ class Launched:
 
     addresses: dict[str, str]
     identity: Identity
-    processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: Mapping[str, Child] = field(default_factory=dict)
     out: Path = Path()
     struck: dict[str, str] = field(default_factory=dict)
-    restart: Callable[[str], str] = lambda _party: ""
-    """Start a party again whose process has ended, and return its new address."""
+    start: Callable[..., dict[str, str]] = lambda *_names: {}
+    """Start parties whose processes have ended, and return their addresses."""
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
-        while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):
+        while True:
+            for name, process in self.processes.items():
+                if (code := process.poll()) is not None:
+                    lost = process_lost(name, code, self.out / name / LOG)
+                    lost.hint = self.struck.get(name, lost.hint)
+                    return lost
             if time.monotonic() >= give_up:
                 return self._with_silent_process(error)
             time.sleep(0.02)
-        lost = process_lost(ended[0], self.processes[ended[0]].returncode, self.out / ended[0] / LOG)
-        lost.hint = self.struck.get(ended[0], lost.hint)
-        return lost
 
     def _with_silent_process(self, error: BlindfitError) -> BlindfitError:
         """Say of a party that cannot be reached that its process is there: nobody needs to start it."""
@@ -83,9 +86,9 @@ class Launched:
 
     def start_again(self, party: str) -> Launched:
         """Start a party again whose process has ended, and return where all parties are then."""
-        address = self.restart(party)
+        self.processes[party].wait()
         struck = {name: why for name, why in self.struck.items() if name != party}
-        return replace(self, addresses={**self.addresses, party: address}, struck=struck)
+        return replace(self, addresses={**self.addresses, **self.start(party)}, struck=struck)
 
 
 @contextlib.contextmanager
@@ -95,6 +98,7 @@ def launch(
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
+    nursery: Nursery | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
@@ -103,6 +107,7 @@ def launch(
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
         stop: another thread's wish that the start ends.
+        nursery: forks the parties, also for other runs at the same time; None: `command` starts one for this run.
 
     Raises:
         KeyboardInterrupt: another thread asked to stop.
@@ -111,32 +116,30 @@ def launch(
     """
     for name in job.parties:
         check_member(job, name)
-    coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
-    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    with hold_folder(out), scratch_folder("blindfit run") as temporary:
+    coordinator = coordinator_name(job)
+    with contextlib.ExitStack() as stack:
+        temporary = stack.enter_context(scratch_folder("blindfit run"))
+        # It imports what parties need while this process publishes.
+        nursery = nursery or stack.enter_context(Nursery(command or BLINDFIT, temporary / NURSERY_LOG))
+        out = make_folder(out, job.protocol)
+        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
+        stack.enter_context(hold_folder(out))
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
+        processes: dict[str, Child] = {}
+        stack.callback(_stop, processes)
 
-        def restart(name: str) -> str:
-            processes[name].wait()
-            _close(processes[name])
-            with open_private(out / name / LOG, "ab") as log:
-                log.write(b"\n")  # the end of the process may have cut a line
-            processes[name] = _start(job, name, certificates, out, command or BLINDFIT, mode="ab")
-            return address_of(name)
+        def start(*names: str) -> dict[str, str]:
+            """Start parties, and return their addresses."""
+            for name in names:
+                processes[name] = _start(job, name, certificates, out, nursery, again=name in processes)
+            started = {name: processes[name] for name in names}
+            ports = _wait_for_ports(started, out, nursery, stop or Stop())
+            return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
 
-        def address_of(name: str) -> str:
-            return f"127.0.0.1:{_port(name, processes[name], out, stop or Stop())}"
-
-        try:
-            for name in job.parties:
-                processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
-            addresses = {name: address_of(name) for name in processes}
-            yield Launched(addresses, identity_of(certificates, coordinator), processes, out, restart=restart)
-        finally:
-            _stop(list(processes.values()))
+        addresses = start(*job.parties)
+        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, start=start)
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -149,20 +152,18 @@ def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
     (directory / "authority.key").unlink()
 
 
-def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
+def _stop(processes: Mapping[str, Child]) -> None:
+    """Stop all at once: they share one deadline."""
+    for process in processes.values():
         process.terminate()
-    for process in processes:
+    give_up = time.monotonic() + STOP_TIMEOUT_S
+    for process in processes.values():
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(max(0.0, give_up - time.monotonic()))
+    for process in processes.values():
         process.kill()
+    for process in processes.values():
         process.wait()
-        _close(process)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
 
 
 def identity_of(certificates: Path, name: str) -> Identity:
@@ -225,9 +226,7 @@ def coordinator_name(job: Job[Any]) -> str:
     return common[0]
 
 
-def _start(
-    job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str], mode: Literal["wb", "ab"] = "wb"
-) -> subprocess.Popen[bytes]:
+def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nursery, *, again: bool) -> Child:
     path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
@@ -244,14 +243,14 @@ def _start(
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
-    words = [*command, "party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
+    words = ["party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
     words += ["--launcher", str(certificates.parent)]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    with open_private(directory / LOG, mode) as log:
-        # The party's standard input ends when this process does, however that ends.
-        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    with open_private(directory / LOG, "ab" if again else "wb") as log:
+        log.write(b"\n" if again else b"")  # the end of the process before may have cut a line
+    return nursery.start(words, settings.policy.systems, directory / LOG)
 
 
 def _paths(files: authority.PartyFiles) -> dict[str, str]:
@@ -263,29 +262,51 @@ def _inline_table(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name} = {toml_of(value)}" for name, value in values.items()) + "}"
 
 
-def _port(name: str, process: subprocess.Popen[bytes], out: Path, stop: Stop) -> int:
-    ready = out / name / "port"
+def _wait_for_ports(processes: Mapping[str, Child], out: Path, nursery: Nursery, stop: Stop) -> dict[str, int]:
+    """Wait until every party is up; they start at the same time."""
+    ports: dict[str, int] = {}
     give_up = time.monotonic() + READY_TIMEOUT_S
-    while time.monotonic() < give_up:
+    while waiting := [name for name in processes if name not in ports]:
         stop.check()
-        if ready.exists() and (text := ready.read_text().strip()):
-            return int(text)
-        if (code := process.poll()) is not None:
-            if code < 0:
-                raise process_lost(name, code, out / name / LOG, "before it was up")
-            said, hint = _last_words(out / name / LOG)
-            raise ConfigError(f"{name} did not start: {said}", hint=hint)
+        for name in waiting:
+            if (port := _port(name, processes[name], out, nursery)) is not None:
+                ports[name] = port
+        if time.monotonic() >= give_up:
+            raise TransportError(f"{waiting[0]} was not up after {READY_TIMEOUT_S:g} s", peer=waiting[0], step="start")
         time.sleep(0.02)
-    raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
+    return ports
+
+
+def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
+    """Return a party's port, or None as long as the party has none.
+
+    Raises:
+        ConfigError, TransportError: its process has ended.
+    """
+    ready = out / name / "port"
+    if ready.exists() and (text := ready.read_text().strip()):
+        return int(text)
+    if (code := process.poll()) is None:
+        return None
+    if nursery.code is not None:
+        what = f"the process from which the parties start {_how(nursery.code)}"
+        raise TransportError(what, peer=name, step="start", hint=_last_line(nursery.log))
+    if code < 0:
+        raise process_lost(name, code, out / name / LOG, "before it was up")
+    said, hint = _last_words(out / name / LOG)
+    raise ConfigError(f"{name} did not start: {said}", hint=hint)
 
 
 def process_lost(name: str, code: int, log: Path, when: str = "in the middle of the job") -> TransportError:
     """Args:
     code: as `subprocess` has it: the number of a signal, negative, or an exit code.
     """
-    how = f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
-    hint = KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
+    how, hint = _how(code), KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
     return TransportError(f"{name}'s process {how} {when}; its log is {log}", peer=name, step="run", hint=hint)
+
+
+def _how(code: int) -> str:
+    return f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
 
 
 def _signal(number: int) -> str:

@@ -33,6 +33,13 @@ PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what each party waits for.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the reports.")]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
+    ),
+]
 RunOutOption = Annotated[
     Path | None,
     typer.Option(
@@ -94,6 +101,13 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
 
     refuse_job_file(path)
     return load_party(path, overrides or [])
+
+
+def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
+    """Return what the command line sets, with the network."""
+    from blindfit.parties.tables import toml_of
+
+    return [*(overrides or []), *([] if network is None else [f"network={toml_of(network)}"])]
 
 
 def as_found(written: Written) -> Found:

@@ -12,6 +12,7 @@ import typer
 from blindfit.coordinator.cli.common import (
     FaultOption,
     JobFile,
+    NetworkOption,
     OutOption,
     PartyFile,
     QuietOption,
@@ -21,6 +22,7 @@ from blindfit.coordinator.cli.common import (
     as_found,
     confirm_of,
     faults_of,
+    on_network,
     open_console,
     read_job,
     read_party,
@@ -148,6 +150,7 @@ def run(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     faults: FaultOption = None,
@@ -157,7 +160,8 @@ def run(
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
-    console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
+    console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
+    asked = read_job(job, on_network(overrides, network))
     where = out or partial(new_folder, asked.name)
     return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk, **faults_of(context, faults)))
 
@@ -191,6 +195,7 @@ def predict(
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     faults: FaultOption = None,
@@ -201,7 +206,8 @@ def predict(
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
+    tables = read_tables(job, on_network(overrides, network))
+    asked = prediction_of(tables, session, model, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
 
@@ -218,6 +224,7 @@ def evaluate(
     scores: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the prediction, if several parties hold columns.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     faults: FaultOption = None,
@@ -228,7 +235,8 @@ def evaluate(
     from blindfit.coordinator.jobs import run as jobs
 
     console = open_console(context)
-    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
+    tables = read_tables(job, on_network(overrides, network))
+    asked = evaluation_of(tables, session, model, scores, folder=job.parent, called=str(job))
     talk = talk_of(quiet=quiet, verbose=verbose)
     return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
 

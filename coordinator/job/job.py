@@ -6,13 +6,14 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import tomli_w
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.file_kinds import refuse_party_file
+from blindfit.coordinator.job.network import NetworkSettings
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
@@ -42,6 +43,7 @@ class JobFile(Settings):
     """Beginning of the names of the job's sessions."""
     parties: dict[str, JobParty]
     coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
+    network: NetworkSettings | None = None
 
     @field_validator("parties")
     @classmethod
@@ -52,6 +54,13 @@ class JobFile(Settings):
                     f"{name!r} is not a party's name (lower-case letters, digits and -, as in its certificate)"
                 )
         return parties
+
+    @model_validator(mode="after")
+    def _links_parties_of_the_job(self) -> Self:
+        unknown = () if self.network is None else self.network.find_unknown(self.parties)
+        if unknown:
+            raise ValueError(f"network.pairs: the job has no party {unknown[0]}; it has {', '.join(self.parties)}")
+        return self
 
 
 class Job(Generic[J]):
@@ -109,6 +118,10 @@ class Job(Generic[J]):
     @property
     def coordinator(self) -> IdentitySettings | None:
         return self.file.coordinator
+
+    @property
+    def network(self) -> NetworkSettings | None:
+        return self.file.network
 
     @property
     def protocol(self) -> str:
@@ -226,7 +239,7 @@ def _escape(line: str) -> str:
 def _with_a_word(line: str, job: Job[Any]) -> str:
     """Beside the head of a table, what it is for."""
     name = line.strip("[]") if line.startswith("[") else ""
-    table = {**dict(job.parameters), "coordinator": job.coordinator}.get(name)
+    table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):
         table = job.parties[name.removeprefix("parties.")]
     about = (type(table).__doc__ or "").split("\n")[0].removesuffix(".") if isinstance(table, Settings) else ""

@@ -22,7 +22,7 @@ from blindfit.coordinator.systems import view
 
 def check(job: Job[Any]) -> list[Finding]:
     chosen = view(job.protocol)
-    findings = [*chosen.leaks(job), *judge_epsilon(job.parameters.epsilon)]
+    findings = [*chosen.leaks(job), *judge_epsilon(job.parameters.epsilon), *_describe_network(job)]
     elsewhere = find_elsewhere(job)
     if len(elsewhere) == len(job.parties):
         return [*findings, *asyncio.run(ask_parties(job))]
@@ -34,6 +34,12 @@ def check(job: Job[Any]) -> list[Finding]:
             findings += catch_error(name, partial(_check_party, job, name, scratch, here))
         findings += catch_error("peers", partial(check_together, job))
         return [*findings, *chosen.check_rows(job, here)]
+
+
+def _describe_network(job: Job[Any]) -> Iterable[Finding]:
+    if job.network is not None:
+        words = f"{job.network.in_words()}: `blindfit run` simulates it, and `blindfit submit` refuses it"
+        yield Finding("note", "network", f"{words}; forecasts of bytes and rounds include it, those of time do not")
 
 
 def find_elsewhere(job: Job[Any]) -> list[str]:

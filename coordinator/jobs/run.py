@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import join
@@ -33,6 +33,7 @@ from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.faults import Fault, check_faults
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.network.relays import relays
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.session import JobSession
@@ -74,13 +75,17 @@ def run_here(
         say(f"note: {NOT_FREE}")
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
+        cuts = any(fault.verb == "cut" for fault in faults)
+        network = stack.enter_context(relays(job.network)) if job.network is not None or cuts else None
         launched = _launch(stack, job, out, console, command, talk, watcher.stop)
+        if network is not None:
+            launched = replace(launched, routes=network.open(launched.addresses))
         set_up_s, out = time.monotonic() - started, launched.out
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
         drive_one = partial(_drive, console=console, talk=talk, watcher=watcher)
         if faults:
-            study = Study(faults, job.parameters.timeouts, say)
+            study = Study(faults, job.parameters.timeouts, say, network)
             stack.enter_context(keep_study(study, out, show or (lambda found: found.show(console))))
             session = drive_on(job, launched, study, partial(drive_one, study=study))
         else:
@@ -182,7 +187,16 @@ def submit(
     talk: Talk = "normal",
     watcher: Watcher | None = None,
 ) -> Written:
-    """On parties that are already up; each keeps its own model and report."""
+    """On parties that are already up; each keeps its own model and report.
+
+    Raises:
+        ConfigError: the job asks for a simulated network.
+    """
+    if job.network is not None:
+        raise ConfigError(
+            f"network = {job.network.in_words()}: parties that are up reach each other over their own network",
+            hint="remove [network] from the job file, or start the parties here with `blindfit run`",
+        )
     where = Launched(addresses_of(job), coordinator_identity(job))
     out = make_folder(out, job.protocol)
     session = JobSession(job, where.addresses, where.identity)

@@ -35,15 +35,13 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
         BlindfitError: the job has failed, and nothing restarts it, or it left no checkpoint.
     """
     while True:
-        session = JobSession(job, launched.addresses, launched.identity)
+        session = JobSession(job, launched.addresses, launched.identity, routes=launched.routes)
         try:
             drive(job, launched, session)
         except (TransportError, ProtocolError) as error:
             study.end(error, session.state)
             restarted = study.take_restarts()
-            for party in restarted:
-                launched = launched.start_again(party)
-                study.note_restart(party)
+            launched = study.start_again(restarted, launched)
             if not restarted:
                 raise
             if not can_go_on(session, epoch_begun=study.epoch_begun):

@@ -28,6 +28,7 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
     content = {
         **_header(session.id, session.job.name, session.job.protocol, session.state),
         "job": _job(session.job),
+        **_network(session.job),
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
         **session.notes,
@@ -40,6 +41,14 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
 def _job(job: Job[Any]) -> dict[str, Any]:
     """With every default that its protocol uses."""
     return job.to_dict()
+
+
+def _network(job: Job[Any]) -> dict[str, str]:
+    """Return the simulated network in words, if there was one."""
+    if job.network is None:
+        return {}
+    nobody = "" if len(job.parties) > 1 else "; the job has one party, so that nothing crossed it"
+    return {"network": f"simulated: {job.network.in_words()}{nobody}"}
 
 
 def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> dict[str, Any]:

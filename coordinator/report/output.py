@@ -31,7 +31,8 @@ class Written:
         """Yield the report in short."""
         kind = self.kind
         yield from show_faults(self.content)
-        yield summary_table(kind.summary(self.content))
+        network = {name: text for name, text in self.content.items() if name == "network"}
+        yield summary_table([*kind.summary(self.content), *network.items()])
         yield from (Text.assemble(("! ", "bold yellow"), caution) for caution in kind.cautions(self.content))
         yield Text(kind.in_short(self.content), style="dim")
         yield from places(self._paths())

@@ -42,7 +42,7 @@ def drive(
     """
     watcher = watcher or Watcher()
     epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet" or watcher.shows
-    session = session or JobSession(job, launched.addresses, launched.identity)
+    session = session or JobSession(job, launched.addresses, launched.identity, routes=launched.routes)
     judge = next(iter(job.with_role("key-node")), "")
     with JobProgress(
         list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet or watcher.shows

@@ -53,6 +53,7 @@ class Launched:
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
         struck: by the party whose process this command has ended on purpose, the sentence that says so.
+        routes: by party, the addresses at which it finds the others, if a network is simulated between them.
     """
 
     addresses: dict[str, str]
@@ -62,6 +63,7 @@ class Launched:
     struck: dict[str, str] = field(default_factory=dict)
     start: Callable[..., dict[str, str]] = lambda *_names: {}
     """Start parties whose processes have ended, and return their addresses."""
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""

@@ -66,7 +66,7 @@ def proposal_of(
 ) -> pb.Proposal:
     """
     Args:
-        addresses: of every party.
+        addresses: at which the party that gets the proposal finds every party.
         receipts: of the ledger of the party that gets the proposal.
     """
     return pb.Proposal(
@@ -95,7 +95,12 @@ def receipt_key_of(job: Job[Any], name: str, description: pb.PartyDescription) -
 
 @dataclass
 class JobSession:
-    """Brings one job through its states."""
+    """Brings one job through its states.
+
+    Attributes:
+        addresses: of every party, as the coordinator calls it.
+        routes: by party, the addresses at which that party finds others, where these differ.
+    """
 
     job: Job[Any]
     addresses: dict[str, str]
@@ -103,6 +108,7 @@ class JobSession:
     on_event: OnEvent = lambda _party, _event: None
     id: str = ""
     state: State = State.NEW
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     receipts: HeldReceipts = field(default_factory=of_this_user)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -162,7 +168,7 @@ class JobSession:
         self._change("propose")
         for name in self.addresses:
             held = self.receipts.of(name, self._keys[name]) if name in self._keys else []
-            proposal = proposal_of(self.job, self.id, self.addresses, held)
+            proposal = proposal_of(self.job, self.id, {**self.addresses, **self.routes.get(name, {})}, held)
             answer = await self._controls[name].call("Propose", proposal)
             self._proposed.append(name)
             if answer.state == pb.HELD:

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from signal import SIGCONT, SIGKILL, SIGSTOP
-from typing import Any, Protocol
+from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, root_party
 from blindfit.coordinator.running.faults import Fault
 from blindfit.coordinator.running.launcher import Launched, log_of
+from blindfit.coordinator.running.network.relays import Relays
 from blindfit.coordinator.running.progress import EPOCH
 from blindfit.coordinator.terminal.wording import duration, plain
 from blindfit.parties.job.tables import TimeoutSettings
@@ -25,14 +26,6 @@ STEPS_SHOWN = 8  # of a party after a fault; the rest is counted
 SILENT_S = Limits().keepalive_time_s + Limits().keepalive_timeout_s  # until a connection is given up
 WORDS_S = 2.0  # how long a party may take to write how its session ended
 ENDS = ("session is done", "session failed", "session is cancelled")  # events of a party's log
-
-
-class Links(Protocol):
-    """The connections between parties, as a study cuts them."""
-
-    def cut(self, party: str) -> None: ...
-
-    def mend(self, party: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +51,7 @@ class Study:
     faults: Sequence[Fault]
     timeouts: TimeoutSettings
     say: Callable[[str], None] = lambda _line: None
+    relays: Relays | None = None
     happened: dict[Fault, float] = field(default_factory=dict)  # and when
     sessions: list[str] = field(default_factory=list)
     blamed: str = ""
@@ -65,7 +59,6 @@ class Study:
     _entries: list[Entry] = field(default_factory=list)
     _began: float = field(default_factory=time.time)
     _launched: Launched | None = None
-    _links: Links | None = None
     _now: dict[str, str] = field(default_factory=dict)  # what each party does
     _reported: set[str] = field(default_factory=set)  # steps other than epochs
     _steps: dict[str, int] = field(default_factory=dict)  # how many lines of steps a party has since the last fault
@@ -157,8 +150,8 @@ class Study:
         self._note_fault(fault, f"is frozen (SIGSTOP) {_until(fault)}; the job ends if it is silent for {limit_s:g} s")
 
     def _cut(self, fault: Fault) -> None:
-        if self._links is not None:
-            self._links.cut(fault.party)
+        if self.relays is not None:
+            self.relays.cut(fault.party)
         self._standing[fault.party] = fault
         limit_s = min(self.timeouts.step_s, SILENT_S + self.timeouts.reconnect_s)
         self._note_fault(
@@ -172,8 +165,8 @@ class Study:
         if fault.verb == "freeze":
             self._signal(party, SIGCONT)
             self._note_fault(fault, f"goes on (SIGCONT): {why}")
-        elif self._links is not None:
-            self._links.mend(party)
+        elif self.relays is not None:
+            self.relays.mend(party)
             self._note_fault(fault, f"can be reached again: {why}")
 
     def _signal(self, party: str, number: int) -> None:
@@ -201,8 +194,12 @@ class Study:
         taken, self._restarted = self._restarted, []
         return taken
 
-    def note_restart(self, party: str) -> None:
-        self._note(party, "fault", "is started again")
+    def start_again(self, parties: Sequence[str], launched: Launched) -> Launched:
+        """Start parties again, and return where all parties are then."""
+        for party in parties:
+            launched = launched.start_again(party)
+            self._note(party, "fault", "is started again")
+        return launched if self.relays is None else replace(launched, routes=self.relays.open(launched.addresses))
 
     def _read_log(self, party: str) -> None:
         if self._launched is None:

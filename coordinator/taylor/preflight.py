@@ -260,4 +260,4 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
         f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
         "mod n^2",
     )
-    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes()))
+    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes(), job))

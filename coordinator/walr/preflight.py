@@ -136,7 +136,7 @@ def _check_features(
         Plan(n, k, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     row_bytes = _row_bytes(job, n, k, grid, unit)
-    yield Finding("note", "bytes", on_the_wire(len(job.with_role("measurement")) * n * (row_bytes + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(len(job.with_role("measurement")) * n * (row_bytes + BYTES_PER_ID), job))
 
 
 def _start(start: Start, path: str) -> Finding:
@@ -162,7 +162,7 @@ def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns])
     told.append(read)
     yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
     yield from list_derived(party, read.source)
-    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID), job))
     yield from large_delta(settings.delta, n)
 
 

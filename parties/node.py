@@ -121,6 +121,7 @@ class PartyNode:
             )
         identity.revoked.report(settings.name)
         store = Store.of(settings, base_dir)
+        store.excess.on_sentence = lambda sentence: log.warning(sentence, passes_limit=True)
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))

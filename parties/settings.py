@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.fixed_point import MAX_ROWS
@@ -241,6 +241,28 @@ class PartySettings(Settings):
     compute: ComputeSettings = ComputeSettings()
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
+
+    _rehearsal: Literal["", "refuse", "warn"] = PrivateAttr(
+        ""
+    )  # no option: only the command that starts a party sets it
+
+    def in_rehearsal(self, *, only_warns: bool) -> Self:
+        """Return the settings of a party that rehearses: its scores go next to its report, and nowhere else.
+
+        Args:
+            only_warns: whether a job that passes a limit of a budget or an account goes on with a warning.
+        """
+        changed = self.model_copy(update={"scores": ScoresSettings()})
+        changed._rehearsal = "warn" if only_warns else "refuse"
+        return changed
+
+    @property
+    def rehearses(self) -> bool:
+        return bool(self._rehearsal)
+
+    @property
+    def only_warns(self) -> bool:
+        return self._rehearsal == "warn"
 
     @property
     def releases_labels(self) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blindfit.coordinator.job.job import Job
     from blindfit.coordinator.report.kind import Written
     from blindfit.coordinator.running.driving import Talk
+    from blindfit.coordinator.running.rehearsal import Rehearsal
     from blindfit.parties.settings import PartySettings
 
 
@@ -38,6 +39,24 @@ NetworkOption = Annotated[
     typer.Option(
         metavar="TEXT",
         help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
+    ),
+]
+PredictOutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Folder for the reports; by default runs/predict.")
+]
+EvaluateOutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Folder for the reports; by default runs/evaluate.")
+]
+RehearseOption = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse", help="Rehearse the job: nothing is charged, and what the parties keep is not read or changed."
+    ),
+]
+WarnOnlyOption = Annotated[
+    bool,
+    typer.Option(
+        "--warn-only", help="With --rehearse: warn where the job passes a limit of a budget or account, and go on."
     ),
 ]
 RunOutOption = Annotated[
@@ -80,6 +99,20 @@ def talk_of(*, quiet: bool, verbose: bool) -> Talk:
     if quiet and verbose:
         raise ConfigError("--quiet and --verbose: which of them?")
     return "quiet" if quiet else "verbose" if verbose else "normal"
+
+
+def rehearsal_of(*, rehearse: bool, warn_only: bool, folders: Sequence[Path | None] = ()) -> Rehearsal | None:
+    """Return how a job is rehearsed, if it is.
+
+    Args:
+        folders: where the rehearsal of the training may lie whose model the job takes.
+    """
+    from blindfit.coordinator.running.rehearsal import Rehearsal
+
+    if not rehearse:
+        refuse_unused("without --rehearse a job is real", {"--warn-only": warn_only})
+        return None
+    return Rehearsal(warn_only, tuple(folder for folder in folders if folder is not None))
 
 
 def read_job(path: Path, overrides: list[str] | None) -> Job[Any]:

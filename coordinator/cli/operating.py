@@ -38,6 +38,12 @@ def party(
             metavar="DIR", hidden=True, help="Of `blindfit run`: end, and remove DIR, when standard input ends."
         ),
     ] = None,
+    rehearse: Annotated[
+        str,
+        typer.Option(
+            metavar="refuse|warn", hidden=True, help="Of `blindfit run --rehearse`: what a passed limit does."
+        ),
+    ] = "",
 ) -> None:
     """Run one party until a signal stops it."""
     from blindfit.parties.work import ending
@@ -49,6 +55,8 @@ def party(
     from blindfit.parties.work.plain_arrow import leave_pandas_out
 
     loaded = read_party(settings, overrides)
+    if rehearse:
+        loaded = loaded.in_rehearsal(only_warns=rehearse == "warn")
     set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
 
     def on_ready(port: int) -> None:

@@ -10,15 +10,19 @@ from typing import Annotated
 import typer
 
 from blindfit.coordinator.cli.common import (
+    EvaluateOutOption,
     FaultOption,
     JobFile,
     NetworkOption,
     OutOption,
     PartyFile,
+    PredictOutOption,
     QuietOption,
+    RehearseOption,
     RunOutOption,
     SetOption,
     VerboseOption,
+    WarnOnlyOption,
     as_found,
     confirm_of,
     faults_of,
@@ -27,6 +31,7 @@ from blindfit.coordinator.cli.common import (
     read_job,
     read_party,
     read_tables,
+    rehearsal_of,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -151,6 +156,8 @@ def run(
     job: JobFile,
     out: RunOutOption = None,
     network: NetworkOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     faults: FaultOption = None,
@@ -160,10 +167,12 @@ def run(
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only)
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
     asked = read_job(job, on_network(overrides, network))
-    where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk, **faults_of(context, faults)))
+    where = out or partial(new_folder, asked.name, rehearses=rehearse)
+    command, happens = call_of(context).command, faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -190,7 +199,9 @@ def submit(
 def predict(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/predict"),
+    out: PredictOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model scores the rows.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
@@ -202,21 +213,26 @@ def predict(
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a trained model. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
     console = open_console(context)
-    tables = read_tables(job, on_network(overrides, network))
-    asked = prediction_of(tables, session, model, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
+    asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)
 def evaluate(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/evaluate"),
+    out: EvaluateOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model is evaluated.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
@@ -231,14 +247,17 @@ def evaluate(
     overrides: SetOption = None,
 ) -> Found:
     """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
     console = open_console(context)
-    tables = read_tables(job, on_network(overrides, network))
-    asked = evaluation_of(tables, session, model, scores, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk, **faults_of(context, faults)))
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
+    asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)

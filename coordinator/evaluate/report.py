@@ -16,6 +16,7 @@ from blindfit.coordinator.measured.trust import GIVEN_UP
 from blindfit.coordinator.report.label_privacy import budget_summary
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
 from blindfit.coordinator.report.reading import check_range, read
+from blindfit.coordinator.report.rehearsed import describe_rehearsal, rehearsal_lines
 from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
@@ -72,6 +73,7 @@ class Written:
         yield summary_table(facts_of(self.content))
         yield summary_table(figure_lines(self.content))
         yield from (Text(sentence, style="dim") for sentence in self.content["statement"])
+        yield from rehearsal_lines(self.content)
         yield from places([("report", self.html_path), ("", self.json_path)])
 
 
@@ -95,6 +97,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "name": job.name,
         "protocol": job.protocol,
         "state": session.state,
+        **describe_rehearsal(session, out, parties_here),
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
         "active": active,
         "servers": job.with_role("measurement"),

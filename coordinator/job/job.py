@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.file_kinds import refuse_party_file
 from blindfit.coordinator.job.network import NetworkSettings
+from blindfit.coordinator.job.stage import Stage
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
@@ -75,6 +76,7 @@ class Job(Generic[J]):
     Attributes:
         parameters: the part that every party is told.
         folder: where relative paths start.
+        stage: where the parties keep their state, if the job is a rehearsal.
 
     Raises:
         ConfigError: one line with every mistake.
@@ -83,6 +85,7 @@ class Job(Generic[J]):
     file: JobFile
     parameters: J
     folder: Path
+    stage: Stage | None = None
 
     def __init__(
         self,
@@ -135,6 +138,12 @@ class Job(Generic[J]):
         """Return the same job with other parameters, which are not checked."""
         changed = copy.copy(self)
         changed.parameters = parameters
+        return changed
+
+    def on_stage(self, stage: Stage) -> Job[J]:
+        """Return the same job as a rehearsal."""
+        changed = copy.copy(self)
+        changed.stage = stage
         return changed
 
     def to_dict(self) -> dict[str, Any]:

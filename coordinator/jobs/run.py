@@ -36,6 +36,7 @@ from blindfit.coordinator.running.launcher import Launched, cautions_in_log, lau
 from blindfit.coordinator.running.network.relays import relays
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import find_changed
 from blindfit.coordinator.running.study import Study
@@ -53,12 +54,14 @@ def run_here(
     talk: Talk = "normal",
     watcher: Watcher | None = None,
     *,
+    rehearsal: Rehearsal | None = None,
     faults: Sequence[Fault] = (),
     show: Callable[[Found], None] | None = None,
 ) -> Written:
     """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
 
     Args:
+        rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
         faults: what happens to the parties meanwhile.
         show: shows the timeline of these faults if the job leaves no report; by default the console does.
 
@@ -67,20 +70,21 @@ def run_here(
     """
     watcher = watcher or Watcher()
     check_faults(faults, job.parties)
-    _tell_of_changes(job, console)
-    if talk != "quiet" and (up := parties_up(job)):
+    if rehearsal is None:
+        _tell_of_changes(job, console)
+    if rehearsal is None and talk != "quiet" and (up := parties_up(job)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     say = partial(_say, console, talk)
-    if faults:
+    if faults and rehearsal is None:
         say(f"note: {NOT_FREE}")
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
         cuts = any(fault.verb == "cut" for fault in faults)
         network = stack.enter_context(relays(job.network)) if job.network is not None or cuts else None
-        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal)
         if network is not None:
             launched = replace(launched, routes=network.open(launched.addresses))
-        set_up_s, out = time.monotonic() - started, launched.out
+        set_up_s, out, job = time.monotonic() - started, launched.out, launched.job or job
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
         drive_one = partial(_drive, console=console, talk=talk, watcher=watcher)
@@ -121,12 +125,13 @@ def _launch(
     command: Sequence[str] | None,
     talk: Talk,
     stop: Stop,
+    rehearsal: Rehearsal | None,
 ) -> Launched:
     say = partial(_say, console, talk)
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, out, command, say, stop))
+            return stack.enter_context(launch(job, out, command, say, stop, rehearsal=rehearsal))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 

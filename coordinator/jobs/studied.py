@@ -61,7 +61,8 @@ def _resume(job: Job[Any], session: str) -> Job[Any]:
     """Return the job that goes on from the checkpoints of a session."""
     table, option = job.parameters.resume_option.split(".")
     tables: dict[str, Any] = {table: {option: job.parameters.resumes or session}}
-    return Job(job, **tables)
+    resumed = Job[Any](job, **tables)
+    return resumed if job.stage is None else resumed.on_stage(job.stage)
 
 
 @contextlib.contextmanager

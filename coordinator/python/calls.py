@@ -13,10 +13,11 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.export_model import command as exporting_models
 from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init import command as drafting
-from blindfit.coordinator.job.folders import new_folder
+from blindfit.coordinator.job.folders import folder_of, new_folder
 from blindfit.coordinator.job.job import Job, load_job
 from blindfit.coordinator.job.trained import evaluation_of, prediction_of
 from blindfit.coordinator.jobs import check as preflight
@@ -29,6 +30,7 @@ from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.python.running_job import RunningJob
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.faults import parse_faults
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.watcher import Watcher
 from blindfit.coordinator.terminal.html import render_html
 from blindfit.coordinator.terminal.json_output import Found
@@ -128,6 +130,8 @@ def run(
     job: AnyJob,
     *,
     out: Folder | None = ...,
+    rehearse: bool = ...,
+    warn_only: bool = ...,
     wait: Literal[True] = ...,
     progress: bool = ...,
     faults: Sequence[str] = ...,
@@ -138,6 +142,8 @@ def run(
     job: AnyJob,
     *,
     out: Folder | None = ...,
+    rehearse: bool = ...,
+    warn_only: bool = ...,
     wait: Literal[False],
     progress: bool = ...,
     faults: Sequence[str] = ...,
@@ -147,6 +153,8 @@ def run(
     job: AnyJob,
     *,
     out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
     wait: bool = True,
     progress: bool = True,
     faults: Sequence[str] = (),
@@ -156,6 +164,8 @@ def run(
 
     Args:
         out: the folder of the reports; by default a new one in `runs`.
+        rehearse: whether to rehearse the job: nothing is charged, and what the parties keep is not read or changed.
+        warn_only: whether a rehearsal only warns where the job passes a limit of a budget or an account.
         wait: whether to wait for the end. If not, the running job is returned.
         progress: whether to show what the parties do while this call waits.
         faults: faults of parties to study, such as "kill shop at epoch 3"; `blindfit run --fault` takes the same
@@ -166,7 +176,8 @@ def run(
         Stopped: somebody has cancelled the job.
         BlindfitError: why the job was refused or failed.
     """
-    running = _begin(Job(job, **tables), _run_here(faults), out, quiet=not (wait and progress))
+    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only)
+    running = _begin(Job(job, **tables), work, out, quiet=not (wait and progress), rehearses=rehearse)
     return _finish(running, progress=progress) if wait else running
 
 
@@ -191,7 +202,9 @@ def predict(
     *,
     model: Folder | Result | None = None,
     session: str | None = None,
-    out: Folder = "runs/predict",
+    out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
     progress: bool = True,
     faults: Sequence[str] = (),
     **tables: Any,
@@ -201,12 +214,16 @@ def predict(
     Args:
         model: the training's result, or the folder of its reports; or `session`, the name of its session. By default
             the job says it.
+        out: the folder of the reports; by default runs/predict, and runs/predict-rehearsal for a rehearsal.
+        rehearse, warn_only: as `run` takes them; the model must come from a rehearsal too.
         faults: as `run` takes them.
 
     Raises: as `run`.
     """
-    asked = prediction_of(job, session, _folder_of(model), **tables)
-    return _finish(_begin(asked, _run_here(faults), out, quiet=not progress), progress=progress)
+    asked = prediction_of(job, session, _folder_of(model), rehearses=rehearse, **tables)
+    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only, folders=[model])
+    where = out or folder_of(asked, rehearses=rehearse)
+    return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
 
 def evaluate(
@@ -215,7 +232,9 @@ def evaluate(
     model: Folder | Result | None = None,
     session: str | None = None,
     scores: Folder | Result | None = None,
-    out: Folder = "runs/evaluate",
+    out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
     progress: bool = True,
     faults: Sequence[str] = (),
     **tables: Any,
@@ -225,12 +244,16 @@ def evaluate(
     Args:
         model, session: as `predict` takes them.
         scores: the prediction's result, or the folder of its reports, if several parties hold columns.
+        out: the folder of the reports; by default runs/evaluate, and runs/evaluate-rehearsal for a rehearsal.
+        rehearse, warn_only: as `predict` takes them.
         faults: as `run` takes them.
 
     Raises: as `run`.
     """
-    asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), **tables)
-    return _finish(_begin(asked, _run_here(faults), out, quiet=not progress), progress=progress)
+    asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), rehearses=rehearse, **tables)
+    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
+    where = out or folder_of(asked, rehearses=rehearse)
+    return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
 
 def check(job: AnyJob, **tables: Any) -> Findings:
@@ -331,14 +354,27 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
         return thread.submit(function, *arguments, **more).result()
 
 
-def _run_here(faults: Sequence[str]) -> Callable[..., Written]:
-    """Raises ConfigError: a fault is not written as one."""
-    return partial(jobs.run_here, faults=parse_faults(faults))
+def _work_here(
+    faults: Sequence[str], *, rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()
+) -> Callable[..., Written]:
+    """Return what runs a job on this machine.
+
+    Raises:
+        ConfigError: `warn_only` without `rehearse`, or a text that is no fault.
+    """
+    if not rehearse:
+        if warn_only:
+            raise ConfigError("without rehearse=True a job is real, and warn_only does nothing", hint="remove it")
+        return partial(jobs.run_here, faults=parse_faults(faults))
+    found = tuple(path for path in map(_folder_of, folders) if path is not None)
+    return partial(jobs.run_here, rehearsal=Rehearsal(warn_only, found), faults=parse_faults(faults))
 
 
-def _begin(job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool) -> RunningJob:
+def _begin(
+    job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool, rehearses: bool = False
+) -> RunningJob:
     console = terminal(quiet=quiet)
-    where = partial(new_folder, job.name) if out is None else Path(out)
+    where = partial(new_folder, job.name, rehearses=rehearses) if out is None else Path(out)
     return RunningJob(job, partial(_work, work, job, where, console), console)
 
 

@@ -25,6 +25,7 @@ from blindfit.algorithms.errors import (
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
 from blindfit.coordinator.running.nursery import Child, Nursery
+from blindfit.coordinator.running.rehearsal import Rehearsal, on_stage, overrides_of
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -44,6 +45,7 @@ LOG, NURSERY_LOG = "party.log", "nursery.log"
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
+PASSES_LIMIT = "passes_limit"  # in a record of a party's log
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Launched:
         processes: of the parties that were started here; each logs into its folder in `out`.
         struck: by the party whose process this command has ended on purpose, the sentence that says so.
         routes: by party, the addresses at which it finds the others, if a network is simulated between them.
+        job: the job as the parties run it.
     """
 
     addresses: dict[str, str]
@@ -64,6 +67,7 @@ class Launched:
     start: Callable[..., dict[str, str]] = lambda *_names: {}
     """Start parties whose processes have ended, and return their addresses."""
     routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    job: Job[Any] | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
@@ -101,6 +105,7 @@ def launch(
     say: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
     nursery: Nursery | None = None,
+    rehearsal: Rehearsal | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
@@ -110,6 +115,7 @@ def launch(
         say: prints a line about what was published.
         stop: another thread's wish that the start ends.
         nursery: forks the parties, also for other runs at the same time; None: `command` starts one for this run.
+        rehearsal: how the job is rehearsed, if it is.
 
     Raises:
         KeyboardInterrupt: another thread asked to stop.
@@ -123,9 +129,10 @@ def launch(
         temporary = stack.enter_context(scratch_folder("blindfit run"))
         # It imports what parties need while this process publishes.
         nursery = nursery or stack.enter_context(Nursery(command or BLINDFIT, temporary / NURSERY_LOG))
-        out = make_folder(out, job.protocol)
-        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
+        out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
         stack.enter_context(hold_folder(out))
+        job = job if rehearsal is None else rehearsal.set_up(job, out)
+        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
@@ -141,7 +148,7 @@ def launch(
             return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
 
         addresses = start(*job.parties)
-        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, start=start)
+        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start)
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -174,6 +181,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
 
 
 def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
+    """Return the path of a party's file and what it says, with the state folder of a rehearsal in its place."""
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -186,7 +194,7 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
-    return path, settings
+    return path, settings if job.stage is None else on_stage(settings, job, job.stage)
 
 
 def check_member(job: Job[Any], name: str) -> None:
@@ -247,6 +255,9 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nur
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
     words = ["party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
     words += ["--launcher", str(certificates.parent)]
+    if job.stage is not None:
+        overrides |= dict(overrides_of(settings))
+        words += ["--rehearse", "warn" if job.stage.warn_only else "refuse"]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
@@ -349,6 +360,12 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
 def cautions_in_log(out: Path, name: str) -> list[str]:
     """Return what a party on this machine wrote about its datasets, for its operator only."""
     return [str(r["event"]) for r in log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+
+
+def limits_in_log(out: Path, name: str) -> list[str]:
+    """Return the sentences in which a party on this machine said that a job passes a limit of a budget or an
+    account."""
+    return [str(r["event"]) for r in log_of(out, name) if r.get(PASSES_LIMIT)]
 
 
 def log_of(out: Path, name: str) -> list[dict[str, Any]]:

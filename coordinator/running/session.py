@@ -26,7 +26,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
 from blindfit.coordinator.running.control import Control
-from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
+from blindfit.coordinator.running.receipts import HeldReceipts, receipts_of
 from blindfit.coordinator.running.watcher import OnEvent
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import codec, error_codes, waits
@@ -109,7 +109,7 @@ class JobSession:
     id: str = ""
     state: State = State.NEW
     routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    receipts: HeldReceipts = field(default_factory=of_this_user)
+    receipts: HeldReceipts = field(init=False)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)  # what the command that runs the job adds to its report
@@ -119,6 +119,7 @@ class JobSession:
 
     def __post_init__(self) -> None:
         self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
+        self.receipts = receipts_of(self.job)
 
     async def run(self) -> None:
         """Raises the typed error of the party that ended the job."""

@@ -19,6 +19,7 @@ from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.store.account import AccountReads, AccountWrites
 from blindfit.parties.store.answers import AnswerReads, AnswerWrites
+from blindfit.parties.store.excess import Excess
 from blindfit.parties.store.ledger import LedgerReads, LedgerWrites
 from blindfit.parties.store.losses import LossReads, LossWrites, find_unexplained
 from blindfit.parties.store.migrations import check_known, migrate, newest, version_of
@@ -44,6 +45,8 @@ class KeepsData(Protocol):
 
     @property
     def data_dir(self) -> Path: ...
+    @property
+    def only_warns(self) -> bool: ...
 
 
 def path_of(party: KeepsData, base_dir: Path) -> Path:
@@ -67,10 +70,14 @@ def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
 
 
 class Store:
-    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`."""
+    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        excess: what happens where a job passes a limit of a budget or an account; by default it is refused.
+    """
+
+    def __init__(self, path: Path, excess: Excess | None = None) -> None:
+        self.path, self.excess = path, excess or Excess()
         self._lock = threading.RLock()
         self._of_thread = threading.local()
         self._readers: list[sqlite3.Connection] = []
@@ -102,7 +109,7 @@ class Store:
             ConfigError: the party has files of a database that is gone, and its operator has not acknowledged that.
         """
         path = path_of(party, base_dir)
-        store = cls(path)
+        store = cls(path, Excess(party.only_warns))
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
             raise lost(path, unexplained)
@@ -134,7 +141,7 @@ class Store:
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     self._check_version()
-                    yield Writes(_executing(self._db))
+                    yield Writes(_executing(self._db), self.excess)
                     self._db.execute("COMMIT")
                 except BaseException:
                     with contextlib.suppress(sqlite3.Error):
@@ -161,13 +168,13 @@ class Store:
         with self._reading() as connection:
             connection.execute("BEGIN")
             try:
-                yield Reads(_executing(connection))
+                yield Reads(_executing(connection), self.excess)
             finally:
                 connection.execute("ROLLBACK")
 
     def reader(self) -> Reads:
         """Each read alone, of what is on the disk."""
-        return Reads(self._read)
+        return Reads(self._read, self.excess)
 
     def _read(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._reading() as connection:

@@ -1,0 +1,34 @@
+"""What a party does when a job passes a limit of a budget or of an account: it refuses, or a rehearsal only warns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from blindfit.algorithms.errors import BlindfitError
+
+
+def _tell_nobody(_sentence: str) -> None:
+    pass
+
+
+@dataclass
+class Excess:
+    """
+    Attributes:
+        only_warns: whether the job goes on, in a rehearsal whose user has asked for that.
+        sentences: those of all refusals, also of those that were only warnings.
+        on_sentence: takes each of them, when it is new.
+    """
+
+    only_warns: bool = False
+    sentences: list[str] = field(default_factory=list)
+    on_sentence: Callable[[str], None] = _tell_nobody
+
+    def stop(self, error: BlindfitError) -> None:
+        """Raise the error; a rehearsal that only warns keeps its sentence and goes on."""
+        if error.message not in self.sentences:
+            self.sentences.append(error.message)
+            self.on_sentence(error.message)
+        if not self.only_warns:
+            raise error

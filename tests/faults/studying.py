@@ -66,7 +66,9 @@ def study(
 def check_nothing_left(world: World) -> None:
     assert not list(world.path("temporary").iterdir())
     for log in world.path("out").glob("*/party.log"):
-        lock = LockFile(world.path("state", log.parent.name, "party.lock"))
+        rehearsed = world.path("out", "rehearsal", log.parent.name)
+        state = rehearsed if rehearsed.exists() else world.path("state", log.parent.name)
+        lock = LockFile(state / "party.lock")
         assert lock.take("a test") is None, f"{log.parent.name} is still there"
         lock.release()
         for port in [record["port"] for record in log_of(world.path("out"), log.parent.name) if "port" in record]:

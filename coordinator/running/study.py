@@ -72,7 +72,7 @@ class Study:
         loop = asyncio.get_running_loop()
         for fault in self._waiting():
             if fault.after_s is not None:
-                left_s = max(0.0, fault.after_s - self._passed())
+                left_s = max(0.0, fault.after_s - self._count_seconds())
                 self._timers.append(loop.call_later(left_s, self._strike, fault))
         try:
             await asyncio.sleep(0)  # what happens at the start happens before the first call
@@ -128,7 +128,7 @@ class Study:
         if fault in self.happened or self._launched is None:
             return
         self._count_the_rest()
-        self.happened[fault] = self._passed()
+        self.happened[fault] = self._count_seconds()
         party, do = fault.party, {"kill": self._kill, "restart": self._kill, "freeze": self._freeze, "cut": self._cut}
         do[fault.verb](fault)
         for name, doing in self._now.items():
@@ -214,7 +214,7 @@ class Study:
             time.sleep(0.02)
         for record in records:
             if text := _words_of(record):
-                self._entries.append(Entry(self._passed(_time_of(record)), party, "said", text))
+                self._entries.append(Entry(self._count_seconds(_time_of(record)), party, "said", text))
         if self._launched.processes[party].poll() is not None:
             self._note(party, "said", "nothing: its process has ended")
         elif has_begun and not is_over:
@@ -249,9 +249,9 @@ class Study:
         self.say(f"  fault: {fault.party} {text}")
 
     def _note(self, party: str, kind: str, text: str) -> None:
-        self._entries.append(Entry(self._passed(), party, kind, text))
+        self._entries.append(Entry(self._count_seconds(), party, kind, text))
 
-    def _passed(self, now: float | None = None) -> float:
+    def _count_seconds(self, now: float | None = None) -> float:
         return round((time.time() if now is None else now) - self._began, 3)
 
 

@@ -7,16 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import blindfit
 from blindfit.algorithms.errors import BlindfitWarning, ConfigError, TransportError
-from blindfit.coordinator.jobs.run import run_here
-from blindfit.coordinator.running.faults import parse_faults
 from tests.command import forked_parties
 from tests.dp_lr.conftest import write_project as clinic
 from tests.faults.studying import study
-from tests.hints.following import refused
 from tests.label_dp.conftest import write_project as counted_labels
 from tests.world import World
 from tests.world.measured import shop_and_meter
@@ -139,8 +135,9 @@ def test_a_wrong_fault_is_refused_before_any_party_starts(tmp_path: Path, faults
 
 def test_one_party_has_nothing_to_be_cut_from(tmp_path: Path) -> None:
     world = clinic(tmp_path)
-    with refused("use kill or freeze"):
-        run_here(world.load(), tmp_path / "out", Console(), faults=parse_faults(["cut clinic at start"]))
+    refused = world.blindfit("run", "job.toml", "--out", "out", "--fault", "cut clinic at start")
+    assert refused.returncode == 2
+    assert "the job has one party, and so no connection to cut\nhint: use kill or freeze" in refused.stderr
     assert study(world, "freeze clinic at start for 50ms").done.returncode == 0
 
 

@@ -100,6 +100,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/snapshots/snapshots.py Snapshots.published",
     ],
     ELSEWHERE: [
+        "coordinator/running/faults.py",
         "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",
         "parties/snapshots/populations.py refuse_another_population",

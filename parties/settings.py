@@ -12,6 +12,7 @@ from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
+from blindfit.parties.store.excess import Excess
 from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import Address
 
@@ -242,27 +243,23 @@ class PartySettings(Settings):
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
 
-    _rehearsal: Literal["", "refuse", "warn"] = PrivateAttr(
-        ""
-    )  # no option: only the command that starts a party sets it
+    #: No option: only the command that starts a party makes it rehearse.
+    _excess: Excess | None = PrivateAttr(None)
 
-    def in_rehearsal(self, *, only_warns: bool) -> Self:
-        """Return the settings of a party that rehearses: its scores go next to its report, and nowhere else.
-
-        Args:
-            only_warns: whether a job that passes a limit of a budget or an account goes on with a warning.
-        """
+    def in_rehearsal(self, excess: Excess) -> Self:
+        """Return the settings of a party that rehearses: its scores go next to its report, and nowhere else."""
         changed = self.model_copy(update={"scores": ScoresSettings()})
-        changed._rehearsal = "warn" if only_warns else "refuse"
+        changed._excess = excess
         return changed
 
     @property
     def rehearses(self) -> bool:
-        return bool(self._rehearsal)
+        return self._excess is not None
 
     @property
-    def only_warns(self) -> bool:
-        return self._rehearsal == "warn"
+    def excess(self) -> Excess:
+        """Return what happens where a job passes a limit of a budget or an account."""
+        return self._excess or Excess()
 
     @property
     def releases_labels(self) -> bool:

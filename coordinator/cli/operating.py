@@ -51,12 +51,13 @@ def party(
     if launcher is not None:
         ending.end_with_launcher(launcher)
     from blindfit.parties.node import serve, set_up_logs
+    from blindfit.parties.store.excess import Excess
     from blindfit.parties.work.memory import one_heap
     from blindfit.parties.work.plain_arrow import leave_pandas_out
 
     loaded = read_party(settings, overrides)
     if rehearse:
-        loaded = loaded.in_rehearsal(only_warns=rehearse == "warn")
+        loaded = loaded.in_rehearsal(Excess(only_warns=rehearse == "warn"))
     set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
 
     def on_ready(port: int) -> None:

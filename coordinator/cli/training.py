@@ -107,12 +107,24 @@ def import_falcon(
 
 
 @app.command(rich_help_panel=PANEL)
-def check(job: JobFile, overrides: SetOption = None) -> Found:
+def check(
+    job: JobFile,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of a training's reports, for a job that takes its model."),
+    ] = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
+    overrides: SetOption = None,
+) -> Found:
     """Report what would leak, fail or take long, before any data leaves a party."""
+    from blindfit.coordinator.job.trained import job_with_model
     from blindfit.coordinator.jobs import check as preflight
     from blindfit.coordinator.preflight.findings import table_of, verdict_of
 
-    findings = preflight.check(read_job(job, overrides))
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
+    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    findings = preflight.check(job_with_model(tables, model, rehearses=rehearse, **about), rehearsal)
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
     return Found({"findings": findings}, (table_of(findings), verdict_of(findings)), status)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from blindfit.parties.store.excess import Excess
+
 STATE = "rehearsal"  # in the folder of the reports
+NOTE = "README.txt"  # in it: no other folder of that name is removed or written to
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,20 @@ class Stage:
 
     folder: Path
     warn_only: bool = False
+    _excess: dict[str, Excess] = field(default_factory=dict, repr=False, compare=False)
+
+    def excess_at(self, party: str) -> Excess:
+        """Return what happens where the job passes a limit of a party, and what happened in this process."""
+        return self._excess.setdefault(party, Excess(self.warn_only))
+
+    def warnings(self) -> Iterator[tuple[str, str]]:
+        """Yield each limit that the job passes with a warning in this process, and its party."""
+        for party, excess in self._excess.items() if self.warn_only else ():
+            yield from ((party, sentence) for sentence in excess.sentences)
+
+    @property
+    def note(self) -> Path:
+        return self.folder / NOTE
 
     @property
     def receipts(self) -> Path:

@@ -33,6 +33,22 @@ def prediction_of(
     return _with_model("predict", source, _choose(session, model, rehearses=rehearses), how)
 
 
+def job_with_model(
+    source: Mapping[str, Any] | str | Path | Job[Any], model: Path | None, *, rehearses: bool, **how: Any
+) -> Job[Any]:
+    """Return the job of any kind that a source describes, with the training whose model it takes if a folder names it.
+
+    Raises:
+        ConfigError: a job of this kind takes no model.
+        DataError: names the report and what is wrong with it.
+    """
+    if model is None:
+        return Job(source, **how)
+    if _protocol_of(source, how) == "evaluate":
+        return evaluation_of(source, None, model, rehearses=rehearses, **how)
+    return prediction_of(source, None, model, rehearses=rehearses, **how)
+
+
 def _choose(session: str | None, model: Path | None, *, rehearses: bool) -> str | None:
     if session is not None and model is not None:
         raise ConfigError("--session and --model both name a training: give one of them")

@@ -51,7 +51,7 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     Store.check_not_lost(settings, path.parent)
     check_member(job, name)
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
-    for dataset, _ in unpublished:
+    for dataset, _ in unpublished if job.stage is None else ():
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
     receipts = _receipts_of(job, settings, path.parent)
     if unpublished or receipts:  # a ledger that is behind a receipt notes so

@@ -19,7 +19,7 @@ from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init import command as drafting
 from blindfit.coordinator.job.folders import folder_of, new_folder
 from blindfit.coordinator.job.job import Job, load_job
-from blindfit.coordinator.job.trained import evaluation_of, prediction_of
+from blindfit.coordinator.job.trained import evaluation_of, job_with_model, prediction_of
 from blindfit.coordinator.jobs import check as preflight
 from blindfit.coordinator.jobs import plan as planning
 from blindfit.coordinator.jobs import run as jobs
@@ -176,7 +176,7 @@ def run(
         Stopped: somebody has cancelled the job.
         BlindfitError: why the job was refused or failed.
     """
-    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only)
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only))
     running = _begin(Job(job, **tables), work, out, quiet=not (wait and progress), rehearses=rehearse)
     return _finish(running, progress=progress) if wait else running
 
@@ -221,7 +221,7 @@ def predict(
     Raises: as `run`.
     """
     asked = prediction_of(job, session, _folder_of(model), rehearses=rehearse, **tables)
-    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only, folders=[model])
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [model]))
     where = out or folder_of(asked, rehearses=rehearse)
     return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
@@ -251,15 +251,27 @@ def evaluate(
     Raises: as `run`.
     """
     asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), rehearses=rehearse, **tables)
-    work = _work_here(faults, rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [scores, model]))
     where = out or folder_of(asked, rehearses=rehearse)
     return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
 
-def check(job: AnyJob, **tables: Any) -> Findings:
-    """Report what would leak, fail or take long, before any data leaves a party."""
-    asked = Job[Any](job, **tables)
-    return Findings(_outside_any_loop(preflight.check, asked))
+def check(
+    job: AnyJob,
+    *,
+    model: Folder | Result | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
+    **tables: Any,
+) -> Findings:
+    """Report what would leak, fail or take long, before any data leaves a party.
+
+    Args:
+        model: the training's result, or the folder of its reports, for a job that takes its model.
+        rehearse, warn_only: as `run` takes them: then the findings are about the rehearsal.
+    """
+    asked = job_with_model(job, _folder_of(model), rehearses=rehearse, **tables)
+    return Findings(_outside_any_loop(preflight.check, asked, _rehearsal_of(rehearse, warn_only, [model])))
 
 
 def plan(
@@ -354,20 +366,22 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
         return thread.submit(function, *arguments, **more).result()
 
 
-def _work_here(
-    faults: Sequence[str], *, rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()
-) -> Callable[..., Written]:
-    """Return what runs a job on this machine.
+def _work_here(faults: Sequence[str], rehearsal: Rehearsal | None) -> Callable[..., Written]:
+    """Return what runs a job on this machine. Raises ConfigError: a text that is no fault."""
+    return partial(jobs.run_here, rehearsal=rehearsal, faults=parse_faults(faults))
+
+
+def _rehearsal_of(rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()) -> Rehearsal | None:
+    """Return how a job is rehearsed, if it is.
 
     Raises:
-        ConfigError: `warn_only` without `rehearse`, or a text that is no fault.
+        ConfigError: `warn_only` without `rehearse`.
     """
-    if not rehearse:
-        if warn_only:
-            raise ConfigError("without rehearse=True a job is real, and warn_only does nothing", hint="remove it")
-        return partial(jobs.run_here, faults=parse_faults(faults))
-    found = tuple(path for path in map(_folder_of, folders) if path is not None)
-    return partial(jobs.run_here, rehearsal=Rehearsal(warn_only, found), faults=parse_faults(faults))
+    if rehearse:
+        return Rehearsal(warn_only, tuple(path for path in map(_folder_of, folders) if path is not None))
+    if warn_only:
+        raise ConfigError("without rehearse=True a job is real, and warn_only does nothing", hint="remove it")
+    return None
 
 
 def _begin(

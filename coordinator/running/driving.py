@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Coroutine, Iterator
+from shlex import quote
 from typing import Any, Literal
 
 from rich.console import Console
@@ -105,7 +106,9 @@ def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
     asked = session.job.parameters
     if not can_go_on(session, epoch_begun=epoch_begun):
         return ""
-    return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    way = f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    stage = session.job.stage
+    return way if stage is None else f"{way} --rehearse --out {quote(str(stage.folder.parent))}"
 
 
 def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:

@@ -9,19 +9,25 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.folders import RUNS
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.stage import STATE, Stage
 from blindfit.parties.files.private_files import make_private
+from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.data_dir_lock import LOCK, DataDirLock
 from blindfit.parties.store.database import Store
 from blindfit.parties.tables import toml_of
+
+ENDS_S, LOOK_S = 5.0, 0.05  # how long a party of an earlier command may take to end
 
 
 @dataclass(frozen=True)
@@ -36,40 +42,55 @@ class Rehearsal:
     warn_only: bool = False
     folders: tuple[Path, ...] = ()
 
-    def set_up(self, job: Job[Any], out: Path) -> Job[Any]:
-        """Return the job with the state of its parties in `out`, which has none of an earlier job then.
+    def set_up(self, job: Job[Any], stage: Stage) -> Job[Any]:
+        """Return the job with the state of its parties on a stage, which has none of an earlier job then.
 
         Raises:
             ConfigError: the job takes a model, and the rehearsal that trained it is not here.
         """
-        stage = Stage((out / STATE).resolve(), self.warn_only)
-        found = self._find_state(job, out)
-        if found is None or found.resolve() != stage.folder:
-            if stage.folder.is_dir():
-                shutil.rmtree(stage.folder)
+        found: Path | None = None
+        if taken := job.parameters.takes_models_of:
+            found = self._find_training(taken, stage.folder)
+        elif resumed := job.parameters.resumes:
+            found = _find_session(resumed, list(job.parties), stage.folder)
+        if found != stage.folder:
+            _remove(stage.folder)
             if found is not None:
-                _copy(found.resolve(), stage.folder)
+                _copy(found, stage.folder)
         make_private(stage.folder)
+        write_file(stage.note, f"{STAMP}\nThis folder may be removed.\n".encode())
         return job.on_stage(stage)
 
-    def _find_state(self, job: Job[Any], out: Path) -> Path | None:
-        taken, resumed = job.parameters.takes_models_of, job.parameters.resumes
-        places = (*self.folders, out, *sorted(RUNS.glob("*"))) if taken or resumed else ()
-        for session in taken or (resumed,):
-            for place in places:
-                if _knows(place / STATE, list(job.parties), session):
-                    return place / STATE
-        if taken:
-            raise ConfigError(
-                f"no rehearsal of {taken[-1]} is here: a rehearsal takes a model that was rehearsed",
-                hint="rehearse its training with `blindfit run JOB.TOML --rehearse`, and name that folder: --model DIR",
-            )
-        return None
+    def _find_training(self, sessions: Sequence[str], own: Path) -> Path:
+        """Return the state that the first of these sessions left which is here."""
+        for session in sessions:
+            for folder in (*self.folders, *sorted(RUNS.glob("*"))):
+                state = (folder / STATE).resolve()
+                if state != own and state.is_dir() and _session_in(folder) == session:
+                    return state
+        raise ConfigError(
+            f"no rehearsal of {sessions[-1]} is here: a rehearsal takes a model that was rehearsed",
+            hint="rehearse its training with `blindfit run JOB.TOML --rehearse`, and name that folder: --model DIR",
+        )
 
 
-def _knows(folder: Path, parties: Sequence[str], session: str) -> bool:
-    """Return whether a party that has its state in a folder has had a session."""
-    for path in (folder / name / "party.sqlite" for name in parties):
+def _session_in(folder: Path) -> str:
+    """Return the session whose report is in a folder; "" if there is none."""
+    try:
+        content = read_json(folder / "report.json")
+    except DataError:
+        return ""
+    return str(content.get("session", "")) if isinstance(content, dict) else ""
+
+
+def _find_session(session: str, parties: Sequence[str], own: Path) -> Path | None:
+    """Return the state of a training that has not come to its end; None if no party here has begun it."""
+    states = (own, *((folder / STATE).resolve() for folder in sorted(RUNS.glob("*"))))
+    return next((state for state in states if _knows(state, parties, session)), None)
+
+
+def _knows(state: Path, parties: Sequence[str], session: str) -> bool:
+    for path in (state / name / "party.sqlite" for name in parties):
         with contextlib.suppress(ConfigError):  # another version's
             if path.is_file():
                 with contextlib.closing(Store(path)) as store:
@@ -77,9 +98,15 @@ def _knows(folder: Path, parties: Sequence[str], session: str) -> bool:
     return False
 
 
+def _remove(state: Path) -> None:
+    with _alone_in(state):
+        shutil.rmtree(state, ignore_errors=True)
+
+
 def _copy(source: Path, target: Path) -> None:
     """Copy the state of all parties. Files that lie outside of it stay where they are, and the copy names them."""
-    shutil.copytree(source, target)
+    with _alone_in(source):
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(LOCK))
     for path in target.glob("*/party.sqlite"):
         before, after = source / path.parent.name, path.parent
 
@@ -91,13 +118,36 @@ def _copy(source: Path, target: Path) -> None:
             transaction.move_files(move)
 
 
+@contextlib.contextmanager
+def _alone_in(state: Path) -> Iterator[None]:
+    """Wait for the parties of an earlier command that was killed: they end a moment after it.
+
+    Raises:
+        ConfigError: a party goes on.
+    """
+    with contextlib.ExitStack() as stack:
+        give_up = time.monotonic() + ENDS_S
+        for path in state.glob(f"*/{LOCK}"):
+            lock = DataDirLock(path.parent, path.parent.name)
+            while True:
+                try:
+                    lock.take()
+                    break
+                except ConfigError:
+                    if time.monotonic() >= give_up:
+                        raise
+                time.sleep(LOOK_S)
+            stack.callback(lock.release)
+        yield
+
+
 def on_stage(settings: PartySettings, job: Job[Any], stage: Stage) -> PartySettings:
     """Return the settings of a party that rehearses a job. Whoever starts the rehearsal approves for every operator."""
     changes: dict[str, Any] = {"data_dir": stage.folder / settings.name}
     if settings.policy.approve == "ask":
         flags = list(job.parameters.unsafe_at(settings.role))
         changes["policy"] = settings.policy.model_copy(update={"approve": "auto", "unsafe": flags})
-    return settings.in_rehearsal(only_warns=stage.warn_only).model_copy(update=changes)
+    return settings.in_rehearsal(stage.excess_at(settings.name)).model_copy(update=changes)
 
 
 def overrides_of(settings: PartySettings) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ class KeepsData(Protocol):
     @property
     def data_dir(self) -> Path: ...
     @property
-    def only_warns(self) -> bool: ...
+    def excess(self) -> Excess: ...
 
 
 def path_of(party: KeepsData, base_dir: Path) -> Path:
@@ -109,7 +109,7 @@ class Store:
             ConfigError: the party has files of a database that is gone, and its operator has not acknowledged that.
         """
         path = path_of(party, base_dir)
-        store = cls(path, Excess(party.only_warns))
+        store = cls(path, party.excess)
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
             raise lost(path, unexplained)

@@ -131,3 +131,15 @@ def test_what_one_job_costs_is_refused_or_only_a_warning(rehearsed: World) -> No
     rehearsed.set("policy.max_epsilon", 0.5, "meter")
     refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--warn-only", "--out", "no-policy")
     assert "max_epsilon = 0.5" in refused.stderr
+
+
+def test_a_folder_that_no_rehearsal_has_made_is_left_alone(rehearsed: World) -> None:
+    mine = rehearsed.path("rehearsal", "mine.txt")
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", ".")
+    assert refused.returncode == ExitCode.WRONG_INPUT
+    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert mine.read_text() == "mine"
+    real = rehearsed.blindfit("run", "job.toml", "--out", ".")
+    assert real.returncode == 0, real.stderr

@@ -18,6 +18,7 @@ import argparse
 import io
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,7 @@ def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Ra
         system,
         fault.text,
         _doing(found["timeline"], party),
-        _judge(found, party, error),
+        judge(found, party, error),
         _find_epoch(found["timeline"]),
         "" if error is None else error.message,
         "" if error is None else error.hint,
@@ -98,7 +99,7 @@ def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Ra
     )
 
 
-def _judge(found: Mapping[str, Any], party: str, error: BlindfitError | None) -> str:
+def judge(found: Mapping[str, Any], party: str, error: BlindfitError | None) -> str:
     if error is None:
         return RESUMED if len(found["sessions"]) > 1 else OVER
     is_named = find_cause(error) == party
@@ -113,9 +114,9 @@ def _doing(timeline: Sequence[Mapping[str, Any]], party: str) -> str:
 
 
 def _find_epoch(timeline: Sequence[Mapping[str, Any]]) -> int | None:
-    beginning = "goes on after epoch "
-    said = [e["text"] for e in timeline if e["text"].startswith(beginning)]
-    return int(said[0].removeprefix(beginning)) if said else None
+    found = [re.fullmatch(r"goes on (?:after epoch (\d+)|from its first epoch)", entry["text"]) for entry in timeline]
+    said = [match for match in found if match is not None]
+    return int(said[0][1] or 0) if said else None
 
 
 def time_of(job: Job[Any], out: Path) -> float:

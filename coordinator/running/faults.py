@@ -17,6 +17,7 @@ Verb = Literal["kill", "freeze", "cut", "restart"]
 VERBS: tuple[Verb, ...] = ("kill", "freeze", "cut", "restart")
 LASTING = ("freeze", "cut")  # verbs whose fault may end
 MAX_S = 86_400.0
+MAX_CHARS = 200
 STEPS_NAMED = 12
 FORM = 'write such as "kill shop at epoch 3", "freeze shop after 2s for 5s" or "cut shop at step read rows for 10s"'
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0}
@@ -54,6 +55,8 @@ class Fault:
             ConfigError: one line that says what is wrong.
         """
         words = " ".join(text.split())
+        if not words.isprintable() or len(words) > MAX_CHARS:
+            raise _mistake(text, f"it is no text of at most {MAX_CHARS} printable characters", FORM)
         found = _WORDS.fullmatch(words)
         if found is None:
             raise _mistake(text, "it does not name a verb, a party and a moment", FORM)

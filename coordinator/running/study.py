@@ -281,7 +281,8 @@ def _words_of(record: Mapping[str, Any]) -> str:
     """Return what a record of a party's log says about its session; empty where it is routine."""
     event = str(record.get("event"))
     if event == "training goes on":
-        return f"goes on after epoch {record.get('after_epoch')}"
+        epoch = record.get("after_epoch")
+        return f"goes on after epoch {epoch}" if epoch else "goes on from its first epoch"
     if event not in ENDS and record.get("level") not in ("warning", "error"):
         return ""
     return plain("; ".join(_parts_of(event, record)))

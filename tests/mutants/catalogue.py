@@ -7,6 +7,7 @@ from tests.mutants import (
     approval,
     auditing,
     encoding,
+    faults,
     hidden_rows,
     holders,
     init_files,
@@ -50,6 +51,7 @@ MUTANTS = (
     *sharing.MUTANTS,
     *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
+    *faults.MUTANTS,
 )
 
 WITHOUT_A_MUTANT: dict[int, str] = {}

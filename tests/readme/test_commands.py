@@ -111,6 +111,7 @@ class Typed:
         return self.instead or f"{shown} {self.add}".rstrip()
 
 
+FREEZE = 'blindfit run examples/taylor/job.toml --rehearse --out runs/frozen --fault "freeze notary at epoch 3 for 5s"'
 ONE_EPOCH = "an epoch does all that twenty do"
 TWO_EPOCHS = "two do all that twenty do"
 NO_TEST_ROWS = {  # of the Falcon jobs after the demo
@@ -475,6 +476,21 @@ TYPED: dict[str, dict[str, Typed]] = {
         "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
         "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
         "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+    },
+    "docs/faults.md": {
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(
+            status=1,
+            says=("archive +is killed", "names archive as the cause", "--set taylor.resume="),
+            writes=("runs/killed/faults.json",),
+        ),
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/restarted --fault "restart archive at epoch 3"': (
+            Typed(says=("archive +is started again", "goes on as taylor-"), writes=("runs/restarted/report.html",))
+        ),
+        FREEZE: Typed(
+            instead=FREEZE.replace("for 5s", "for 1s"),
+            why="one second does all that five do",
+            says=(r"notary +goes on \(SIGCONT\)",),
+        ),
     },
     "docs/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),

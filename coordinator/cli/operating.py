@@ -46,14 +46,14 @@ def party(
     ] = "",
 ) -> None:
     """Run one party until a signal stops it."""
-    from blindfit.parties.work import ending
+    from blindfit.parties.work import ending, late_arrow
 
     if launcher is not None:
         ending.end_with_launcher(launcher)
+    late_arrow.defer_arrow()
     from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.store.excess import Excess
     from blindfit.parties.work.memory import one_heap
-    from blindfit.parties.work.plain_arrow import leave_pandas_out
 
     loaded = read_party(settings, overrides)
     if rehearse:
@@ -65,7 +65,6 @@ def party(
             ready_file.write_text(f"{port}\n")
 
     one_heap()
-    leave_pandas_out()
     with ending.log_ending(loaded.name):
         patience_s = ENDS_S if launcher else 0.0
         ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))

@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from blindfit.parties.files.private_files import open_private
-from blindfit.parties.work import ending
+from blindfit.parties.work import ending, late_arrow
 
 WARM = (
-    *("blindfit.parties.node", "blindfit.parties.work.plain_arrow", "blindfit.coordinator.job.file_kinds"),
+    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds"),
     *("cryptography.hazmat.backends.openssl", "dateutil.relativedelta", "encodings.idna", "encodings.utf_8_sig"),
 )
 """What every party imports before it is up."""
@@ -156,8 +156,7 @@ class Nursery:
             self._process.kill()
         with self._lock, contextlib.suppress(OSError):
             _pipe(self._process.stdin).close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(ENDS_WITHIN_S)
+        self._listening.join(ENDS_WITHIN_S)
         self._process.kill()
         self._listening.join()
         _pipe(self._process.stdout).close()
@@ -209,6 +208,7 @@ def import_for(systems: Iterable[str]) -> None:
     """Import what a party imports before it is up, and keep the collector from writing into what children share."""
     for module in (*WARM, *(f"blindfit.parties.{seat}" for system in systems for seat in SEATS.get(system, ()))):
         importlib.import_module(module)
+    late_arrow.load_arrow()
     gc.freeze()
 
 

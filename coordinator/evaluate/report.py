@@ -15,6 +15,7 @@ from blindfit.coordinator.evaluate.page import render_evaluation
 from blindfit.coordinator.measured.trust import GIVEN_UP
 from blindfit.coordinator.report.label_privacy import budget_summary
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
+from blindfit.coordinator.report.network import describe_network, network_lines
 from blindfit.coordinator.report.reading import check_range, read
 from blindfit.coordinator.report.rehearsed import describe_rehearsal, rehearsal_lines
 from blindfit.coordinator.report.timeline import show_faults
@@ -99,6 +100,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "state": session.state,
         **describe_rehearsal(session, out, parties_here),
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
+        **describe_network(job),
         "active": active,
         "servers": job.with_role("measurement"),
         "key_node": next(iter(job.with_role("key-node")), None),
@@ -160,6 +162,7 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         privacy_summary(privacy),
         budget_summary(privacy),
         ("time", duration(content["seconds"]["job"])),
+        *network_lines(content),
     ]
 
 

@@ -13,7 +13,7 @@ from blindfit.parties.tables import Settings
 
 DURATIONS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 RATES = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-MOST_DELAY_S = 5.0  # parties give up a connection after ten seconds
+MOST_DELAY_S = 1.0  # a connection takes six of them to open, and parties give up after ten seconds
 LEAST_BITS_PER_S, MOST_BITS_PER_S = 1e4, 1e9  # one core carries about twice as much
 QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)([a-zA-Z]*)")
 FORM = 'write a latency, a jitter and a bandwidth, such as "40ms", "100mbit", "40ms 100mbit" or "40ms 5ms 100mbit"'

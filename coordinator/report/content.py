@@ -14,6 +14,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.rehearsal import FIELD
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.network import describe_network
 from blindfit.coordinator.report.rehearsed import WARNINGS, describe_rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import read_json
@@ -31,7 +32,7 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
         **_header(session.id, session.job.name, session.job.protocol, session.state),
         **describe_rehearsal(session, out, parties_here),
         "job": _job(session.job),
-        **_network(session.job),
+        **describe_network(session.job),
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
         **session.notes,
@@ -44,14 +45,6 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
 def _job(job: Job[Any]) -> dict[str, Any]:
     """With every default that its protocol uses."""
     return job.to_dict()
-
-
-def _network(job: Job[Any]) -> dict[str, str]:
-    """Return the simulated network in words, if there was one."""
-    if job.network is None:
-        return {}
-    nobody = "" if len(job.parties) > 1 else "; the job has one party, so that nothing crossed it"
-    return {"network": f"simulated: {job.network.in_words()}{nobody}"}
 
 
 def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> dict[str, Any]:

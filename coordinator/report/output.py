@@ -12,6 +12,7 @@ from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.network import network_lines
 from blindfit.coordinator.report.rehearsed import rehearsal_lines
 from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
@@ -32,8 +33,7 @@ class Written:
         """Yield the report in short."""
         kind = self.kind
         yield from show_faults(self.content)
-        network = {name: text for name, text in self.content.items() if name == "network"}
-        yield summary_table([*kind.summary(self.content), *network.items()])
+        yield summary_table([*kind.summary(self.content), *network_lines(self.content)])
         yield from (Text.assemble(("! ", "bold yellow"), caution) for caution in kind.cautions(self.content))
         yield Text(kind.in_short(self.content), style="dim")
         yield from rehearsal_lines(self.content)

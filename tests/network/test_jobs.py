@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.job.job import Job, load_job, read_job
 from blindfit.coordinator.jobs.run import submit
+from blindfit.coordinator.report.network import describe_network, network_lines
 from blindfit.coordinator.running import session as sessions
 from blindfit.coordinator.running.network.relays import Relays
 from blindfit.coordinator.terminal.terminal import terminal
@@ -75,6 +76,15 @@ def test_parties_dial_relays_and_the_coordinator_does_not(tmp_path: Path, monkey
     ((addresses, routes),) = opened
     assert proposed == [{**addresses, **routes[name]} for name in addresses]
     assert not set(addresses.values()) & {address for of in routes.values() for address in of.values()}
+
+
+def test_a_report_says_that_nothing_crosses_the_network_of_one_party() -> None:
+    parties = {"bank": {"role": "active", "dataset": "rows"}}
+    asked = read_job({"protocol": "dp-lr", "parties": parties, "privacy": {"epsilon": 1.0}, "network": "100mbit"})
+    said = "simulated: 100 Mbit/s; the job has one party, so nothing crossed it"
+    assert describe_network(asked) == {"network": said}
+    assert list(network_lines(describe_network(asked))) == [("network", said)]
+    assert list(network_lines({})) == []
 
 
 def test_a_network_that_ends_in_the_middle_of_a_job_is_the_cause(

@@ -171,16 +171,19 @@ async def test_nobody_there_is_a_reset() -> None:
 
 
 async def test_nothing_crosses_a_cable_that_is_cut_and_all_of_it_does_once_it_is_mended() -> None:
+    heard = bytearray()
+
     async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(100):
+            heard.extend(data)
             writer.write(data)
 
-    async with party(repeat, Line(0.005)) as site:
+    async with party(repeat, Line(0.02)) as site:
         reader, writer = await site.dial()
         writer.write(b"before")
         assert await reader.read(100) == b"before"
         writer.write(b"on its way, ")
-        await asyncio.sleep(0)
+        await until(lambda: site.held_bytes)
         site.cable.breaker.cut()
         late_reader, late_writer = await site.dial()
         writer.write(b"after")
@@ -188,6 +191,7 @@ async def test_nothing_crosses_a_cable_that_is_cut_and_all_of_it_does_once_it_is
         for waiting in (reader, late_reader):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(waiting.read(100), 0.1)
+        assert heard == b"before"
         site.cable.breaker.mend()
         assert await reader.readexactly(17) == b"on its way, after"
         assert await late_reader.read(100) == b"late"

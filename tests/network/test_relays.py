@@ -54,6 +54,12 @@ def test_sixteen_parties_find_each_other_at_ports_that_are_closed_at_the_end() -
         dial(routes["p0"]["p1"])
 
 
+def test_a_party_without_others_needs_no_relay() -> None:
+    with relays(QUICK) as opened:
+        assert opened.open({"p0": "127.0.0.1:1"}) == {"p0": {}}
+        opened.cut("p0")
+
+
 def test_relays_lead_to_parties_that_have_moved() -> None:
     with parties(2) as before, parties(2) as after, relays(None) as opened:
         routes = opened.open(addresses(before))

@@ -220,6 +220,7 @@ GIVEN: dict[str, Given] = {
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
     "docs/measurement.md": walr_has_run,
+    "docs/networks.md": data_of_walr,
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
     "docs/organisations.md": walr_has_run,
@@ -357,6 +358,12 @@ TYPED: dict[str, dict[str, Typed]] = {
     "docs/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
+    },
+    "docs/networks.md": {
+        'blindfit run examples/walr/job.toml --network "40ms 100mbit"': Typed(
+            says=("network +simulated: 40 ms one way .80 ms there and back., 100 Mbit/s",),
+            writes=("runs/latest/report.html",),
+        ),
     },
     "docs/falcon.md": {
         'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(

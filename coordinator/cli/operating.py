@@ -50,6 +50,7 @@ def party(
 
     if launcher is not None:
         ending.end_with_launcher(launcher)
+    from blindfit.coordinator.job.stage import check_is_stage
     from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.store.excess import Excess
     from blindfit.parties.work.memory import one_heap
@@ -57,6 +58,7 @@ def party(
 
     loaded = read_party(settings, overrides)
     if rehearse:
+        check_is_stage(settings.parent / loaded.data_dir)
         loaded = loaded.in_rehearsal(Excess(only_warns=rehearse == "warn"))
     set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
 

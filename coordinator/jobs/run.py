@@ -22,6 +22,7 @@ from blindfit.algorithms.errors import (
     ConfigError,
     DataError,
     DuplicateId,
+    PrivacyError,
     RangeError,
     TooFewRows,
     UnknownId,
@@ -32,7 +33,14 @@ from blindfit.coordinator.jobs.studied import NOT_FREE, drive_on, keep_study
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.faults import Fault, check_faults
-from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.launcher import (
+    Launched,
+    cautions_in_log,
+    launch,
+    limits_in_log,
+    party_settings,
+    reason_in_log,
+)
 from blindfit.coordinator.running.network.relays import relays
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
@@ -115,6 +123,9 @@ def _drive(
         return drive(job, launched, console, talk, session, watcher, study)
     except (CannotTakePart, CannotAnswer) as error:
         raise _in_full(error, job, launched.out) from None
+    except PrivacyError as error:
+        _explain_limits(error, job, launched.out)
+        raise
 
 
 def _launch(
@@ -183,6 +194,20 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
         if reason:
             return (ConfigError if kind is ConfigError else DataError)(reason, hint=hint)
     return error
+
+
+def _explain_limits(error: PrivacyError, job: Job[Any], out: Path) -> None:
+    """Say how to study a job that a budget or an account refuses: all parties are this user's."""
+    if not any(limits_in_log(out, name) for name in job.parties):
+        return
+    if job.stage is None:
+        _advise(error, hint="to study the job without spending anything, add --rehearse (in Python, rehearse=True)")
+    else:
+        _advise(error, hint="to go on with a warning, add --warn-only (in Python, warn_only=True)")
+
+
+def _advise(error: BlindfitError, hint: str) -> None:
+    error.hint = "; ".join(filter(None, [error.hint, hint]))
 
 
 def submit(

@@ -240,7 +240,7 @@ def read(encoded: bytes) -> Document:
     if not isinstance(content, dict) or content.keys() != {"format", "parts", "sha256", "seal"}:
         raise DataError("it has other parts than a release file")
     if content["format"] == STAMP:
-        raise DataError(f"it comes from a {STAMP}", hint="run the job without --rehearse")
+        raise DataError(f"it comes from a {STAMP}")
     if content["format"] != FORMAT:
         raise DataError(f"its format is not {FORMAT}")
     try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.terminal.json_output import Found, call_of
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import Found, call_of, show_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,13 @@ PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what each party waits for.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the reports.")]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
+    ),
+]
 PredictOutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder for the reports; by default runs/predict.")
 ]
@@ -50,17 +59,21 @@ WarnOnlyOption = Annotated[
         "--warn-only", help="With --rehearse: warn where the job passes a limit of a budget or account, and go on."
     ),
 ]
-NetworkOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT",
-        help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
-    ),
-]
 RunOutOption = Annotated[
     Path | None,
     typer.Option(
         "--out", metavar="DIR", help="Folder for the reports; by default a new one, which runs/latest links to."
+    ),
+]
+
+
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="TEXT",
+        help='Fault of one party to study, such as "kill shop at epoch 3"; verbs: kill, freeze, cut, restart. '
+        "Repeatable.",
     ),
 ]
 
@@ -131,4 +144,16 @@ def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
 
 
 def as_found(written: Written) -> Found:
-    return Found({"file": written.json_path, "report": written.content}, written.summarise())
+    """A fault that never happened makes the command fail: the job did not show what it was to show."""
+    never = written.content.get("faults", {}).get("never")
+    status = ExitCode.FAILED if never else ExitCode.DONE
+    return Found({"file": written.json_path, "report": written.content}, written.summarise(), status)
+
+
+def faults_of(context: typer.Context, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return what `run_here` takes about faults."""
+    if not texts:
+        return {}
+    from blindfit.coordinator.running.faults import parse_faults
+
+    return {"faults": parse_faults(texts), "show": partial(show_found, as_json=call_of(context).as_json)}

@@ -11,6 +11,7 @@ import typer
 
 from blindfit.coordinator.cli.common import (
     EvaluateOutOption,
+    FaultOption,
     JobFile,
     NetworkOption,
     OutOption,
@@ -24,6 +25,7 @@ from blindfit.coordinator.cli.common import (
     WarnOnlyOption,
     as_found,
     confirm_of,
+    faults_of,
     on_network,
     open_console,
     read_job,
@@ -165,11 +167,12 @@ def run(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
+    network: NetworkOption = None,
     rehearse: RehearseOption = False,
     warn_only: WarnOnlyOption = False,
-    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Run a job on this machine: one process for each party, then a report."""
@@ -180,8 +183,8 @@ def run(
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
     asked = read_job(job, on_network(overrides, network))
     where = out or partial(new_folder, asked.name, rehearses=rehearse)
-    command = call_of(context).command
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
+    command, happens = call_of(context).command, faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -218,6 +221,7 @@ def predict(
     network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a trained model. Every party runs on this machine."""
@@ -230,8 +234,8 @@ def predict(
     tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
-    where = out or folder_of(asked, rehearses=rehearse)
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
+    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -251,6 +255,7 @@ def evaluate(
     network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
@@ -263,8 +268,8 @@ def evaluate(
     tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
-    where = out or folder_of(asked, rehearses=rehearse)
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal))
+    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
 
 
 @app.command(rich_help_panel=PANEL)

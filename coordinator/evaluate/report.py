@@ -18,6 +18,7 @@ from blindfit.coordinator.report.label_privacy import summary as privacy_summary
 from blindfit.coordinator.report.network import describe_network, network_lines
 from blindfit.coordinator.report.reading import check_range, read
 from blindfit.coordinator.report.rehearsed import describe_rehearsal, rehearsal_lines
+from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.coordinator.terminal.wording import count, duration, quantity
@@ -69,6 +70,7 @@ class Written:
     content: Mapping[str, Any] = field(repr=False)
 
     def summarise(self) -> Iterator[RenderableType]:
+        yield from show_faults(self.content)
         yield summary_table(facts_of(self.content))
         yield summary_table(figure_lines(self.content))
         yield from (Text(sentence, style="dim") for sentence in self.content["statement"])
@@ -106,6 +108,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "privacy": told,
         "figures": own.get("figures"),
         "seconds": dict(session.seconds),
+        **session.notes,
     }
     content["statement"] = list(statement(content))
     written = Written(out / "report.json", out / "report.html", content)

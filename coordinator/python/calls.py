@@ -29,6 +29,7 @@ from blindfit.coordinator.preflight.findings import Finding, table_of
 from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.python.running_job import RunningJob
 from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.faults import parse_faults
 from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.watcher import Watcher
 from blindfit.coordinator.terminal.html import render_html
@@ -133,6 +134,7 @@ def run(
     warn_only: bool = ...,
     wait: Literal[True] = ...,
     progress: bool = ...,
+    faults: Sequence[str] = ...,
     **tables: Any,
 ) -> Result: ...
 @overload
@@ -144,6 +146,7 @@ def run(
     warn_only: bool = ...,
     wait: Literal[False],
     progress: bool = ...,
+    faults: Sequence[str] = ...,
     **tables: Any,
 ) -> RunningJob: ...
 def run(
@@ -154,6 +157,7 @@ def run(
     warn_only: bool = False,
     wait: bool = True,
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result | RunningJob:
     """Run a job on this machine: one process for each party, then a report.
@@ -164,13 +168,15 @@ def run(
         warn_only: whether a rehearsal only warns where the job passes a limit of a budget or an account.
         wait: whether to wait for the end. If not, the running job is returned.
         progress: whether to show what the parties do while this call waits.
+        faults: faults of parties to study, such as "kill shop at epoch 3"; `blindfit run --fault` takes the same
+            texts. The folder of the reports gets faults.json, also if the job fails.
         tables: tables and values of the job that take the place of those in `job`, such as `privacy={"epsilon": 2}`.
 
     Raises:
         Stopped: somebody has cancelled the job.
         BlindfitError: why the job was refused or failed.
     """
-    work = partial(jobs.run_here, rehearsal=_rehearsal_of(rehearse, warn_only))
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only))
     running = _begin(Job(job, **tables), work, out, quiet=not (wait and progress), rehearses=rehearse)
     return _finish(running, progress=progress) if wait else running
 
@@ -200,6 +206,7 @@ def predict(
     rehearse: bool = False,
     warn_only: bool = False,
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Score new rows with a model that the parties have trained, every party on this machine.
@@ -209,11 +216,12 @@ def predict(
             the job says it.
         out: the folder of the reports; by default runs/predict, and runs/predict-rehearsal for a rehearsal.
         rehearse, warn_only: as `run` takes them; the model must come from a rehearsal too.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
     asked = prediction_of(job, session, _folder_of(model), rehearses=rehearse, **tables)
-    work = partial(jobs.run_here, rehearsal=_rehearsal_of(rehearse, warn_only, [model]))
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [model]))
     where = out or folder_of(asked, rehearses=rehearse)
     return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
@@ -228,6 +236,7 @@ def evaluate(
     rehearse: bool = False,
     warn_only: bool = False,
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Say how good a model is, from one noisy sum over labels, every party on this machine.
@@ -237,11 +246,12 @@ def evaluate(
         scores: the prediction's result, or the folder of its reports, if several parties hold columns.
         out: the folder of the reports; by default runs/evaluate, and runs/evaluate-rehearsal for a rehearsal.
         rehearse, warn_only: as `predict` takes them.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
     asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), rehearses=rehearse, **tables)
-    work = partial(jobs.run_here, rehearsal=_rehearsal_of(rehearse, warn_only, [scores, model]))
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [scores, model]))
     where = out or folder_of(asked, rehearses=rehearse)
     return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
@@ -354,6 +364,11 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
     """Call a function that may run an event loop of its own, which the thread of a notebook does not allow."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(function, *arguments, **more).result()
+
+
+def _work_here(faults: Sequence[str], rehearsal: Rehearsal | None) -> Callable[..., Written]:
+    """Return what runs a job on this machine. Raises ConfigError: a text that is no fault."""
+    return partial(jobs.run_here, rehearsal=rehearsal, faults=parse_faults(faults))
 
 
 def _rehearsal_of(rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()) -> Rehearsal | None:

@@ -35,6 +35,7 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
         **describe_network(session.job),
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
+        **session.notes,
         "parties_here": list(parties_here),
         **_files_here(session.id, out, parties_here, kind),
     }

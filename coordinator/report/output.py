@@ -14,6 +14,7 @@ from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.network import network_lines
 from blindfit.coordinator.report.rehearsed import rehearsal_lines
+from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.parties.files.written import write_file, write_json
@@ -31,6 +32,7 @@ class Written:
     def summarise(self) -> Iterator[RenderableType]:
         """Yield the report in short."""
         kind = self.kind
+        yield from show_faults(self.content)
         yield summary_table([*kind.summary(self.content), *network_lines(self.content)])
         yield from (Text.assemble(("! ", "bold yellow"), caution) for caution in kind.cautions(self.content))
         yield Text(kind.in_short(self.content), style="dim")

@@ -17,6 +17,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.progress import JobProgress
 from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.study import Study
 from blindfit.coordinator.running.watcher import Stop, Watcher
 from blindfit.coordinator.terminal.stopped import Stopped
 from blindfit.protos import control_pb2 as pb
@@ -31,8 +32,15 @@ def drive(
     talk: Talk = "normal",
     session: JobSession | None = None,
     watcher: Watcher | None = None,
+    study: Study | None = None,
 ) -> JobSession:
-    """Raises Stopped: by Ctrl-C, SIGTERM or the watcher."""
+    """
+    Args:
+        study: the faults that happen meanwhile.
+
+    Raises:
+        Stopped: by Ctrl-C, SIGTERM or the watcher.
+    """
     watcher = watcher or Watcher()
     epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet" or watcher.shows
     session = session or JobSession(job, launched.addresses, launched.identity, routes=launched.routes)
@@ -44,18 +52,23 @@ def drive(
         def show(party: str, event: pb.Event) -> None:
             progress.show(party, event)
             watcher.on_event(party, event)
+            if study is not None:
+                study.hear(party, event)
 
         session.on_event = show
         with terminable():
             try:
-                asyncio.run(_until_terminated(session.run(), watcher.stop))
+                work = session.run() if study is None else study.run(session.run(), session.id, launched)
+                asyncio.run(_until_terminated(work, watcher.stop))
             except (TransportError, ProtocolError) as error:
                 found = launched.find_lost_process(error)
-                way_on = _way_on(session, progress)
+                way_on = _way_on(session, epoch_begun=progress.epoch_begun)
                 found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None
             except (KeyboardInterrupt, asyncio.CancelledError):
-                raise Stopped(f"the parties were told to end {session.id}", _way_on(session, progress)) from None
+                raise Stopped(
+                    f"the parties were told to end {session.id}", _way_on(session, epoch_begun=progress.epoch_begun)
+                ) from None
     return session
 
 
@@ -89,15 +102,19 @@ def _hears_signals() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _way_on(session: JobSession, progress: JobProgress) -> str:
-    """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
+def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
     asked = session.job.parameters
-    kept = progress.epoch_begun or (asked.resumes and "set_up" in session.seconds)
-    if not asked.can_resume or not kept:
+    if not can_go_on(session, epoch_begun=epoch_begun):
         return ""
     way = f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
     stage = session.job.stage
     return way if stage is None else f"{way} --rehearse --out {quote(str(stage.folder.parent))}"
+
+
+def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
+    """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
+    asked = session.job.parameters
+    return asked.can_resume and (epoch_begun or bool(asked.resumes and "set_up" in session.seconds))
 
 
 @contextlib.contextmanager

@@ -10,11 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    ConfigError,
+    PeerAborted,
+    PeerUnreachable,
+    PolicyRefused,
+    TransportError,
+)
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
 from blindfit.coordinator.job.stage import STATE, Stage
@@ -48,16 +55,20 @@ class Launched:
 
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
-        job: the job as the parties run it.
+        struck: by the party whose process this command has ended on purpose, the sentence that says so.
         routes: by party, the addresses at which it finds the others, if a network is simulated between them.
+        job: the job as the parties run it.
     """
 
     addresses: dict[str, str]
     identity: Identity
     processes: Mapping[str, Child] = field(default_factory=dict)
     out: Path = Path()
-    job: Job[Any] | None = None
+    struck: dict[str, str] = field(default_factory=dict)
+    start: Callable[..., dict[str, str]] = lambda *_names: {}
+    """Start parties whose processes have ended, and return their addresses."""
     routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    job: Job[Any] | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
@@ -66,10 +77,25 @@ class Launched:
         while True:
             for name, process in self.processes.items():
                 if (code := process.poll()) is not None:
-                    return process_lost(name, code, self.out / name / LOG)
+                    lost = process_lost(name, code, self.out / name / LOG)
+                    lost.hint = self.struck.get(name, lost.hint)
+                    return lost
             if time.monotonic() >= give_up:
-                return error
+                return self._with_silent_process(error)
             time.sleep(0.02)
+
+    def _with_silent_process(self, error: BlindfitError) -> BlindfitError:
+        """Say of a party that cannot be reached that its process is there: nobody needs to start it."""
+        if isinstance(error, PeerUnreachable) and error.peer in self.processes:
+            process, log = self.processes[error.peer], self.out / error.peer / LOG
+            error.hint = f"its process {process.pid} is there, and may be stopped or busy; its log is {log}"
+        return error
+
+    def start_again(self, party: str) -> Launched:
+        """Start a party again whose process has ended, and return where all parties are then."""
+        self.processes[party].wait()
+        struck = {name: why for name, why in self.struck.items() if name != party}
+        return replace(self, addresses={**self.addresses, **self.start(party)}, struck=struck)
 
 
 @contextlib.contextmanager
@@ -113,11 +139,17 @@ def launch(
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
         processes: dict[str, Child] = {}
         stack.callback(_stop, processes)
-        for name in job.parties:
-            processes[name] = _start(job, name, certificates, out, nursery)
-        ports = _wait_for_ports(processes, out, nursery, stop or Stop())
-        addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
-        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, job)
+
+        def start(*names: str) -> dict[str, str]:
+            """Start parties, and return their addresses."""
+            for name in names:
+                processes[name] = _start(job, name, certificates, out, nursery, again=name in processes)
+            started = {name: processes[name] for name in names}
+            ports = _wait_for_ports(started, out, nursery, stop or Stop())
+            return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+
+        addresses = start(*job.parties)
+        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start)
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -205,7 +237,7 @@ def coordinator_name(job: Job[Any]) -> str:
     return common[0]
 
 
-def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nursery) -> Child:
+def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nursery, *, again: bool) -> Child:
     path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
@@ -230,7 +262,8 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nur
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    open_private(directory / LOG, "wb").close()
+    with open_private(directory / LOG, "ab" if again else "wb") as log:
+        log.write(b"\n" if again else b"")  # the end of the process before may have cut a line
     return nursery.start(words, settings.policy.systems, directory / LOG)
 
 
@@ -321,22 +354,23 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
     Returns:
         The reason and its hint; empty: it wrote none.
     """
-    found = [r for r in _log_of(out, name) if r.get("error") == error and "reason" in r]
+    found = [r for r in log_of(out, name) if r.get("error") == error and "reason" in r]
     return (str(found[-1]["reason"]), str(found[-1].get("hint", ""))) if found else ("", "")
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
     """Return what a party on this machine wrote about its datasets, for its operator only."""
-    return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+    return [str(r["event"]) for r in log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 
 def limits_in_log(out: Path, name: str) -> list[str]:
     """Return the sentences in which a party on this machine said that a job passes a limit of a budget or an
     account."""
-    return [str(r["event"]) for r in _log_of(out, name) if r.get(PASSES_LIMIT)]
+    return [str(r["event"]) for r in log_of(out, name) if r.get(PASSES_LIMIT)]
 
 
-def _log_of(out: Path, name: str) -> list[dict[str, Any]]:
+def log_of(out: Path, name: str) -> list[dict[str, Any]]:
+    """Return the records of the log of a party on this machine."""
     try:
         return list(_records((out / name / LOG).read_text(errors="replace").splitlines()))
     except OSError:

@@ -112,6 +112,7 @@ class JobSession:
     receipts: HeldReceipts = field(init=False)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)  # what the command that runs the job adds to its report
     _controls: dict[str, Control] = field(default_factory=dict)
     _proposed: list[str] = field(default_factory=list)
     _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party

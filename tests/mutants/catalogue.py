@@ -7,6 +7,7 @@ from tests.mutants import (
     approval,
     auditing,
     encoding,
+    faults,
     hidden_rows,
     holders,
     init_files,
@@ -18,6 +19,7 @@ from tests.mutants import (
     paillier,
     privacy,
     recipes,
+    rehearsal,
     repeats,
     selection,
     sharing,
@@ -50,12 +52,14 @@ MUTANTS = (
     *hidden_rows.MUTANTS,
     *encoding.MUTANTS,
     *recipes.MUTANTS,
+    *rehearsal.MUTANTS,
     *holders.MUTANTS,
     *sharing.MUTANTS,
     *selection.MUTANTS,
     *sharing_privacy.MUTANTS,
     *simulate.MUTANTS,
     *simulated_runs.MUTANTS,
+    *faults.MUTANTS,
 )
 
 WITHOUT_A_MUTANT: dict[int, str] = {}

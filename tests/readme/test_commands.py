@@ -111,6 +111,7 @@ class Typed:
         return self.instead or f"{shown} {self.add}".rstrip()
 
 
+FREEZE = 'blindfit run examples/taylor/job.toml --rehearse --out runs/frozen --fault "freeze notary at epoch 3 for 5s"'
 ONE_EPOCH = "an epoch does all that twenty do"
 TWO_EPOCHS = "two do all that twenty do"
 NO_TEST_ROWS = {  # of the Falcon jobs after the demo
@@ -228,6 +229,7 @@ GIVEN: dict[str, Given] = {
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
     "docs/organisations.md": walr_has_run,
+    "docs/rehearsal.md": data_of_walr,
     "docs/taylor.md": data_of_taylor,
     "docs/tour.md": walr_has_run_and_quick_demos,
     "docs/walr.md": data_of_walr,
@@ -471,6 +473,19 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("scores.csv",)
         ),
     },
+    "docs/rehearsal.md": {
+        "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
+        "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --set privacy.epsilon=0.5": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/latest-rehearsal/report.html",)
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --rehearse --model runs/study": Typed(
+            says=("log loss", "rehearsal: nothing was charged"), writes=("runs/evaluate-rehearsal/report.json",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --warn-only": Typed(says=("rehearsal: nothing was charged",)),
+    },
     "docs/snapshots.md": {
         "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
     },
@@ -499,6 +514,21 @@ TYPED: dict[str, dict[str, Typed]] = {
         "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
         "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
         "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+    },
+    "docs/faults.md": {
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(
+            status=1,
+            says=("archive +is killed", "names archive as the cause", "--set taylor.resume="),
+            writes=("runs/killed/faults.json",),
+        ),
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/restarted --fault "restart archive at epoch 3"': (
+            Typed(says=("archive +is started again", "goes on as taylor-"), writes=("runs/restarted/report.html",))
+        ),
+        FREEZE: Typed(
+            instead=FREEZE.replace("for 5s", "for 1s"),
+            why="one second does all that five do",
+            says=(r"notary +goes on \(SIGCONT\)",),
+        ),
     },
     "docs/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),

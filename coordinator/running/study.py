@@ -54,7 +54,7 @@ class Study:
     relays: Relays | None = None
     happened: dict[Fault, float] = field(default_factory=dict)  # and when
     sessions: list[str] = field(default_factory=list)
-    blamed: str = ""
+    blamed: str = ""  # the party that the last session that failed named as the cause
     epoch_begun: bool = False
     _entries: list[Entry] = field(default_factory=list)
     _began: float = field(default_factory=time.time)
@@ -69,17 +69,14 @@ class Study:
     async def run(self, work: Coroutine[Any, Any, None], session: str, launched: Launched) -> None:
         """Run a session, in which faults happen."""
         self._begin(session, launched)
-        loop = asyncio.get_running_loop()
-        for fault in self._waiting():
-            if fault.after_s is not None:
-                left_s = max(0.0, fault.after_s - self._count_seconds())
-                self._timers.append(loop.call_later(left_s, self._strike, fault))
         try:
-            await asyncio.sleep(0)  # what happens at the start happens before the first call
+            self._set_timers()
             await work
         finally:
+            work.close()
             for timer in self._timers:
                 timer.cancel()
+            self._timers.clear()
             for party in list(self._standing):
                 self._mend(party, "the job has ended")
 
@@ -88,6 +85,16 @@ class Study:
         self.epoch_begun, self._launched, self._restarted = False, launched, []
         self._now.clear()
         self._note("", "job", f"session {session} begins" if len(self.sessions) == 1 else f"goes on as {session}")
+
+    def _set_timers(self) -> None:
+        loop = asyncio.get_running_loop()
+        for fault in self._waiting():
+            if fault.after_s is None:
+                continue
+            if (left_s := fault.after_s - self._count_seconds()) > 0:
+                self._timers.append(loop.call_later(left_s, self._strike, fault))
+            else:  # before the first call of the session
+                self._strike(fault)
 
     # --- what the parties report
 
@@ -185,8 +192,9 @@ class Study:
         self._count_the_rest()
         for party in self._launched.processes if self._launched is not None else ():
             self._read_log(party)
-        self.blamed = find_cause(error)
-        named = f"; names {self.blamed} as the cause" if self.blamed else ""
+        named = ""
+        if cause := find_cause(error):
+            self.blamed, named = cause, f"; names {cause} as the cause"
         self._note("", "job", "is done" if error is None else f"{state.lower()}: {error_text(error)}{named}")
 
     def take_restarts(self) -> list[str]:

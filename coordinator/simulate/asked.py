@@ -13,7 +13,6 @@ from blindfit.coordinator.init.files import COORDINATOR, KEY_NODE, OTHER_FILES
 from blindfit.coordinator.init.systems import PLANS
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.job.tables import LEAST_EPSILON, MOST_EPSILON
-from blindfit.parties.settings import PARTY_NAME
 
 ALL: tuple[str, ...] = tuple(PLANS)
 #: Systems that take an epsilon.
@@ -21,7 +20,7 @@ PRIVATE = frozenset(name for name, plan in PLANS.items() if plan.charges_budget)
 #: Names of the parties that the cut adds: the one with the labels, and those that hold columns of all parties.
 LABELS, FEATURES, JOINED = "labels", "features", "joined"
 TAKEN = (*OTHER_FILES, KEY_NODE, COORDINATOR, LABELS, FEATURES, JOINED)
-NAME_LENGTH = 40
+NAME, NAME_LENGTH = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"), 40  # what `init` makes of the name of a file
 MOST_MISSING = 0.9
 Range = tuple[float, float]
 
@@ -128,10 +127,11 @@ class Asked:
         if isinstance(self.parties, int):
             return
         for name, columns in self.parties.items():
-            if not re.fullmatch(PARTY_NAME, name) or len(name) > NAME_LENGTH or name.endswith("-"):
+            if not NAME.fullmatch(name) or len(name) > NAME_LENGTH:
                 raise ConfigError(
                     f"--party {name!a}: it is not a name of a party",
-                    hint="take lower-case letters, digits and -, begin with a letter, and end with no -",
+                    hint=f"take words of lower-case letters and digits, begin with a letter, write one - between two "
+                    f"words, and take at most {NAME_LENGTH} characters",
                 )
             if name in TAKEN:
                 raise ConfigError(f"--party {name}: this name is taken", hint=f"take none of {', '.join(TAKEN)}")

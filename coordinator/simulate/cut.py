@@ -274,14 +274,11 @@ class _Cutter:
 
     def _levels(self) -> dict[str, list[str]]:
         """Return the levels of each category, those that stand for no value included."""
-        lacks = [name for name in self.whole.categories if self._has_gaps(name)]
-        return {
-            name: [
-                *sorted(pc.unique(self.whole.features.column(name).drop_null()).to_pylist()),
-                *([NO_VALUE] if name in lacks else []),
-            ]
-            for name in self.whole.categories
-        }
+        found = {}
+        for name in self.whole.categories:
+            levels = sorted(pc.unique(self.whole.features.column(name).drop_null()).to_pylist())
+            found[name] = list(dict.fromkeys([*levels, *([NO_VALUE] if self._has_gaps(name) else [])]))
+        return found
 
     def _has_gaps(self, name: str) -> bool:
         return self.asked.missing > 0 or name in self.whole.gaps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def read_table(source: Any, asked: Asked) -> pa.Table:
     kept = _names_of_roles(asked)
     refuse_missing_names(kept, reader.names, reader.origin)
     if isinstance(reader, CsvFile):
-        return _of_csv(reader, kept, place)
+        return _of_csv(reader, asked, place)
     reader = place.as_declared(reader, kept[1:])
     rows = read_all(reader, reader.names)
     if isinstance(reader, ExcelFile):
@@ -116,17 +116,18 @@ def _of_column(column: Any, name: str) -> Any:
         ) from None
 
 
-def _of_csv(reader: CsvFile, kept: Collection[str], place: Place) -> pa.Table:
+def _of_csv(reader: CsvFile, asked: Asked, place: Place) -> pa.Table:
     """Convert the columns of a csv file, whose numbers and dates may be written in other forms."""
     reader = replace(reader, kinds=ColumnKinds(frozenset(reader.names)))
     rows = read_all(reader, reader.names)
-    forms = guess_forms({name: rows.column(name).combine_chunks() for name in reader.names}, reader.dialect)
+    others = {name: rows.column(name).combine_chunks() for name in reader.names if name != asked.row_id}
+    forms = guess_forms(others, reader.dialect)
     judge = Judge(reader.origin, is_csv=True, forms=forms)
     why, columns = {}, {}
     for name in reader.names:
         column = rows.column(name).combine_chunks()
-        if name in kept:
-            columns[name] = judge.in_plain_form(column)
+        if name in _names_of_roles(asked):
+            columns[name] = judge.in_plain_form(column) if name == asked.label else column
             continue
         kind = judge.kind_of(column, name)
         if kind.name == "number":

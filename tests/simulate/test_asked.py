@@ -26,7 +26,10 @@ SAME: Change = lambda table: table  # noqa: E731
 REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ({"parties": 9}, SAME, "the table has 8 columns to learn from, fewer than 9 parties", "take --parties 8"),
     ({"parties": 1}, SAME, "at least 2 parties, not 1", "take --parties 2"),
-    ({"parties": {"Shop": ("age",), "bank": ("income",)}}, SAME, "not a name of a party", "lower-case"),
+    *(
+        ({"parties": {name: ("age",), "bank": ("income",)}}, SAME, "not a name of a party", "at most 40 characters")
+        for name in ("Shop", "", "1st", "shop-", "a--b", "my shop", "../shop", "s" * 41, "shöp", "shop\n")
+    ),
     ({"parties": {"labels": ("age",), "bank": ("income",)}}, SAME, "this name is taken", "take none of"),
     ({"parties": {"shop": (), "bank": ("income",)}}, SAME, "shop has no column", "name its columns"),
     ({"parties": {"shop": ("age",), "bank": ("age",)}}, SAME, "the column age is named twice", "name it once"),

@@ -181,6 +181,15 @@ def test_what_is_public_only_here_is_said(tmp_path: Path) -> None:
     assert "since:18000.0:21000.0" in job["dp_lr"]["feature_bounds"]
 
 
+def test_a_text_that_stands_for_no_value_may_be_a_level_already(tmp_path: Path) -> None:
+    frame = people().replace({"region": {"west": "(no value)"}})
+    frame.loc[::9, "region"] = None
+    found = cut_people(tmp_path / "cut", frame=frame)
+    assert "dp-lr" in found.jobs
+    levels = tomllib.loads((tmp_path / "cut/dp-lr/joined.toml").read_text())["datasets"]["rows"]["categories"]
+    assert levels == {"region": ["(no value)", "north", "south"]}
+
+
 def test_an_id_that_stands_twice_is_left_out_by_its_party(tmp_path: Path) -> None:
     found = cut_people(tmp_path / "cut", duplicates=0.1)
     assert found.twice == dict.fromkeys(PARTIES, 52)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import runpy
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -26,6 +29,7 @@ from tests.command import blindfit
 from tests.simulate.frames import people
 from tests.world.files import toml_of
 
+SCORER = Path(__file__).parents[2] / "docs/scorer.py"
 PARTIES = {"shop": ("age", "region"), "bank": ("income", "since", "smokes", "visits")}
 QUICK = {"taylor": "taylor.epochs=2", "falcon": "falcon.epochs=1", "walr": "privacy.epsilon=8"}
 
@@ -83,13 +87,23 @@ def test_scores_are_those_of_a_prediction(tmp_path: Path, system: str, label: st
 
 
 @pytest.mark.parametrize("system", ["walr", "label-dp", "dp-lr"])
-def test_each_private_system_is_scored(tmp_path: Path, system: str) -> None:
+def test_scores_are_those_of_the_scorer_without_packages(
+    tmp_path: Path, system: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = cut_people(tmp_path, missing=0.02)
-    found_scores = score(found, system, *run(found, system))
-    quality = quality_of(found.held_out.truth, found_scores, is_linear=False)
-    assert quality.auc is not None
-    assert quality.auc > 0.6  # of epsilon 8; chance is 0.5, give or take 0.05
-    assert len(found_scores) == len(found.held_out.truth) == 175
+    report, out = run(found, system)
+    ours = score(found, system, report, out)
+    rows = found.held_out.fill_all() if system == "dp-lr" else found.held_out.rows
+    pyarrow.csv.write_csv(rows.add_column(0, "client", found.held_out.ids), tmp_path / "rows.csv")
+    pairs = [
+        str(word) for name in report.content["models"] for word in (out / name / "model.json", tmp_path / "rows.csv")
+    ]
+    capsys.readouterr()
+    runpy.run_path(str(SCORER))["main"](["--id", "client", *pairs])
+    scored = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    by_id = dict(zip(scored.id, scored[scored.columns[-1]], strict=True))
+    assert [by_id[name] for name in found.held_out.ids.to_pylist()] == pytest.approx(ours.tolist(), rel=1e-12)
+    assert len(ours) == len(found.held_out.truth) == 175
 
 
 def test_a_run_without_models_is_refused(tmp_path: Path) -> None:

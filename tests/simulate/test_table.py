@@ -81,10 +81,13 @@ def test_each_source_gives_the_same_rows(tmp_path: Path, source: Callable[[pd.Da
     assert np.array_equal(whole.features.column("smokes").to_numpy().astype(bool), frame.smokes)
 
 
-def test_ids_stay_as_they_are_written(tmp_path: Path) -> None:
-    frame = people().assign(client=[f"{i:05}" for i in range(700)])
-    whole = judge_table(read_table(_csv(frame, tmp_path), ASKED), ASKED)
-    assert whole.ids[7].as_py() == "00007"
+@pytest.mark.parametrize("source", [_csv, _german_csv])
+@pytest.mark.parametrize("form", ["{:05}", "{},5", "1.{:03}", "2024-{:05}"])
+def test_ids_stay_as_they_are_written(tmp_path: Path, source: Callable[[pd.DataFrame, Path], str], form: str) -> None:
+    ids = [form.format(i) for i in range(700)]
+    whole = judge_table(read_table(source(people().assign(client=ids), tmp_path), ASKED), ASKED)
+    assert whole.ids.to_pylist() == ids
+    assert np.array_equal(whole.features.column("spent").to_numpy(), people().spent)
 
 
 def test_rows_without_ids_are_numbered_beside_a_column_called_id() -> None:

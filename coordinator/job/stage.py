@@ -6,10 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.parties.store.excess import Excess
 
 STATE = "rehearsal"  # in the folder of the reports
 NOTE = "README.txt"  # in it: no other folder of that name is removed or written to
+
+
+def check_is_stage(data_dir: Path) -> None:
+    """Check that a party which rehearses keeps its state where a rehearsal does: it may pass its limits.
+
+    Raises:
+        ConfigError: it is another folder.
+    """
+    if not (data_dir.parent / NOTE).is_file() or data_dir.parent.name != STATE:
+        raise ConfigError(
+            f"data_dir = {data_dir} is not the folder of a rehearsal",
+            hint="start the rehearsal with `blindfit run JOB.TOML --rehearse`, which starts every party",
+        )
 
 
 @dataclass(frozen=True)

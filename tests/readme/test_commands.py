@@ -228,6 +228,7 @@ GIVEN: dict[str, Given] = {
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
     "docs/organisations.md": walr_has_run,
+    "docs/rehearsal.md": data_of_walr,
     "docs/taylor.md": data_of_taylor,
     "docs/tour.md": walr_has_run_and_quick_demos,
     "docs/walr.md": data_of_walr,
@@ -470,6 +471,19 @@ TYPED: dict[str, dict[str, Typed]] = {
         "runs/taylor/archive/model.json examples/taylor/data/archive_new.csv > scores.csv": Typed(
             writes=("scores.csv",)
         ),
+    },
+    "docs/rehearsal.md": {
+        "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
+        "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --set privacy.epsilon=0.5": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/latest-rehearsal/report.html",)
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --rehearse --model runs/study": Typed(
+            says=("log loss", "rehearsal: nothing was charged"), writes=("runs/evaluate-rehearsal/report.json",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --warn-only": Typed(says=("rehearsal: nothing was charged",)),
     },
     "docs/snapshots.md": {
         "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),

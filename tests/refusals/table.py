@@ -81,6 +81,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/predict/in_shares.py parameters_of",
     ],
     FILES: [
+        "coordinator/running/rehearsal.py",
         "parties/sessions/admission.py Admission._check_policy: {} needs",
         "parties/sessions/admission.py Admission._check_policy: (_refuse)",
         "parties/sessions/admission.py Admission.check",

@@ -145,3 +145,17 @@ def test_warn_only_without_a_rehearsal(tmp_path: Path) -> None:
     for call in (blindfit.check, blindfit.run):
         with pytest.raises(ConfigError, match="warn_only does nothing"):
             call(tmp_path / "job.toml", warn_only=True)
+
+
+def test_a_party_that_somebody_else_operates(tmp_path: Path) -> None:
+    world = shop_and_meter(tmp_path)
+    told = refused_command(
+        "start the rehearsal with `blindfit run JOB.TOML --rehearse`, which starts every party",
+        world.blindfit("party", "shop.toml", "--rehearse", "warn"),
+    )
+    assert not world.path("state").exists()
+    done = world.blindfit("run", "job.toml", "--rehearse", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert not told.is_in(done.stderr)
+    refused = world.blindfit("submit", "job.toml", "--rehearse")
+    assert refused.returncode == 2

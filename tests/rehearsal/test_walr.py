@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from blindfit import load_model
 from blindfit.algorithms.rehearsal import NOTHING, STAMP
 from blindfit.coordinator.terminal.exit_codes import ExitCode
+from tests.command import ROOT
 from tests.done_once import Kept, folder
 from tests.rehearsal.kept import kept_in
 from tests.world import World
@@ -143,3 +146,12 @@ def test_a_folder_that_no_rehearsal_has_made_is_left_alone(rehearsed: World) -> 
     assert mine.read_text() == "mine"
     real = rehearsed.blindfit("run", "job.toml", "--out", ".")
     assert real.returncode == 0, real.stderr
+
+
+def test_the_scorer_without_packages_writes_the_stamp(rehearsed: World) -> None:
+    words = [sys.executable, ROOT / "docs" / "scorer.py", "rehearsed/shop/model.json", "rows.csv"]
+    done = subprocess.run(words, cwd=rehearsed.root, capture_output=True, text=True, check=True)
+    assert done.stderr == f"warning: the model comes from a {STAMP}\n"
+    head, first, *_ = done.stdout.splitlines()
+    assert head == "id,score,probability,rehearsal"
+    assert NOTHING in first

@@ -1,8 +1,9 @@
 """One warm process from which the parties of `blindfit run` are forked: what all of them import is imported once.
 
 A Nursery is the command's end: it starts the process, asks it for children and hears how each child ends. `serve` is
-the process's end. It imports what a party needs and opens nothing: it has no thread, no server, no key and no file of a
-party. Both write lines of JSON:
+the process's end. It imports what a party needs and opens nothing: no server, no key and no file of a party. It has no
+Python thread; the threads of OpenBLAS and of Arrow's allocator are prepared for a fork by these libraries. Both ends
+write lines of JSON:
 
     to the process    {"child": 1, "words": [...], "systems": [...], "folder": ..., "environment": {...}, "log": ...}
                       {"child": 1, "signal": 15}
@@ -17,6 +18,7 @@ ends, however the command ended.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import itertools
@@ -207,9 +209,23 @@ def serve() -> list[str] | None:
 def import_for(systems: Iterable[str]) -> None:
     """Import what a party imports before it is up, and keep the collector from writing into what children share."""
     for module in (*WARM, *(f"blindfit.parties.{seat}" for system in systems for seat in SEATS.get(system, ()))):
-        importlib.import_module(module)
+        with contextlib.suppress(ImportError):  # a party that needs the module says so itself
+            importlib.import_module(module)
     late_arrow.load_arrow()
     gc.freeze()
+
+
+def show_as(title: str) -> None:
+    """Let `ps` show this text in the place of the command line of this process, as far as that is long enough.
+
+    On Linux only. Nothing else reads these bytes: Python has copied its command line.
+    """
+    if sys.platform != "linux":
+        return
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)
+    if 0 < start < end:
+        ctypes.memmove(start, title.encode()[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
 class _Serving:
@@ -259,19 +275,27 @@ class _Serving:
         import_for(asked["systems"])
         before = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)  # until the child has handlers of its own
         try:
-            pid = os.fork()
+            pid = self._fork_or_say_why(asked["child"], log)
             if pid == 0:
                 self._become(asked, log)
                 return [str(word) for word in asked["words"]]
-            self._numbers[pid] = asked["child"]
-            self._report(child=asked["child"], pid=pid)
-        except OSError as error:
-            os.write(log, f"error: no process can be started: {error.strerror}\n".encode())
-            self._report(child=asked["child"], ended=CANNOT_START)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(log)
         return None
+
+    def _fork_or_say_why(self, number: int, log: int) -> int | None:
+        """Return 0 in the child."""
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.write(log, f"error: no process can be started: {error.strerror}\n".encode())
+            self._report(child=number, ended=CANNOT_START)
+            return None
+        if pid:
+            self._numbers[pid] = number
+            self._report(child=number, pid=pid)
+        return pid
 
     def _become(self, asked: dict[str, Any], log: int) -> None:
         """Leave this child nothing that is of this process or of another child."""
@@ -282,6 +306,7 @@ class _Serving:
             os.dup2(own, taken)
         for own in (self._lifeline, self._held, self._woken, self._waking):
             os.close(own)
+        show_as(" ".join(["blindfit", *(Path(word).name for word in asked["words"][:2])]))
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])

@@ -237,7 +237,7 @@ def job(**values: Any) -> Job:
         ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
         ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
-        ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 15 passive"),
+        ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 16 passive"),
     ],
 )
 def test_an_option_of_the_job_acts_or_is_refused(values, words):

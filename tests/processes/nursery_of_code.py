@@ -1,6 +1,6 @@
 """A nursery whose children run Python code: python -m tests.processes.nursery_of_code [BEFORE] nursery
 
-BEFORE runs before the nursery serves. A child's words are its code.
+BEFORE runs before the nursery serves. The last of a child's words is its code.
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ if __name__ == "__main__":
         exec(before)
     words = serve()
     if words is not None:
-        exec(words[0])
+        exec(words[-1])

@@ -53,6 +53,7 @@ print(json.dumps({
     "pipes": sorted(number for number, what in files.items() if what.startswith("pipe:")),
     "writes to": [files["1"], files["2"]],
     "collects": gc.isenabled(),
+    "shown": open("/proc/self/cmdline").read().rstrip("\\0"),
 }), flush=True)
 """
 WAITS = "import time; print('up', flush=True); time.sleep(600)"
@@ -121,8 +122,10 @@ def test_a_child_has_the_folder_and_environment_of_its_caller_and_no_file_of_the
         monkeypatch.delenv("BEFORE")
         monkeypatch.setenv("NURSERY_TEST", "later")
         monkeypatch.chdir(tmp_path / "there")
-        child = printed(nursery, SHARED_STATE, log)
-    assert child == {
+        (tmp_path / "child.log").touch()
+        started = nursery.start(["party", "a/bank.toml", SHARED_STATE], [], log)
+        assert started.wait(WITHIN_S) == 0, log.read_text()
+    assert json.loads(log.read_text()) == {
         "folder": str(tmp_path / "there"),
         "environment": {"NURSERY_TEST": "later", "BEFORE": None},
         "threads": 1,
@@ -133,6 +136,7 @@ def test_a_child_has_the_folder_and_environment_of_its_caller_and_no_file_of_the
         "pipes": ["0"],
         "writes to": [str(log), str(log)],
         "collects": True,
+        "shown": "blindfit party bank.toml",
     }
 
 
@@ -194,6 +198,15 @@ def test_a_child_that_cannot_be_forked_says_why_in_its_log(tmp_path: Path) -> No
         assert child.wait(WITHIN_S) == CANNOT_START
         assert child.pid == 0
     assert (tmp_path / "log").read_text() == "error: no process can be started: Resource temporarily unavailable\n"
+
+
+def test_a_child_that_fails_as_it_begins_is_no_second_nursery(tmp_path: Path) -> None:
+    no_folder = "import os\ndef refuse(_): raise FileNotFoundError(2, 'No such file or directory')\nos.chdir = refuse"
+    with open_nursery(tmp_path, no_folder) as nursery:
+        child = start(nursery, "print('it goes on')", tmp_path / "log")
+        assert child.wait(WITHIN_S) == 1
+    assert "FileNotFoundError" in (tmp_path / "log").read_text()
+    assert "it goes on" not in (tmp_path / "log").read_text()
 
 
 def test_many_threads_share_a_nursery(nursery: Nursery, tmp_path: Path) -> None:

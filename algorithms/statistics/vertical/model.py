@@ -31,7 +31,7 @@ SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 GRID = {"feature_bits": FEATURE_BITS, "weight_bits": WEIGHT_BITS}
 LARGEST_FEATURE_BOUND = 2.0**10  # squares of integer rows stay below 2^62
 MOST_ROUNDING = 60
-LARGEST_SCORE = 2.0**14  # of a part: those of 16 parties add to 2^60 steps at most
+LARGEST_SCORE = 2.0**14  # of a part: those of 17 parties add to less than 2^61 steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@
 
 Transfers over plain TCP come first: they need no processor, so they show the network itself.
 
-Each job runs between a bank, a post and a key node: once as `blindfit submit` to parties in network namespaces, whose
-links the kernel delays and limits, and once as `blindfit run --network`. Both begin with new processes and empty
-databases. They take turns, and the table has medians of the seconds: of the job from its first connection to its end;
-for the intersection of ids, of the alignment. The kernel's network needs root and Linux (benchmarks/network/kernel.py):
-without them the column is empty.
+Each job runs between a bank, a post and a key node: in network namespaces, whose links the kernel delays and limits,
+and over relays, as in `blindfit run --network`. Each begins with new processes and empty databases. They take turns,
+and the table has medians of the seconds: of the job from its first connection to its end; for the intersection of ids,
+of the alignment. The kernel's network needs root and Linux (benchmarks/network/kernel.py): without them the column is
+empty.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import argparse
 import contextlib
 import json
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,9 +35,9 @@ from rich.table import Table
 
 from benchmarks.kit import machine
 from benchmarks.network import transfers
-from benchmarks.network.kernel import Addresses, is_available, kernel_network, namespace
+from benchmarks.network.kernel import is_available, kernel_network, namespace
 from blindfit.coordinator.job.network import Line, NetworkSettings
-from blindfit.coordinator.running.network.relays import relays
+from blindfit.coordinator.running.network.relays import Routes, relays
 from blindfit.parties.identity import authority
 from blindfit.parties.wire.addresses import split_address
 
@@ -66,9 +67,9 @@ class Case:
 
 
 CASES = (
-    Case("psi", "falcon", 10_000, "[falcon]\nepochs = 1\nvalidation_fraction = 0.1\n", "align_s"),
+    Case("psi", "falcon", 1_000, "[falcon]\nepochs = 1\nvalidation_fraction = 0.1\n", "align_s"),
     Case("taylor", "taylor", 400, "[taylor]\nepochs = 4\n"),
-    Case("falcon", "falcon", 400, "[falcon]\nepochs = 3\nvalidation_fraction = 0.1\n"),
+    Case("falcon", "falcon", 400, "[falcon]\nepochs = 2\nvalidation_fraction = 0.1\n"),
 )
 QUICK = tuple(Case(case.name, case.system, 400, case.tables, case.figure) for case in CASES)
 
@@ -183,16 +184,40 @@ def show(found: list[dict[str, Any]], console: Console) -> None:
 
 
 def on_relays(made: Path, case: Case, network: str) -> dict[str, float]:
-    with copy_of(made) as base:
-        words = [*BLINDFIT, "run", "job.toml", "--out", "out", "--json", *(["--network", network] if network else [])]
-        return _figure(case, words, base)
+    """Run it on this machine, over relays unless the network is empty."""
+    ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
+    direct = {party: f"127.0.0.1:{port}" for party, port in ports.items()}
+    with copy_of(made) as base, contextlib.ExitStack() as stack:
+        there: Routes = dict.fromkeys(ROLES, direct)
+        if network:
+            there = stack.enter_context(relays(NetworkSettings.model_validate(network))).open(direct)
+        write_files(base, case, direct, there, direct)
+        return submit(case, base, dict.fromkeys(ROLES, ()))
 
 
 def in_the_kernel(made: Path, case: Case, line: Line, congestion: str) -> dict[str, float]:
-    with copy_of(made) as base, kernel_network(tuple(ROLES), line, congestion) as (there, direct):
-        write_files(base, case, there, direct)
-        with parties_up(base):
-            return _figure(case, [*BLINDFIT, "submit", "job.toml", "--out", "out", "--json"], base)
+    """Run it between namespaces."""
+    with copy_of(made) as base, kernel_network(tuple(ROLES), line, congestion) as (hosts, direct):
+        there = {party: {peer: f"{host}:{PORT}" for peer, host in of.items()} for party, of in hosts.items()}
+        listen = dict.fromkeys(ROLES, f"0.0.0.0:{PORT}")
+        write_files(base, case, listen, there, {party: f"{host}:{PORT}" for party, host in direct.items()})
+        return submit(case, base, {party: ("ip", "netns", "exec", namespace(party)) for party in ROLES})
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [end.getsockname()[1] for end in held]
+
+
+def submit(case: Case, base: Path, inside: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Start the parties, and return the seconds of the job.
+
+    Args:
+        inside: by party, what begins its command.
+    """
+    with parties_up(base, inside):
+        return _figure(case, [*BLINDFIT, "submit", "job.toml", "--out", "out", "--json"], base)
 
 
 def _figure(case: Case, words: list[str], base: Path) -> dict[str, float]:
@@ -206,11 +231,11 @@ def _figure(case: Case, words: list[str], base: Path) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def parties_up(base: Path) -> Iterator[None]:
+def parties_up(base: Path, inside: Mapping[str, Sequence[str]]) -> Iterator[None]:
     processes = []
     try:
         for party in ROLES:
-            words = ["ip", "netns", "exec", namespace(party), *BLINDFIT, "party", f"{party}.toml"]
+            words = [*inside[party], *BLINDFIT, "party", f"{party}.toml"]
             with (base / f"{party}.log").open("wb") as log:
                 ready = ["--ready-file", f"{party}.port"]
                 processes.append(subprocess.Popen([*words, *ready], cwd=base, stdout=log, stderr=log))
@@ -242,7 +267,7 @@ def copy_of(made: Path) -> Iterator[Path]:
 
 
 def make_files(base: Path, case: Case) -> Path:
-    """Write tables, certificates and files of parties that `blindfit run` starts."""
+    """Write tables and certificates."""
     base.mkdir()
     draw = np.random.default_rng(5)
     columns = draw.normal(size=(case.rows, 10)).round(4)
@@ -256,34 +281,33 @@ def make_files(base: Path, case: Case) -> Path:
     authority.create_authority(base / "ca", "benchmark")
     for name, role in {**ROLES, "coordinator": "coordinator"}.items():
         authority.issue(base / "ca", name, ["localhost"], role=role)
-    write_files(base, case, {party: {} for party in ROLES}, {})
     return base
 
 
-def write_files(base: Path, case: Case, there: Addresses, direct: Mapping[str, str]) -> None:
+def write_files(base: Path, case: Case, listen: Mapping[str, str], there: Routes, direct: Mapping[str, str]) -> None:
     """Write each party's file and the job.
 
     Args:
-        there: by party, the addresses of others.
-        direct: the addresses of parties, for the coordinator.
+        listen: where each party listens.
+        there: by party, the addresses at which it finds the others.
+        direct: the addresses at which the coordinator finds them.
     """
     for party, role in ROLES.items():
-        (base / f"{party}.toml").write_text(party_file(party, role, case.system, there[party]))
+        (base / f"{party}.toml").write_text(party_file(party, role, case.system, listen[party], there[party]))
     job = f'name = "{case.name}"\nprotocol = "{case.system}"\n[coordinator]\n{identity("coordinator")}{case.tables}'
     for party, role in ROLES.items():
         dataset = "" if role == "key-node" else 'dataset = "loans"\n'
-        address = f'address = "{direct[party]}:{PORT}"\n' if party in direct else ""
-        job += f'[parties.{party}]\nrole = "{role}"\nconfig = "{party}.toml"\n{dataset}{address}'
+        job += f'[parties.{party}]\nrole = "{role}"\n{dataset}address = "{direct[party]}"\n'
     (base / "job.toml").write_text(job)
 
 
-def party_file(name: str, role: str, system: str, there: Mapping[str, str]) -> str:
-    text = f'name = "{name}"\nrole = "{role}"\nlisten = "0.0.0.0:{PORT}"\ndata_dir = "state/{name}"\n'
+def party_file(name: str, role: str, system: str, listen: str, there: Mapping[str, str]) -> str:
+    text = f'name = "{name}"\nrole = "{role}"\nlisten = "{listen}"\ndata_dir = "state/{name}"\n'
     text += f'[policy]\nsystems = ["{system}"]\n[identity]\n{identity(name)}'
     for peer, its in {**ROLES, "coordinator": "coordinator"}.items():
         if peer != name:
             text += f'[peers.{peer}]\nrole = "{its}"\n'
-            text += f'address = "{there[peer]}:{PORT}"\n' if peer in there else ""
+            text += f'address = "{there[peer]}"\n' if peer in there else ""
     if role == "key-node":
         return text
     text += f'[datasets.loans]\nurl = "csv:{name}.csv"\nid = "id"\nfeatures = "rest"\nmodels_per_row = "unlimited"\n'

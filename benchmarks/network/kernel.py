@@ -68,8 +68,10 @@ def kernel_network(parties: Sequence[str], line: Line, congestion: str) -> Itera
 
 
 def _remove(parties: Sequence[str]) -> None:
-    for party in parties:
-        subprocess.run(["ip", "netns", "delete", namespace(party)], stderr=subprocess.DEVNULL, check=False)
+    """Remove what is there; the kernel removes a namespace later, and its devices by themselves at once."""
+    for number, party in enumerate(parties):
+        for words in (["link", "delete", f"{PREFIX}{number}"], ["netns", "delete", namespace(party)]):
+            subprocess.run(["ip", *words], stderr=subprocess.DEVNULL, check=False)
 
 
 def _ip(*words: str) -> None:
@@ -82,7 +84,7 @@ def _inside(party: str, *words: str) -> None:
 
 def _join_directly(number: int, party: str) -> str:
     """Join a namespace to this one by a pair of devices, and return the party's address on it."""
-    ours, theirs = f"bfn{number}", f"bfn{number}p"
+    ours, theirs = f"{PREFIX}{number}", f"{PREFIX}{number}p"
     _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", namespace(party))
     _ip("addr", "add", f"10.94.{number}.1/30", "dev", ours)
     _ip("link", "set", ours, "up")

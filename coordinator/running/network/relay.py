@@ -135,7 +135,7 @@ class Flow:
             except OSError:
                 self._source_ended = True
                 self._pause()
-                self._loop.call_later(self._link.line.latency_s, self._connection.reset)
+                self._loop.call_later(self._link.line.latency_s, self._connection.reset_when_whole)
                 return
             self._send(data, now)
         self._read_on()
@@ -167,7 +167,7 @@ class Flow:
             except (BlockingIOError, InterruptedError):
                 taken = 0
             except OSError:
-                self._loop.call_later(self._back_s, self._connection.reset)
+                self._loop.call_later(self._back_s, self._connection.reset_when_whole)
                 self.close()
                 return
             if taken:
@@ -221,7 +221,7 @@ class Connection:
         try:
             await self.loop.sock_connect(server, self._relay.address)
         except OSError:
-            self.loop.call_later(self.cable.back.line.latency_s, self.reset)
+            self.loop.call_later(self.cable.back.line.latency_s, self.reset_when_whole)
             return
         for end in (self._client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -237,6 +237,9 @@ class Connection:
         """Close both sockets once neither side sends any more."""
         if all(flow.has_ended for flow in self._flows):
             self.close()
+
+    def reset_when_whole(self) -> None:
+        self.cable.breaker.when_whole(self.reset)
 
     def reset(self) -> None:
         """Close both sockets so that neither side takes it for an end."""

@@ -192,3 +192,17 @@ def test_paths_of_a_party_start_in_the_folder_of_its_file(tmp_path: Path, monkey
     assert done.returncode == 0, done.stderr
     assert (elsewhere / "runs" / "latest-rehearsal" / "report.json").exists()
     assert not (elsewhere / "runs" / "latest").exists()
+
+
+def test_keys_are_locked_with_the_partys_own_words(tmp_path: Path, user: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    world = with_unreadable_state(shop_and_meter(root))
+    (root / "words").write_text("correct horse battery staple\n")
+    (root / "words").chmod(0o600)
+    world.set("secrets.passphrase_file", "words")
+    before = kept(world, user)
+    typed(world, "run", "job.toml", "--out", "runs/training")
+    for name in world.roles:
+        assert world.path("runs/training/rehearsal", name, "vault.json").exists()
+    assert kept(world, user) == before

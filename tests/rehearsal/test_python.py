@@ -22,9 +22,7 @@ def test_rehearsals_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     world = shop_and_meter(tmp_path)
     world.set("policy.systems", ["walr", "evaluate"])
     job = blindfit.Job("job.toml")
-    results = [
-        blindfit.run(job, rehearse=True, progress=False, privacy={"epsilon": epsilon}) for epsilon in (0.5, 1.5)
-    ]
+    results = [blindfit.run(job, rehearse=True, progress=False, privacy={"epsilon": epsilon}) for epsilon in (0.5, 1.5)]
     assert [result.report.privacy.spent_epsilon for result in results] == pytest.approx([0.5, 1.5], rel=0.01)
     result = results[-1]
     assert result.document["rehearsal"] == STAMP

@@ -20,7 +20,6 @@ from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.folders import RUNS
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.stage import STATE, Stage
-from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.data_dir_lock import LOCK, DataDirLock
@@ -55,10 +54,9 @@ class Rehearsal:
             found = _find_session(resumed, list(job.parties), stage.folder)
         if found != stage.folder:
             _remove(stage.folder)
-            if found is not None:
-                _copy(found, stage.folder)
-        make_private(stage.folder)
         write_file(stage.note, f"{STAMP}\nThis folder may be removed.\n".encode())
+        if found is not None and found != stage.folder:
+            _copy(found, stage.folder)
         return job.on_stage(stage)
 
     def _find_training(self, sessions: Sequence[str], own: Path) -> Path:
@@ -106,7 +104,7 @@ def _remove(state: Path) -> None:
 def _copy(source: Path, target: Path) -> None:
     """Copy the state of all parties. Files that lie outside of it stay where they are, and the copy names them."""
     with _alone_in(source):
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(LOCK))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(LOCK), dirs_exist_ok=True)
     for path in target.glob("*/party.sqlite"):
         before, after = source / path.parent.name, path.parent
 
@@ -142,7 +140,7 @@ def _alone_in(state: Path) -> Iterator[None]:
 
 
 def on_stage(settings: PartySettings, job: Job[Any], stage: Stage) -> PartySettings:
-    """Return the settings of a party that rehearses a job. Whoever starts the rehearsal approves for every operator."""
+    """Return the settings of a party that rehearses a job. No operator is asked: one person starts all parties."""
     changes: dict[str, Any] = {"data_dir": stage.folder / settings.name}
     if settings.policy.approve == "ask":
         flags = list(job.parameters.unsafe_at(settings.role))

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import load_job
+from blindfit.coordinator.job.network import NetworkSettings
 from blindfit.coordinator.job.out_dir import hold_folder, make_out
 from blindfit.coordinator.running.launcher import BLINDFIT, NURSERY_LOG
 from blindfit.coordinator.running.nursery import Nursery
@@ -250,7 +251,7 @@ class _Study:
                 "standard deviation."
             )
         yield from self.repeats[0].notes
-        yield f"The network was {self.wish.network}." if self.wish.network else "The network was this machine's own."
+        yield f"The network was {self._network()}."
         if at_once == 1:
             yield f"One run went at a time, so each had this machine with its {here} to itself."
         else:
@@ -260,6 +261,11 @@ class _Study:
             f"operations that taylor and falcon count. In other systems, the rest takes at most {TIMES} times as long."
         )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
+
+    def _network(self) -> str:
+        if not self.wish.network:
+            return "this machine's own"
+        return f"simulated: {NetworkSettings.model_validate(self.wish.network).in_words()}"
 
 
 def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[str]) -> Iterator[RenderableType]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, DataError
-from blindfit.coordinator.job.job import Job, load_job
+from blindfit.coordinator.job.job import Job, read_job, read_tables
 from blindfit.coordinator.job.stage import STATE, Stage
 from blindfit.coordinator.jobs.run import run_here
 from blindfit.coordinator.preflight.parties import PartyHere
@@ -67,7 +67,8 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
     overrides = list(settings.overrides.get(run.system, ()))
     if run.epsilon is not None:
         overrides.insert(0, f"privacy.epsilon={run.epsilon!r}")
-    return load_job(cut.jobs[run.system], overrides)
+    path = cut.jobs[run.system]
+    return read_job(read_tables(path, overrides), f"the {run.system} job", path.parent)
 
 
 # --- one run --------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class JobParameters(Settings):
 
     @property
     def takes_models_of(self) -> tuple[str, ...]:
-        """The sessions whose models or scores it takes, the newest first."""
+        """Return the sessions whose models or scores it takes, the newest first."""
         return ()
 
     @property

@@ -108,7 +108,7 @@ class SessionWrites(SessionReads, RowWrites):
         self._change("DELETE FROM kept_files WHERE path = ?", path)
 
     def move_files(self, move: Callable[[str], str]) -> None:
-        """Name every file anew, in a copy of the database that lies in another folder."""
+        """Rename every file that is noted, in a copy of the database that lies in another folder."""
         for table in ("kept_files", "begun_files", "predictions"):
             for (path,) in self._all(f"SELECT path FROM {table} WHERE path != ''"):  # noqa: S608 - our own tables
                 self._change(f"UPDATE {table} SET path = ? WHERE path = ?", move(str(path)), path)  # noqa: S608

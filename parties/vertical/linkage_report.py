@@ -19,7 +19,7 @@ FAR = 0.05
 
 
 def content_of(summary: LinkageSummary) -> dict[str, Any]:
-    """A data party that reads it learns more than it should."""
+    """Return what only the key node's operator may read: a data party would learn more than it should."""
     errors, bars = summary.errors, summary.histogram
     least, most = errors.wrong_share
     return {

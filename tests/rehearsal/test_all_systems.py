@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from blindfit.algorithms.rehearsal import NOTHING, STAMP
-from tests.command import Done
+from tests.command import Done, Forked
 from tests.refusals import worlds
 from tests.rehearsal.kept import Kept, kept_in
+from tests.vertical.victim import POINTS
 from tests.world import World
 from tests.world.holders import Holders
 from tests.world.loans import loans
@@ -160,15 +161,21 @@ def test_a_rehearsal_that_is_killed_goes_on(tmp_path: Path, user: Path) -> None:
     root.mkdir()
     world = with_unreadable_state(bank_and_shops(root, rows=80, epochs=EPOCHS))
     before = kept(world, user)
-    words = world.command("run", "job.toml", "--rehearse", "--out", "runs/killed", "--set", "taylor.patience=0")
-    process = subprocess.Popen(words, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    give_up = time.monotonic() + STARTS_WITHIN_S
-    while not (found := list(root.glob("runs/killed/rehearsal/shop-a/checkpoints/*/epoch-1.json"))):
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    (points := tmp_path / "points").mkdir()
+    (points / POINTS).touch()
+    words = [sys.executable, "-m", "tests.blame.run_here", points, "run", "job.toml", "--rehearse"]
+    words += ["--out", "runs/killed", "--set", "taylor.patience=0"]
+    with (tmp_path / "said").open("wb") as log:
+        process = Forked(words, stdout=log, stderr=log, cwd=root)
+    try:
+        give_up = time.monotonic() + STARTS_WITHIN_S
+        while not (found := list(root.glob("runs/killed/rehearsal/shop-a/checkpoints/*/epoch-[1-9]*.json"))):
+            assert time.monotonic() < give_up
+            assert process.poll() is None, (tmp_path / "said").read_text()
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(STARTS_WITHIN_S)
     sets = ("--set", f"taylor.resume={found[0].parent.name}", "--set", "taylor.patience=0")
     refused = world.blindfit("run", "job.toml", "--out", "runs/real", *sets)
     assert refused.returncode  # what a rehearsal left is nothing to a real job
@@ -192,3 +199,17 @@ def test_paths_of_a_party_start_in_the_folder_of_its_file(tmp_path: Path, monkey
     assert done.returncode == 0, done.stderr
     assert (elsewhere / "runs" / "latest-rehearsal" / "report.json").exists()
     assert not (elsewhere / "runs" / "latest").exists()
+
+
+def test_keys_are_locked_with_the_partys_own_words(tmp_path: Path, user: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    world = with_unreadable_state(shop_and_meter(root))
+    (root / "words").write_text("correct horse battery staple\n")
+    (root / "words").chmod(0o600)
+    world.set("secrets.passphrase_file", "words")
+    before = kept(world, user)
+    typed(world, "run", "job.toml", "--out", "runs/training")
+    for name in world.roles:
+        assert world.path("runs/training/rehearsal", name, "vault.json").exists()
+    assert kept(world, user) == before

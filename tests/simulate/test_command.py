@@ -157,6 +157,14 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatc
     assert (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns == kept
 
 
+def test_the_network_is_named(tmp_path: Path) -> None:
+    write_patients(tmp_path)
+    done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--network", "1ms 1gbit")
+    assert done.returncode == 0, done.stderr
+    assert "The network was simulated: " in " ".join(done.stdout.split())
+    assert "1 Gbit/s" in document(tmp_path)["about"][-4]
+
+
 def test_a_limit_of_the_account_ends_a_run_or_warns(tmp_path: Path) -> None:
     write_patients(tmp_path, 400)
     words = ("--systems", "walr")
@@ -230,7 +238,16 @@ BAD = [
     (("--label", "ill", "--jobs", "0"), "patients.csv", "--jobs 0: 1 to 64 runs go at once"),
     (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: it does not begin with a system"),
     (("--label", "ill", "--set", "walr.l2=3", "--systems", "taylor"), "patients.csv", "--set walr.l2"),
-    (("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"), "patients.csv", "taylor.magic"),
+    (
+        ("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"),
+        "patients.csv",
+        "the taylor job: taylor.magic",
+    ),
+    (
+        ("--label", "ill", "--network", "far"),
+        "patients.csv",
+        "the taylor job: network: 'far' is not a number and a unit",
+    ),
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
     (("--label", "ill", "--bounds", "x0"), "patients.csv", "--bounds 'x0' is not NAME:LOW:HIGH"),

@@ -30,6 +30,7 @@ from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
 from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
 from blindfit.coordinator.running.session import JobSession
@@ -46,8 +47,13 @@ def run_here(
     command: Sequence[str] | None = None,
     talk: Talk = "normal",
     watcher: Watcher | None = None,
+    *,
+    nursery: Nursery | None = None,
 ) -> Written:
-    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+    """Run every party as a process on this machine; all of them report into `out`.
+
+    Args:
+        command, nursery: as `launch` takes them.
 
     Raises:
         Stopped: by Ctrl-C or the watcher, also before the parties were up.
@@ -58,7 +64,7 @@ def run_here(
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop, nursery)
         set_up_s, out = time.monotonic() - started, launched.out
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
@@ -80,6 +86,7 @@ def _launch(
     command: Sequence[str] | None,
     talk: Talk,
     stop: Stop,
+    nursery: Nursery | None,
 ) -> Launched:
     def say(line: str) -> None:
         if talk != "quiet":
@@ -88,7 +95,7 @@ def _launch(
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, out, command, say, stop))
+            return stack.enter_context(launch(job, out, command, say, stop, nursery))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
 

@@ -76,7 +76,7 @@ def party(
 @app.command(hidden=True)
 def nursery(context: typer.Context) -> None:
     """Fork a party for each request on standard input, until that ends. `blindfit run` starts this."""
-    from blindfit.coordinator.running.nursery import serve
+    from blindfit.coordinator.running.forking import serve
     from blindfit.parties.work import ending
 
     words = serve()

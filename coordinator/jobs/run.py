@@ -61,11 +61,11 @@ def run_here(
     rehearsal: Rehearsal | None = None,
     nursery: Nursery | None = None,
 ) -> Written:
-    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+    """Run every party as a process on this machine; all of them report into `out`.
 
     Args:
+        command, nursery: as `launch` takes them.
         rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
-        nursery: forks the parties, also for other runs at the same time; None: one of this run's own.
 
     Raises:
         Stopped: by Ctrl-C or the watcher, also before the parties were up.

@@ -7,7 +7,6 @@ import json
 import secrets
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,11 +30,10 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.systems import load_party
 from blindfit.parties.tables import read_values, toml_of
 
-BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
-LOG, NURSERY_LOG = "party.log", "nursery.log"
+LOG = "party.log"
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
@@ -103,7 +101,7 @@ def launch(
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(scratch_folder("blindfit run"))
         # It imports what parties need while this process publishes.
-        nursery = nursery or stack.enter_context(Nursery(command or BLINDFIT, temporary / NURSERY_LOG))
+        nursery = nursery or stack.enter_context(Nursery(command))
         out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
         stack.enter_context(hold_folder(out))
         job = job if rehearsal is None else rehearsal.set_up(job, Stage((out / STATE).resolve(), rehearsal.warn_only))
@@ -271,10 +269,10 @@ def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
         return None
     if nursery.code is not None:
         what = f"the process from which the parties start {_how(nursery.code)}"
-        raise TransportError(what, peer=name, step="start", hint=_last_line(nursery.log))
+        raise TransportError(what, peer=name, step="start", hint=" ".join(filter(None, _last_words(nursery.said))))
     if code < 0:
         raise process_lost(name, code, out / name / LOG, "before it was up")
-    said, hint = _last_words(out / name / LOG)
+    said, hint = _last_words((out / name / LOG).read_text(errors="replace"))
     raise ConfigError(f"{name} did not start: {said}", hint=hint)
 
 
@@ -297,15 +295,15 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_words(path: Path) -> tuple[str, str]:
-    """The error that a party's process ended with, and its hint."""
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+def _last_words(text: str) -> tuple[str, str]:
+    """Return the error that a process ended with, from what it wrote, and its hint."""
+    lines = [line for line in text.splitlines() if line.strip()]
     hint = lines.pop().removeprefix("hint: ") if lines and lines[-1].startswith("hint: ") else ""
     return (lines[-1].removeprefix("error: ") if lines else "it said nothing"), hint
 
 
 def _last_line(path: Path) -> str:
-    return " ".join(filter(None, _last_words(path)))
+    return " ".join(filter(None, _last_words(path.read_text(errors="replace"))))
 
 
 def _records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -17,9 +17,7 @@ from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.job.network import NetworkSettings
 from blindfit.coordinator.job.out_dir import hold_folder, make_out
-from blindfit.coordinator.running.launcher import BLINDFIT, NURSERY_LOG
 from blindfit.coordinator.running.nursery import Nursery
-from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.watcher import Stop
 from blindfit.coordinator.simulate import page, shown
 from blindfit.coordinator.simulate.asked import Asked
@@ -206,8 +204,7 @@ class _Study:
             return self._cut(run.repeat)
 
         with (
-            scratch_folder("blindfit simulate") as temporary,
-            Nursery(self.command or BLINDFIT, temporary / NURSERY_LOG) as nursery,
+            Nursery(self.command) as nursery,
             Progress(self.console, watch, settings.at_once) as progress,
         ):
             runner = Runner(self.kept, settings, stop, nursery)

@@ -678,7 +678,7 @@ MUTANTS = (
     Mutant(
         "two-parties-of-a-run-draw-the-same",
         (12,),
-        "blindfit.coordinator.running.nursery:_Serving._become",
+        "blindfit.coordinator.running.forking:_Serving._become",
         'sys.modules["numpy.random"].seed()',
         "pass",
         ("tests/processes/test_nursery.py::test_no_two_children_draw_the_same",),
@@ -686,7 +686,7 @@ MUTANTS = (
     Mutant(
         "a-child-of-the-nursery-keeps-its-own-lifeline",
         (17, 24),
-        "blindfit.coordinator.running.nursery:_Serving._become",
+        "blindfit.coordinator.running.forking:_Serving._become",
         "(self._lifeline, self._held, self._woken, self._waking)",
         "(self._lifeline, self._woken, self._waking)",
         ("tests/processes/test_nursery.py::test_a_party_ends_when_its_nursery_is_killed",),
@@ -694,7 +694,7 @@ MUTANTS = (
     Mutant(
         "a-party-that-stands-still-outlives-the-command",
         (17, 24),
-        "blindfit.coordinator.running.nursery:_Serving._end",
+        "blindfit.coordinator.running.forking:_Serving._end",
         "            os.kill(pid, signal.SIGKILL)\n        self._reap(0)\n",
         "            pass\n",
         ("tests/processes/test_nursery.py::test_no_child_outlives_a_nursery_that_is_closed",),

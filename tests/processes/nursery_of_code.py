@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from blindfit.coordinator.running.nursery import serve
+from blindfit.coordinator.running.forking import serve
 
 if __name__ == "__main__":
     for before in sys.argv[1:-1]:

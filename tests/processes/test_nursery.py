@@ -17,15 +17,16 @@ import psutil
 import pytest
 
 from blindfit.algorithms.errors import TransportError
+from blindfit.coordinator.running.forking import CANNOT_START, SEATS
 from blindfit.coordinator.running.launcher import launch
-from blindfit.coordinator.running.nursery import CANNOT_START, SEATS, Child, Nursery
+from blindfit.coordinator.running.nursery import Child, Nursery
 from blindfit.parties.systems import SYSTEMS
 from tests.command import ROOT, forked_parties
 from tests.world import World
 
 OF_CODE = (sys.executable, "-m", "tests.processes.nursery_of_code")
 WITHIN_S = 30.0
-SOON = "from blindfit.coordinator.running import nursery; nursery.CHILDREN_END_WITHIN_S = 0.05"
+SOON = "from blindfit.coordinator.running import forking; forking.CHILDREN_END_WITHIN_S = 0.05"
 
 OWN_STATE = """
 import json, multiprocessing, os, random, secrets, signal, sys, threading
@@ -68,14 +69,14 @@ ending.end_with_launcher(pathlib.Path("keys"))
 
 
 @contextmanager
-def open_nursery(folder: Path, *before: str) -> Iterator[Nursery]:
-    with forked_parties(), Nursery([*OF_CODE, SOON, *before], folder / "nursery.log") as nursery:
+def open_nursery(*before: str) -> Iterator[Nursery]:
+    with forked_parties(), Nursery([*OF_CODE, SOON, *before]) as nursery:
         yield nursery
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
-    with open_nursery(tmp_path) as nursery:
+def nursery() -> Iterator[Nursery]:
+    with open_nursery() as nursery:
         yield nursery
 
 
@@ -118,7 +119,7 @@ def test_a_child_has_the_folder_and_environment_of_its_caller_and_no_file_of_the
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("BEFORE", "as the nursery starts")
     log = tmp_path / "child.log"
-    with Nursery(OF_CODE, tmp_path / "nursery.log") as nursery:
+    with Nursery(OF_CODE) as nursery:
         monkeypatch.delenv("BEFORE")
         monkeypatch.setenv("NURSERY_TEST", "later")
         monkeypatch.chdir(tmp_path / "there")
@@ -143,7 +144,7 @@ def test_a_child_has_the_folder_and_environment_of_its_caller_and_no_file_of_the
 def test_a_signal_that_was_ignored_before_the_nursery_stays_ignored(tmp_path: Path) -> None:
     """A command that was started under nohup outlives its terminal, and so do its parties."""
     ignored = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-    with open_nursery(tmp_path, ignored) as nursery:
+    with open_nursery(ignored) as nursery:
         shown = "import signal; print(int(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN), end='')"
         child = start(nursery, f"{shown}\nimport sys; sys.stdout.flush()", tmp_path / "log")
         assert child.wait(WITHIN_S) == 0
@@ -193,7 +194,7 @@ def test_a_signal_for_a_child_that_has_ended_is_sent_to_nobody(nursery: Nursery,
 
 def test_a_child_that_cannot_be_forked_says_why_in_its_log(tmp_path: Path) -> None:
     no_room = "import os\ndef refuse(): raise BlockingIOError(11, 'Resource temporarily unavailable')\nos.fork = refuse"
-    with open_nursery(tmp_path, no_room) as nursery:
+    with open_nursery(no_room) as nursery:
         child = start(nursery, "pass", tmp_path / "log")
         assert child.wait(WITHIN_S) == CANNOT_START
         assert child.pid == 0
@@ -202,7 +203,7 @@ def test_a_child_that_cannot_be_forked_says_why_in_its_log(tmp_path: Path) -> No
 
 def test_a_child_that_fails_as_it_begins_is_no_second_nursery(tmp_path: Path) -> None:
     no_folder = "import os\ndef refuse(_): raise FileNotFoundError(2, 'No such file or directory')\nos.chdir = refuse"
-    with open_nursery(tmp_path, no_folder) as nursery:
+    with open_nursery(no_folder) as nursery:
         child = start(nursery, "print('it goes on')", tmp_path / "log")
         assert child.wait(WITHIN_S) == 1
     assert "FileNotFoundError" in (tmp_path / "log").read_text()
@@ -229,7 +230,7 @@ def test_many_threads_share_a_nursery(nursery: Nursery, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stopped", [False, True])
 def test_no_child_outlives_a_nursery_that_is_closed(tmp_path: Path, stopped: bool) -> None:
     """Also one that stands still, which cannot end by itself."""
-    with open_nursery(tmp_path) as nursery:
+    with open_nursery() as nursery:
         child = start(nursery, WAITS, tmp_path / "log")
         until(lambda: "up" in (tmp_path / "log").read_text())
         if stopped:
@@ -243,7 +244,7 @@ def test_no_child_outlives_a_nursery_that_is_closed(tmp_path: Path, stopped: boo
 def test_a_party_ends_when_its_nursery_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keys").mkdir()
-    with open_nursery(tmp_path) as nursery:
+    with open_nursery() as nursery:
         child = start(nursery, ENDS_WITH_ITS_NURSERY, tmp_path / "log")
         until(lambda: "up" in (tmp_path / "log").read_text())
         os.kill(nursery.pid, signal.SIGKILL)
@@ -270,7 +271,7 @@ def test_runs_that_share_a_nursery_have_processes_of_their_own(project: World, t
     other = project.copied_to(tmp_path / "other")
     with (
         forked_parties(),
-        Nursery((sys.executable, "-m", "blindfit"), tmp_path / "nursery.log") as nursery,
+        Nursery() as nursery,
         launch(project.load(), project.path("out"), nursery=nursery) as one,
     ):
         with launch(other.load(), other.path("out"), nursery=nursery) as two:

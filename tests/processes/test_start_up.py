@@ -73,8 +73,8 @@ def test_show_reads_a_job_and_opens_nothing(tmp_path):
 WARM = """
 import json, sys
 import blindfit.coordinator.cli.main
-from blindfit.coordinator.running import nursery
-nursery.import_for(["walr"])
+from blindfit.coordinator.running import forking
+forking.import_for(["walr"])
 print(json.dumps(sorted(sys.modules)))
 """
 

@@ -6,9 +6,9 @@ Transfers over plain TCP come first: they need no processor, so they show the ne
 
 Each job runs between a bank, a post and a key node: in network namespaces, whose links the kernel delays and limits,
 and over relays, as in `blindfit run --network`. Each begins with new processes and empty databases. They take turns,
-and the table has medians of the seconds: of the job from its first connection to its end; for the intersection of ids,
-of the alignment. The kernel's network needs root and Linux (benchmarks/network/kernel.py): without them the column is
-empty.
+and the table has the seconds of the fastest round, because other work on the machine only adds to them: of the job from
+its first connection to its end; for the intersection of ids, of the alignment. The kernel's network needs root and
+Linux (benchmarks/network/kernel.py): without them its column is empty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import contextlib
 import json
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -124,9 +123,9 @@ def take_turns(runs: Mapping[str, Run], network: str, rounds: int) -> list[dict[
     rows = []
     for name in taken["simulated"][0]:
         seconds = {kind: [each[name] for each in of] for kind, of in taken.items()}
-        medians = {kind: statistics.median(of) for kind, of in seconds.items()}
-        ratio = medians["simulated"] / medians["kernel"] if "kernel" in medians else None
-        rows.append({"case": name, "network": network, "seconds": seconds, "medians": medians, "ratio": ratio})
+        fastest = {kind: min(of) for kind, of in seconds.items()}
+        ratio = fastest["simulated"] / fastest["kernel"] if "kernel" in fastest else None
+        rows.append({"case": name, "network": network, "seconds": seconds, "fastest": fastest, "ratio": ratio})
     return rows
 
 
@@ -174,8 +173,8 @@ def _ask(inside: list[str], host: str, port: int, count: int) -> dict[str, float
 def show(found: list[dict[str, Any]], console: Console) -> None:
     table = Table("job", "network", "no network", "kernel", "simulated", "simulated / kernel")
     for row in found:
-        medians = row["medians"]
-        times = (f"{medians[kind]:.2f} s" if kind in medians else "" for kind in ("none", "kernel", "simulated"))
+        fastest = row["fastest"]
+        times = (f"{fastest[kind]:.2f} s" if kind in fastest else "" for kind in ("none", "kernel", "simulated"))
         table.add_row(row["case"], row["network"], *times, "" if row["ratio"] is None else f"{row['ratio']:.3f}")
     console.print(table)
 

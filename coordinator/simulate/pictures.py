@@ -34,8 +34,10 @@ MARKS = {  # a system looks the same in every picture: colour and marker
     "dp-lr": (INK, "v"),
 }
 LINES = {JOINED: (INK, "--"), ALONE: (MUTED, "-."), CONSTANT: (MUTED, ":")}
+ASIDE = 1.04  # between two systems at one epsilon, as a factor
 ROOM = 1.6  # beyond the outer points of a logarithmic axis, as a factor
 MOST_TICKS = 5
+LEAST_HEIGHT = 0.02  # of the quality's axis: all points may lie on one line
 SECONDS = tuple(
     [n * 10.0**power for power in range(-3, 1) for n in (1, 2, 5)]
     + [10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0]
@@ -68,16 +70,18 @@ def _by_epsilon(results: Results, rows: Sequence[Row], name: str) -> Plot:
     figure, axes = figure_by_epsilon(epsilons, name)
     figure.set_figheight(HEIGHT_INCHES)
     axes.set_xlim(epsilons[0] / ROOM, epsilons[-1] * ROOM)
-    for system in dict.fromkeys(row.system for row in private):
+    systems = list(dict.fromkeys(row.system for row in private))
+    for number, system in enumerate(systems):
         own = sorted((row for row in private if row.system == system), key=lambda row: row.epsilon or 0.0)
-        _errors(axes, system, own, [row.epsilon or 0.0 for row in own])
+        aside = ASIDE ** (number - (len(systems) - 1) / 2)  # so that no point hides another one
+        _errors(axes, system, own, [aside * (row.epsilon or 0.0) for row in own])
     for row in rows:
         if row.epsilon is None and row.figure:
             colour, _ = MARKS[row.system]
             axes.axhline(row.figure.mean, color=colour, linewidth=1.2, alpha=0.7, label=f"{row.system}, no epsilon")
-    _baselines(axes, results)
+    outside = _baselines(axes, results)
     _legend(figure)
-    return Plot("Quality and epsilon", _note(results, f"{name} of the held-out rows."), svg_of(figure))
+    return Plot("Quality and epsilon", _note(results, f"{name} of the held-out rows.{outside}"), svg_of(figure))
 
 
 def _by_cost(
@@ -101,10 +105,10 @@ def _by_cost(
     for system in dict.fromkeys(row.system for row, _ in points):
         own = [(row, cost) for row, cost in points if row.system == system]
         _errors(axes, system, [row for row, _ in own], [cost for _, cost in own], joins=False)
-    _baselines(axes, results)
+    outside = _baselines(axes, results)
     _legend(figure)
     more = " A system has a point for each epsilon." if any(row.epsilon is not None for row, _ in points) else ""
-    return Plot(title, _note(results, f"{note}{more}"), svg_of(figure))
+    return Plot(title, _note(results, f"{note}{more}{outside}"), svg_of(figure))
 
 
 def _errors(axes: Axes, system: str, rows: Sequence[Row], at: Sequence[float], *, joins: bool = True) -> None:
@@ -124,15 +128,35 @@ def _errors(axes: Axes, system: str, rows: Sequence[Row], at: Sequence[float], *
     )
 
 
-def _baselines(axes: Axes, results: Results) -> None:
-    for fit, (colour, style) in LINES.items():
-        figure = results.baselines.get(fit, {}).get(results.main)
-        if figure is not None:
-            axes.axhline(figure.mean, color=colour, linestyle=style, linewidth=1.0, label=fit)
+def _baselines(axes: Axes, results: Results) -> str:
+    """Draw the fits that systems are held against.
+
+    Returns:
+        What to say of the constant where it lies outside: the picture shows how systems differ from each other.
+    """
+    figures = {fit: found[results.main] for fit, found in results.baselines.items() if results.main in found}
+    for fit, figure in figures.items():
+        if fit != CONSTANT:
+            _draw_line(axes, fit, figure.mean)
     low, high = axes.get_ylim()
-    least = 0.02  # all points may lie on one line
-    if high - low < least:
-        axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
+    if high - low < LEAST_HEIGHT:
+        low, high = (low + high - LEAST_HEIGHT) / 2, (low + high + LEAST_HEIGHT) / 2
+    outside = ""
+    if (constant := figures.get(CONSTANT)) is not None:
+        if low - (high - low) / 2 <= constant.mean <= high + (high - low) / 2:
+            _draw_line(axes, CONSTANT, constant.mean)
+            room = (high - low) / 20
+            low, high = min(low, constant.mean - room), max(high, constant.mean + room)
+        else:
+            where = "below" if constant.mean < low else "above"
+            outside = f" The constant lies {where} the picture, at {constant.mean:.3g}."
+    axes.set_ylim(low, high)
+    return outside
+
+
+def _draw_line(axes: Axes, fit: str, height: float) -> None:
+    colour, style = LINES[fit]
+    axes.axhline(height, color=colour, linestyle=style, linewidth=1.0, label=fit)
 
 
 def _set_ticks(axes: Axes, round_numbers: Sequence[float], to_text: Callable[[float], str]) -> None:

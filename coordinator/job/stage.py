@@ -32,10 +32,12 @@ class Stage:
     Attributes:
         folder: it has a folder for each party.
         warn_only: whether a job that passes a limit of a budget or an account goes on with a warning.
+        is_kept: whether the folder stays when the job has ended, so that a later job can go on from it.
     """
 
     folder: Path
     warn_only: bool = False
+    is_kept: bool = True
     _excess: dict[str, Excess] = field(default_factory=dict, repr=False, compare=False)
 
     def excess_at(self, party: str) -> Excess:

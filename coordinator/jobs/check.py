@@ -14,7 +14,6 @@ from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.stage import STATE, Stage
 from blindfit.coordinator.preflight.findings import Finding, catch_error, judge_epsilon
 from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_changes, describe_files, note_habits
 from blindfit.coordinator.preflight.rehearsal import check_together, rehearse
@@ -31,7 +30,7 @@ def check(job: Job[Any], rehearsal: Rehearsal | None = None) -> list[Finding]:
     if rehearsal is None:
         return _check(job)
     with scratch_folder("blindfit check") as scratch:
-        stage = Stage((scratch / STATE).resolve(), rehearsal.warn_only)
+        stage = rehearsal.stage_in(scratch)
         try:
             staged = rehearsal.set_up(job, stage)
         except ConfigError as error:

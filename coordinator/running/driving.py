@@ -113,7 +113,9 @@ def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
 
 def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
     """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
-    asked = session.job.parameters
+    asked, stage = session.job.parameters, session.job.stage
+    if stage is not None and not stage.is_kept:
+        return False
     return asked.can_resume and (epoch_begun or bool(asked.resumes and "set_up" in session.seconds))
 
 

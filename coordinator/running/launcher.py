@@ -23,7 +23,6 @@ from blindfit.algorithms.errors import (
 )
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
-from blindfit.coordinator.job.stage import STATE, Stage
 from blindfit.coordinator.running.nursery import Child, Nursery
 from blindfit.coordinator.running.rehearsal import Rehearsal, on_stage, overrides_of
 from blindfit.coordinator.running.scratch import scratch_folder
@@ -130,7 +129,7 @@ def launch(
         nursery = nursery or stack.enter_context(Nursery(command))
         out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
         stack.enter_context(hold_folder(out))
-        job = job if rehearsal is None else rehearsal.set_up(job, Stage((out / STATE).resolve(), rehearsal.warn_only))
+        job = job if rehearsal is None else rehearsal.set_up(job, rehearsal.stage_in(out))
         publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}

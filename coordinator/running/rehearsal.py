@@ -36,10 +36,16 @@ class Rehearsal:
     Attributes:
         warn_only: whether a job that passes a limit of a budget or an account goes on with a warning.
         folders: where the rehearsal of the training may lie whose model the job takes; then those in `runs`.
+        is_kept: whether the state stays when the job has ended, so that a later job can go on from it.
     """
 
     warn_only: bool = False
     folders: tuple[Path, ...] = ()
+    is_kept: bool = True
+
+    def stage_in(self, folder: Path) -> Stage:
+        """Return the stage in the folder of the reports."""
+        return Stage((folder / STATE).resolve(), self.warn_only, self.is_kept)
 
     def set_up(self, job: Job[Any], stage: Stage) -> Job[Any]:
         """Return the job with the state of its parties on a stage, which has none of an earlier job then.

@@ -13,7 +13,6 @@ from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, DataError
 from blindfit.coordinator.job.job import Job, read_job, read_tables
-from blindfit.coordinator.job.stage import STATE, Stage
 from blindfit.coordinator.jobs.run import run_here
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.kind import Written
@@ -84,6 +83,7 @@ class Runner:
 
     def __init__(self, kept: Kept, settings: Settings, stop: Stop, nursery: Nursery) -> None:
         self._kept, self._settings, self._stop, self._nursery = kept, settings, stop, nursery
+        self._rehearsal = Rehearsal(warn_only=settings.warn_only, is_kept=False)
         self._growths: dict[tuple[str, bool], float | None] = {}
         self._lock = threading.Lock()
 
@@ -112,11 +112,10 @@ class Runner:
             hear(event.progress.step)
 
         watcher = Watcher(show, self._stop, shows=True)
-        rehearsal = Rehearsal(warn_only=self._settings.warn_only)
         began = time.monotonic()
         try:
             written = run_here(
-                job, out, terminal(quiet=True), None, "quiet", watcher, rehearsal=rehearsal, nursery=self._nursery
+                job, out, terminal(quiet=True), None, "quiet", watcher, rehearsal=self._rehearsal, nursery=self._nursery
             )
             return self._figures(run, cut, job, written, out, time.monotonic() - began)
         except BlindfitError as error:
@@ -136,7 +135,7 @@ class Runner:
             quality=quality.figures,
             epsilon=None if privacy is None else float(privacy.epsilon),
             delta=None if privacy is None else float(job.parameters.delta),
-            bits=bits_of(job.on_stage(Stage((out / STATE).resolve(), self._settings.warn_only))),
+            bits=bits_of(job.on_stage(self._rehearsal.stage_in(out))),
             rows=_count_trained_rows(content),
             seconds=took_s,
             set_up_s=min(took_s, float(seconds.get("launch", 0.0) + seconds.get("set_up", 0.0))),

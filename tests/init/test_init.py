@@ -140,10 +140,13 @@ def write_features(tables: Path, strangers: int) -> None:
     )
 
 
-def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
-    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
+@pytest.mark.parametrize("system", ["taylor", "falcon"])
+def test_a_label_of_numbers_is_a_linear_job(tables: Path, system: str) -> None:
+    made = init(tables, "--system", system, "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
     assert made.returncode == 0, made.stderr
-    assert 'model = "linear"' in (tables / "linear/job.toml").read_text()
+    job = (tables / "linear/job.toml").read_text()
+    assert 'model = "linear"' in job
+    assert ("learning_rate = 0.25" in job) == (system == "falcon")
     assert 'label_kind = "number"' in (tables / "linear/shop.toml").read_text()
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
 
@@ -267,7 +270,7 @@ def _there_already(tables: Path) -> None:
     ("change", "words", "said"),
     [
         (None, ("--system", "taylor", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
-        (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
+        (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 17 tables, not 1"),
         (None, ("--system", "taylor", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
         (None, (*BOTH[:-1], "chruned"), "no table has a column chruned: the nearest name is churned"),
         (None, (*BOTH, "--id", "number"), "there is no column number"),

@@ -30,7 +30,7 @@ class Spread:
         return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
 
     def text(self, digits: int) -> str:
-        return f"{self.mean:.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
+        return f"{self.mean:z.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
 
 
 @dataclass(frozen=True)

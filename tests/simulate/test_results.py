@@ -72,3 +72,8 @@ def test_the_table_the_sheet_and_the_document_agree() -> None:
     assert "falcon" not in table
     document = json.loads(json.dumps(shown.document(found), allow_nan=False))
     assert [row["system"] for row in document["rows"]] == ["walr", "falcon"]
+
+
+def test_a_figure_has_no_negative_zero() -> None:
+    assert Spread(-0.0001, None).text(3) == "0.000"
+    assert Spread(-0.0101, 0.002).text(3) == "-0.010 ± 0.002"

@@ -51,17 +51,19 @@ def party(
     if launcher is not None:
         ending.end_with_launcher(launcher)
     late_arrow.defer_arrow()
+    from blindfit.coordinator.job.stage import check_is_no_stage, check_is_stage
     from blindfit.parties.node import serve, set_up_logs
     from blindfit.parties.store.excess import Excess
     from blindfit.parties.work.memory import one_heap
 
     loaded = read_party(settings, overrides)
-    if rehearse:
-        from blindfit.coordinator.job.stage import check_is_stage
-
-        check_is_stage(settings.parent / loaded.data_dir)
+    data_dir = settings.parent / loaded.data_dir
+    if not rehearse:
+        check_is_no_stage(data_dir)
+    else:
+        check_is_stage(data_dir)
         loaded = loaded.in_rehearsal(Excess(only_warns=rehearse == "warn"))
-    set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
+    set_up_logs(loaded.log_level, loaded.log_format, data_dir)
 
     def on_ready(port: int) -> None:
         if ready_file is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.rehearsal import stamp_of
-from blindfit.coordinator.job.stage import NOTE, STATE
+from blindfit.coordinator.job.stage import STATE, is_stage
 from blindfit.parties.files.written import read_json
 from blindfit.parties.settings import PARTY_NAME
 
@@ -61,12 +61,12 @@ def make_folder(out: Out, protocol: str, *, rehearses: bool = False) -> Path:
             f"--out {found} has {real.relative_to(found)} of a real job, which a rehearsal does not replace",
             hint="name another folder: --out DIR",
         )
-    if rehearses and (found / STATE).exists() and not (found / STATE / NOTE).is_file():
+    if rehearses and os.path.lexists(found / STATE) and not is_stage(found / STATE):
         raise ConfigError(
             f"--out {found} has something else where a rehearsal keeps its state: {STATE}",
             hint="name another folder: --out DIR",
         )
-    if not rehearses and (found / STATE / NOTE).is_file():
+    if not rehearses and (is_stage(found / STATE) or stamp_of(_earlier_report(found))):
         raise ConfigError(
             f"--out {found} has the files of a rehearsal, and a real job does not write next to them",
             hint="name another folder: --out DIR, or remove this one first",

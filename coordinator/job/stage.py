@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.parties.store.excess import Excess
 
 STATE = "rehearsal"  # in the folder of the reports
-NOTE = "README.txt"  # in it: no other folder of that name is removed or written to
+NOTE = "README.txt"  # in it, and it begins with the stamp: no other folder of that name is removed or written to
+
+
+def is_stage(folder: Path) -> bool:
+    """Return whether a rehearsal made this folder. One to which a link leads is somebody else's."""
+    with contextlib.suppress(OSError):
+        note = os.open(folder / NOTE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return folder.name == STATE and not folder.is_symlink() and os.read(note, len(STAMP)) == STAMP.encode()
+        finally:
+            os.close(note)
+    return False
 
 
 def check_is_stage(data_dir: Path) -> None:
@@ -19,10 +33,23 @@ def check_is_stage(data_dir: Path) -> None:
     Raises:
         ConfigError: it is another folder.
     """
-    if not (data_dir.parent / NOTE).is_file() or data_dir.parent.name != STATE:
+    if not is_stage(data_dir.parent):
         raise ConfigError(
             f"data_dir = {data_dir} is not the folder of a rehearsal",
             hint="start the rehearsal with `blindfit run JOB.TOML --rehearse`, which starts every party",
+        )
+
+
+def check_is_no_stage(data_dir: Path) -> None:
+    """Check that a party of a real job does not go on with what a rehearsal has left.
+
+    Raises:
+        ConfigError: it would.
+    """
+    if is_stage(data_dir.resolve().parent):
+        raise ConfigError(
+            f"data_dir = {data_dir} is the folder of a rehearsal, and the next rehearsal there removes it",
+            hint="set data_dir to another folder",
         )
 
 

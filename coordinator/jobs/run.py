@@ -27,6 +27,7 @@ from blindfit.algorithms.errors import (
     TooFewRows,
     UnknownId,
 )
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
 from blindfit.coordinator.jobs.studied import NOT_FREE, drive_on, keep_study
@@ -100,7 +101,7 @@ def run_here(
         cautions.show()
         drive_one = partial(_drive, console=console, talk=talk, watcher=watcher)
         if faults:
-            study = Study(faults, job.parameters.timeouts, say, network)
+            study = Study(faults, job.parameters.timeouts, say, network, "" if rehearsal is None else STAMP)
             stack.enter_context(keep_study(study, out, show or (lambda found: found.show(console))))
             session = drive_on(job, launched, study, partial(drive_one, study=study))
         else:

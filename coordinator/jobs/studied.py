@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ProtocolError, TransportError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.timeline import show_study
-from blindfit.coordinator.running.driving import can_go_on
+from blindfit.coordinator.running.driving import can_go_on, terminable
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.study import Study, error_text
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.stopped import Stopped
+from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.files.written import write_json
 
 FILE = "faults.json"
@@ -41,7 +42,7 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
         except (TransportError, ProtocolError) as error:
             study.end(error, session.state)
             restarted = study.take_restarts()
-            launched = study.start_again(restarted, launched)
+            launched = _start_again(study, restarted, launched)
             if not restarted:
                 raise
             if not can_go_on(session, epoch_begun=study.epoch_begun):
@@ -55,6 +56,15 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
             study.end(None, session.state)
             session.notes["faults"] = study.document()
             return session
+
+
+def _start_again(study: Study, parties: Sequence[str], launched: Launched) -> Launched:
+    """Raises Stopped: by Ctrl-C or SIGTERM."""
+    try:
+        with terminable():
+            return study.start_again(parties, launched)
+    except KeyboardInterrupt:
+        raise Stopped(f"{join_names(parties)} was not up again, and no job goes on") from None
 
 
 def _resume(job: Job[Any], session: str) -> Job[Any]:

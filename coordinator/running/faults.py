@@ -24,7 +24,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _WORDS = re.compile(
     r"(?P<verb>\S+) (?P<party>\S+) (?:at (?P<at>.+?)|after (?P<after>\S+))(?: for (?P<for>[-+.\d]\S*))?"
 )
-_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|min)")
+_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 from blindfit.parties.work import ending, late_arrow
 
 WARM = (
-    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds"),
+    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.stage"),
     *("cryptography.hazmat.backends.openssl", "dateutil.relativedelta", "encodings.idna", "encodings.utf_8_sig"),
 )
 """What every party imports before it is up."""

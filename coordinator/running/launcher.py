@@ -24,7 +24,7 @@ from blindfit.algorithms.errors import (
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
 from blindfit.coordinator.running.nursery import Child, Nursery
-from blindfit.coordinator.running.rehearsal import Rehearsal, on_stage, overrides_of
+from blindfit.coordinator.running.rehearsal import Rehearsal, check_apart, on_stage, overrides_of
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -55,6 +55,7 @@ class Launched:
         struck: by the party whose process this command has ended on purpose, the sentence that says so.
         routes: by party, the addresses at which it finds the others, if a network is simulated between them.
         job: the job as the parties run it.
+        nursery: the process from which the parties were forked.
     """
 
     addresses: dict[str, str]
@@ -66,6 +67,7 @@ class Launched:
     """Start parties whose processes have ended, and return their addresses."""
     routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     job: Job[Any] | None = None
+    nursery: Nursery | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
@@ -74,6 +76,8 @@ class Launched:
         while True:
             for name, process in self.processes.items():
                 if (code := process.poll()) is not None:
+                    if self.nursery is not None and self.nursery.code is not None:
+                        return nursery_lost(self.nursery, "run")
                     lost = process_lost(name, code, self.out / name / LOG)
                     lost.hint = self.struck.get(name, lost.hint)
                     return lost
@@ -129,7 +133,9 @@ def launch(
         nursery = nursery or stack.enter_context(Nursery(command))
         out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
         stack.enter_context(hold_folder(out))
-        job = job if rehearsal is None else rehearsal.set_up(job, rehearsal.stage_in(out))
+        if rehearsal is not None:
+            check_apart({name: party_settings(job, name) for name in job.parties}, out)
+            job = rehearsal.set_up(job, rehearsal.stage_in(out))
         publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
@@ -146,7 +152,9 @@ def launch(
             return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
 
         addresses = start(*job.parties)
-        yield Launched(addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start)
+        yield Launched(
+            addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start, nursery=nursery
+        )
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -300,12 +308,18 @@ def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
     if (code := process.poll()) is None:
         return None
     if nursery.code is not None:
-        what = f"the process from which the parties start {_how(nursery.code)}"
-        raise TransportError(what, peer=name, step="start", hint=" ".join(filter(None, _last_words(nursery.said))))
+        raise nursery_lost(nursery, "start")
     if code < 0:
         raise process_lost(name, code, out / name / LOG, "before it was up")
     said, hint = _last_words((out / name / LOG).read_text(errors="replace"))
     raise ConfigError(f"{name} did not start: {said}", hint=hint)
+
+
+def nursery_lost(nursery: Nursery, step: str) -> TransportError:
+    """Return the error that all parties are lost because the process has ended from which they were forked."""
+    how, said = _how(nursery.code or 0), " ".join(filter(None, _last_words(nursery.said))) if nursery.said else ""
+    hint = said or (KILLED if nursery.code == -signal.SIGKILL else "")
+    return TransportError(f"the process from which the parties start {how}", peer="", step=step, hint=hint)
 
 
 def process_lost(name: str, code: int, log: Path, when: str = "in the middle of the job") -> TransportError:

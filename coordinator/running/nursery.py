@@ -11,8 +11,9 @@ write lines of JSON:
                       {"child": 1, "ended": 0}
 
 Only the process sends signals to its children, and it learns itself how they end. A signal therefore never reaches
-another process that has the number of a child that has ended. The process and its children end when its standard input
-ends, however the command ended.
+another process that has the number of a child that has ended. The one exception is SIGCONT, which the command sends to
+children whose nursery was killed: it changes nothing where a process runs. The process and its children end when its
+standard input ends, however the command ended.
 """
 
 from __future__ import annotations
@@ -68,6 +69,12 @@ class Child:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def wake(self) -> None:
+        """Let a process go on that stands still: only so can it end by itself, when its nursery has."""
+        if self._pid and self.returncode is None:
+            with contextlib.suppress(OSError):
+                os.kill(self._pid, signal.SIGCONT)
 
     def hear(self, report: dict[str, int]) -> None:
         """Take what the nursery's process reports of this child."""
@@ -155,6 +162,7 @@ class Nursery:
         with self._lock:
             self.code, left = code, list(self._children.values())
         for child in left:
+            child.wake()
             child.hear({"ended": code})
 
     def _hear(self, report: dict[str, int]) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,26 @@ def _alone_in(state: Path) -> Iterator[None]:
                 time.sleep(LOOK_S)
             stack.callback(lock.release)
         yield
+
+
+def check_apart(parties: Mapping[str, tuple[Path, PartySettings]], out: Path) -> None:
+    """Check that a rehearsal writes its reports and its state into no folder in which a party keeps its own state.
+
+    Args:
+        parties: the path of each party's file, and what it says.
+
+    Raises:
+        ConfigError: it would.
+    """
+    reports = [(out / name).resolve() for name in parties]
+    for name, (path, settings) in parties.items():
+        own = (path.parent / settings.data_dir).resolve()
+        if own.is_relative_to((out / STATE).resolve()) or own in reports:
+            raise ConfigError(
+                f"--out {out}: {name} keeps its own state there, in data_dir = {settings.data_dir}, and a rehearsal "
+                "would write into it",
+                hint="name another folder: --out DIR",
+            )
 
 
 def on_stage(settings: PartySettings, job: Job[Any], stage: Stage) -> PartySettings:

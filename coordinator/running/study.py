@@ -12,6 +12,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, root_party
+from blindfit.algorithms.rehearsal import with_stamp
 from blindfit.coordinator.running.faults import Fault
 from blindfit.coordinator.running.launcher import Launched, log_of
 from blindfit.coordinator.running.network.relays import Relays
@@ -52,6 +53,7 @@ class Study:
     timeouts: TimeoutSettings
     say: Callable[[str], None] = lambda _line: None
     relays: Relays | None = None
+    stamp: str = ""  # of a rehearsal
     happened: dict[Fault, float] = field(default_factory=dict)  # and when
     sessions: list[str] = field(default_factory=list)
     blamed: str = ""  # the party that the last session that failed named as the cause
@@ -173,7 +175,7 @@ class Study:
             self._signal(party, SIGCONT)
             self._note_fault(fault, f"goes on (SIGCONT): {why}")
         elif self.relays is not None:
-            self.relays.mend(party)
+            self.relays.mend(party, still_cut=[name for name, other in self._standing.items() if other.verb == "cut"])
             self._note_fault(fault, f"can be reached again: {why}")
 
     def _signal(self, party: str, number: int) -> None:
@@ -242,13 +244,14 @@ class Study:
 
     def document(self) -> dict[str, Any]:
         """Return the study for a report or a file."""
-        return {
+        content = {
             "asked": [{"fault": fault.text, "at_s": self.happened.get(fault)} for fault in self.faults],
             "never": self.never,
             "sessions": list(self.sessions),
             "cause": self.blamed,
             "timeline": [asdict(entry) for entry in self.timeline],
         }
+        return with_stamp(content, self.stamp)
 
     # --- the lines
 

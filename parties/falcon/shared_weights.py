@@ -64,4 +64,4 @@ def write_shared(party: Party, session: str, part: SharedModelPart, report: dict
     party.write_report(session, report)
     models = SharedModels(party.data_dir, party.vault)
     party.noted(models.path(session), session)
-    models.keep(part, session)
+    models.keep(part, session, party.stamp_text)

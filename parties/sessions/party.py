@@ -83,7 +83,12 @@ class Party:
 
     def stamp(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return a document as this party writes it: with a stamp where it rehearses."""
-        return with_stamp(document, STAMP if self.settings.rehearses else "")
+        return with_stamp(document, self.stamp_text)
+
+    @property
+    def stamp_text(self) -> str:
+        """Return the stamp of what this party writes; it is empty unless the party rehearses."""
+        return STAMP if self.settings.rehearses else ""
 
     def stamp_table(self, table: pa.Table) -> pa.Table:
         """Return a table as this party writes it: with one more column where it rehearses."""

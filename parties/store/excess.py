@@ -17,8 +17,8 @@ class Excess:
     """
     Attributes:
         only_warns: whether the job goes on, in a rehearsal whose user has asked for that.
-        sentences: those of all refusals, also of those that were only warnings.
-        on_sentence: takes each of them, when it is new.
+        sentences: those of the refusals that were only warnings. A party that is up for many jobs keeps none.
+        on_sentence: takes the sentence of each refusal; that of a warning when it is new.
     """
 
     only_warns: bool = False
@@ -27,8 +27,9 @@ class Excess:
 
     def stop(self, error: BlindfitError) -> None:
         """Raise the error; a rehearsal that only warns keeps its sentence and goes on."""
+        if not self.only_warns:
+            self.on_sentence(error.message)
+            raise error
         if error.message not in self.sentences:
             self.sentences.append(error.message)
             self.on_sentence(error.message)
-        if not self.only_warns:
-            raise error

@@ -20,7 +20,7 @@ def write_part(party: Party, session: str, part: VerticalModelPart, report: dict
     key = party.vault.signing_key(party.data_dir / MODEL_KEY)
     party.write(session, "model.json", encode_signed_json(party.stamp({**part.to_dict(), "session": session}), key))
     party.write_report(session, report)
-    ModelStore(party.data_dir, party.vault).keep(part, session)
+    ModelStore(party.data_dir, party.vault).keep(part, session, party.stamp_text)
 
 
 def write_test_scores(party: Party, session: str, prepared: Prepared, tested: Tested) -> None:

@@ -62,6 +62,7 @@ def test_a_text_means(text: str, verb: str, party: str, moment: dict[str, object
         ("freeze shop after 0s", "0s is not a time"),
         ("freeze shop after -1s", "-1s is not a time"),
         ("freeze shop after nan", "nan is not a time"),
+        ("freeze shop after ٣s", "٣s is not a time"),
         ("freeze shop after 1h", "1h is not a time"),
         ("freeze shop after 2", "2 is not a time"),
         ("freeze shop after 99999min", "99999min is not a time"),

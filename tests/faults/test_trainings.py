@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.running import session
+from blindfit.coordinator.running.study import Study
+from blindfit.coordinator.terminal.exit_codes import ExitCode
 from tests.faults.studying import study
 from tests.faults.trainings import EPOCHS, MAKERS, falcon, taylor
 from tests.world.vertical import ROLES, SHOPS, weights
@@ -34,6 +38,15 @@ def test_a_killed_party_is_named_and_the_hint_leads_on(tmp_path: Path) -> None:
     assert studied.ended.endswith(f"names {party} as the cause")
     assert "is killed (SIGKILL)" in studied.done.stdout
     assert not world.path("out", "report.json").exists()
+
+
+def test_a_command_that_is_stopped_while_a_party_starts_again_keeps_the_timeline(tmp_path: Path) -> None:
+    with mock.patch.object(Study, "start_again", side_effect=KeyboardInterrupt):
+        studied = study(taylor(tmp_path), "restart shop-b at epoch 2", more=("--rehearse",))
+    assert studied.done.returncode == ExitCode.STOPPED
+    assert "shop-b was not up again, and no job goes on" in studied.done.stderr
+    assert studied.lines("fault") == ["is killed (SIGKILL)"]
+    assert studied.faults["rehearsal"] == STAMP
 
 
 @pytest.mark.parametrize(("system", "party"), [("taylor", "shop-b"), ("falcon", "notary")])

@@ -84,6 +84,23 @@ def test_a_party_that_is_cut_off_is_reached_by_nobody_and_the_others_are() -> No
             assert accepted(there["p0"]) == b"later"
 
 
+def test_a_party_that_is_mended_does_not_mend_the_cables_of_another() -> None:
+    with parties(3) as there, relays(QUICK) as opened:
+        routes = opened.open(addresses(there))
+        opened.cut("p0")
+        opened.cut("p1")
+        opened.mend("p0", still_cut=["p1"])
+        with dial(routes["p0"]["p1"]) as lost, dial(routes["p0"]["p2"]) as client:
+            lost.sendall(b"later")
+            client.sendall(b"now")
+            assert accepted(there["p2"]) == b"now"
+            there["p1"].settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                there["p1"].accept()
+            opened.mend("p1")
+            assert accepted(there["p1"]) == b"later"
+
+
 def test_a_process_of_relays_that_is_killed_is_named_as_the_cause() -> None:
     killed = "the simulated network ended with exit code -9"
 

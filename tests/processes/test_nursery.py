@@ -20,6 +20,7 @@ from blindfit.algorithms.errors import TransportError
 from blindfit.coordinator.running.forking import CANNOT_START, SEATS
 from blindfit.coordinator.running.launcher import launch
 from blindfit.coordinator.running.nursery import Child, Nursery
+from blindfit.coordinator.running.study import find_cause
 from blindfit.parties.systems import SYSTEMS
 from tests.command import ROOT, forked_parties
 from tests.world import World
@@ -241,12 +242,19 @@ def test_no_child_outlives_a_nursery_that_is_closed(tmp_path: Path, stopped: boo
     assert child.returncode == -signal.SIGKILL
 
 
-def test_a_party_ends_when_its_nursery_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_party_ends_when_its_nursery_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    """Also one that stands still, as a fault may ask."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keys").mkdir()
     with open_nursery() as nursery:
         child = start(nursery, ENDS_WITH_ITS_NURSERY, tmp_path / "log")
         until(lambda: "up" in (tmp_path / "log").read_text())
+        if stopped:
+            child.send_signal(signal.SIGSTOP)
+            until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED)
         os.kill(nursery.pid, signal.SIGKILL)
         assert child.wait(WITHIN_S) == nursery.code == -signal.SIGKILL
         until(lambda: not is_there(child.pid))
@@ -265,6 +273,15 @@ def test_a_run_whose_nursery_cannot_start_says_so(project: World) -> None:
         pass
     assert failed.value.message == "the process from which the parties start ended with exit code 1"
     assert failed.value.hint == "a module is missing"
+
+
+def test_a_run_whose_nursery_is_killed_blames_no_party(project: World) -> None:
+    with forked_parties(), launch(project.load(), project.path("out")) as launched:
+        assert launched.nursery is not None
+        os.kill(launched.nursery.pid, signal.SIGKILL)
+        lost = launched.find_lost_process(TransportError("it does not answer", peer="meter"))
+        assert lost.message == "the process from which the parties start was killed (SIGKILL)"
+        assert find_cause(lost) == ""
 
 
 def test_runs_that_share_a_nursery_have_processes_of_their_own(project: World, tmp_path: Path) -> None:

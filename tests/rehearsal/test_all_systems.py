@@ -65,6 +65,7 @@ def stamps(folder: Path) -> None:
     """Check that all reports, models and scores below a folder have the stamp."""
     written = [path for path in folder.rglob("*") if "rehearsal" not in path.relative_to(folder).parts]
     documents = [path for path in written if path.suffix == ".json"]
+    documents += folder.glob("rehearsal/*/models/*/*.json")
     assert [path for path in documents if path.name == "report.json"]
     for path in documents:
         content = json.loads(path.read_text())

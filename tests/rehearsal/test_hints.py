@@ -8,6 +8,7 @@ import pytest
 
 import blindfit
 from blindfit.algorithms.errors import ConfigError
+from blindfit.algorithms.rehearsal import STAMP
 from tests.hints.following import Told, refused_command
 from tests.refusals import worlds
 from tests.world import World
@@ -159,3 +160,16 @@ def test_a_party_that_somebody_else_operates(tmp_path: Path) -> None:
     assert not told.is_in(done.stderr)
     refused = world.blindfit("submit", "job.toml", "--rehearse")
     assert refused.returncode == 2
+
+
+def test_a_party_of_real_jobs_does_not_go_on_with_the_state_of_a_rehearsal(tmp_path: Path) -> None:
+    world = shop_and_meter(tmp_path)
+    (tmp_path / "out" / "rehearsal").mkdir(parents=True)
+    (tmp_path / "out" / "rehearsal" / "README.txt").write_text(f"{STAMP}\n")
+    world.set("data_dir", "out/rehearsal/shop", "shop")
+    told = refused_command("set data_dir to another folder", world.blindfit("party", "shop.toml"))
+    assert not world.path("out", "rehearsal", "shop").exists()
+    world.set("data_dir", "state/shop", "shop")
+    done = world.blindfit("run", "job.toml", "--out", "real")
+    assert done.returncode == 0, done.stderr
+    assert not told.is_in(done.stderr)

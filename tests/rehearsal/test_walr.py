@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -146,6 +147,44 @@ def test_a_folder_that_no_rehearsal_has_made_is_left_alone(rehearsed: World) -> 
     assert mine.read_text() == "mine"
     real = rehearsed.blindfit("run", "job.toml", "--out", ".")
     assert real.returncode == 0, real.stderr
+
+
+def test_a_folder_with_a_note_of_its_own_is_left_alone(rehearsed: World) -> None:
+    for name in ("README.txt", "table.csv"):
+        rehearsed.path("study", "rehearsal").mkdir(parents=True, exist_ok=True)
+        rehearsed.path("study", "rehearsal", name).write_text("mine")
+    before = kept_in(rehearsed.path("study"))
+    refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "study")
+    assert refused.returncode == ExitCode.WRONG_INPUT
+    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert kept_in(rehearsed.path("study")) == before
+
+
+def test_a_folder_to_which_a_link_leads_is_left_alone(rehearsed: World) -> None:
+    rehearsed.path("linked").mkdir()
+    rehearsed.path("linked", "rehearsal").symlink_to(rehearsed.path("rehearsed", "rehearsal"))
+    before = kept_in(rehearsed.path("rehearsed"))
+    refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "linked")
+    assert refused.returncode == ExitCode.WRONG_INPUT
+    assert "something else where a rehearsal keeps its state" in refused.stderr
+    assert kept_in(rehearsed.path("rehearsed")) == before
+
+
+@pytest.mark.parametrize("data_dir", ["study/rehearsal/meter", "study/rehearsal", "study/meter", "link/meter"])
+def test_the_state_of_a_party_never_lies_where_a_rehearsal_writes(rehearsed: World, data_dir: str) -> None:
+    rehearsed.path("link").symlink_to("study")
+    rehearsed.set("data_dir", data_dir, "meter")
+    refused = rehearsed.blindfit("run", "job.toml", "--rehearse", "--out", "study")
+    assert refused.returncode == ExitCode.WRONG_INPUT
+    assert f"meter keeps its own state there, in data_dir = {data_dir}" in refused.stderr
+    assert not rehearsed.path("study", "rehearsal").exists()
+
+
+def test_a_real_job_does_not_write_over_the_reports_of_a_rehearsal_without_its_state(rehearsed: World) -> None:
+    shutil.rmtree(rehearsed.path("rehearsed", "rehearsal"))
+    refused = rehearsed.blindfit("run", "job.toml", "--out", "rehearsed")
+    assert refused.returncode == ExitCode.WRONG_INPUT
+    assert "has the files of a rehearsal" in refused.stderr
 
 
 def test_the_scorer_without_packages_writes_the_stamp(rehearsed: World) -> None:

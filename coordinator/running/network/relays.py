@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from itertools import combinations, permutations
 from typing import IO, Any
@@ -53,9 +53,13 @@ class Relays:
         """Cut the cable between two parties, or all cables of one party: nothing arrives until they are mended."""
         self._order(cut=self._cables(parties))
 
-    def mend(self, *parties: str) -> None:
-        """Mend what `cut` of the same parties has cut."""
-        self._order(mend=self._cables(parties))
+    def mend(self, *parties: str, still_cut: Collection[str] = ()) -> None:
+        """Mend what `cut` of the same parties has cut.
+
+        Args:
+            still_cut: parties whose cables stay cut.
+        """
+        self._order(mend=[pair for pair in self._cables(parties) if not set(still_cut) & set(pair)])
 
     @property
     def error(self) -> BlindfitError | None:

@@ -33,7 +33,7 @@ from blindfit.coordinator.simulate.table import read_table
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places
-from blindfit.coordinator.terminal.wording import count, join_names, quantity
+from blindfit.coordinator.terminal.wording import count, quantity
 from blindfit.parties.files.written import write_file, write_json
 from blindfit.parties.work.compute import cores
 from blindfit.version import __version__
@@ -86,6 +86,11 @@ class Wish:
                     f"--set {key}: it does not begin with a system of this simulation and a dot",
                     hint=f"such as --set {self.asked.systems[0]}.OPTION=VALUE",
                 )
+            if option.partition(".")[0] == "network":
+                raise ConfigError(
+                    f"--set {key.strip()}: all systems are compared on one network",
+                    hint='name it with --network, such as --network "40ms 100mbit"',
+                )
             table = "" if "." in option else system.replace("-", "_") + "."
             found[system].append(f"{table}{option}={value}")
         return found
@@ -93,7 +98,9 @@ class Wish:
     def deciding(self, table: pa.Table) -> dict[str, Any]:
         """Return what decides the figures of a run, by the name that an error gives it."""
         asked = {OPTION_OF.get(n, n.replace("_", "-")): v for n, v in asdict(self.asked).items() if n not in MAY_DIFFER}
-        more = {"network": self.network, "set": sorted(self.overrides)}
+        if not isinstance(self.asked.parties, int):  # their order counts: the first party is active
+            asked[OPTION_OF["parties"]] = list(self.asked.parties.items())
+        more = {"network": self.network, "set": self.overrides}  # the last one of an option counts
         options = {f"--{name}": value for name, value in {**asked, **more}.items()}
         content: dict[str, Any] = json.loads(json.dumps({"table": _digest(table), **options, "version": __version__}))
         return content
@@ -214,7 +221,7 @@ class _Study:
     # --- reports
 
     def _write(self, results: Results, at_once: int) -> Simulation:
-        asked = {"label": self.wish.asked.label, **_as_texts(self.wish)}
+        asked = _options_of(self.wish)
         recommendation, about = list(recommend(results)), list(self._about(at_once))
         out = self.kept.out
         document = {
@@ -299,28 +306,11 @@ def _counts(of_each: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count(number)}" for name, number in of_each.items())
 
 
-def _as_texts(wish: Wish) -> dict[str, str]:
-    asked = {name: value for name, value in asdict(wish.asked).items() if name != "parties"}
-    parties = wish.asked.parties
-    named = (
-        str(parties)
-        if isinstance(parties, int)
-        else "; ".join(f"{name}: {join_names(columns)}" for name, columns in parties.items())
-    )
-    more = {"parties": named, "network": wish.network or "none", "set": wish.overrides, "warn_only": wish.warn_only}
-    return {name: _as_text(value) for name, value in {**asked, **more}.items()}
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _options_of(wish: Wish) -> dict[str, Any]:
+    """Return every option with its value, typed as JSON has it; null where an option is not given."""
+    more = {"network": wish.network or None, "set": wish.overrides, "warn_only": wish.warn_only}
+    content: dict[str, Any] = json.loads(json.dumps({**asdict(wish.asked), **more}))
+    return content
 
 
 def _digest(table: pa.Table) -> str:

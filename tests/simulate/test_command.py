@@ -248,6 +248,17 @@ BAD = [
         "patients.csv",
         "the taylor job: network: 'far' is not a number and a unit",
     ),
+    (
+        ("--label", "ill", "--systems", "walr", "--set", 'walr.network.latency="40ms"'),
+        "patients.csv",
+        "--set walr.network.latency: all systems are compared on one network",
+    ),
+    (("--label", "ill", "--set", "walr.network=40ms"), "patients.csv", "--set walr.network: all systems"),
+    (
+        ("--label", "ill", "--systems", "dp-lr", "--epsilon", "0.5,1", "--set", "dp-lr.privacy.epsilon=0.7"),
+        "patients.csv",
+        "--set dp-lr.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+    ),
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
     (("--label", "ill", "--bounds", "x0"), "patients.csv", "--bounds 'x0' is not NAME:LOW:HIGH"),
@@ -283,6 +294,52 @@ def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
     done = blindfit(tmp_path, "simulate", "--help")
     examples = " ".join(done.stdout.split()).rpartition("Examples:")[2]
     assert examples.count("blindfit simulate ") == 3
+
+
+def kept_as(**more: Any) -> dict[str, Any]:
+    """Return what decides figures as a folder keeps it, and as a second command compares it."""
+    wish = command.Wish(Asked("y", parties=more.pop("parties", 3)), **more)
+    found: dict[str, Any] = json.loads(json.dumps(wish.deciding(pa.table({"y": [0, 1]}))))
+    return found
+
+
+def test_another_active_party_is_another_simulation() -> None:
+    one, other = {"shop": ("a",), "bank": ("b",)}, {"bank": ("b",), "shop": ("a",)}
+    assert kept_as(parties=one) == kept_as(parties=dict(one)) != kept_as(parties=other)
+
+
+def test_options_in_another_order_are_another_simulation() -> None:
+    """The last one counts, if two set the same option."""
+    words = ("taylor.epochs=1", "taylor.epochs=5")
+    assert kept_as(overrides=words) != kept_as(overrides=words[::-1])
+
+
+def test_options_are_typed_in_the_document(studied: tuple[Path, Done]) -> None:
+    folder, _ = studied
+    sets = ["taylor.epochs=3", "falcon.epochs=3"]
+    assert document(folder)["asked"] == {
+        "label": "ill",
+        "row_id": None,
+        "parties": 3,
+        "positive": None,
+        "label_range": None,
+        "bounds": {},
+        "overlap": 1.0,
+        "duplicates": 0.0,
+        "missing": 0.0,
+        "shuffle": True,
+        "test_fraction": 0.25,
+        "seed": 0,
+        "systems": list(SYSTEMS),
+        "epsilons": [1.0],
+        "repeats": 1,
+        "network": None,
+        "set": sets,
+        "warn_only": False,
+    }
+    page = (folder / "out/simulation.html").read_text()
+    assert "<td>not set</td>" in page
+    assert f"<td>{', '.join(sets)}</td>" in page
 
 
 def test_a_changed_value_is_another_table() -> None:

@@ -148,3 +148,13 @@ def test_columns_are_dealt_by_the_seed_and_all_of_them() -> None:
     assert any(dealt != deal_columns(whole, Asked("churned", "client", parties=3, seed=seed)) for seed in range(2, 9))
     named = {"shop": ("age",), "bank": ("region", "since")}
     assert deal_columns(whole, Asked("churned", "client", parties=named)) == named
+
+
+@pytest.mark.parametrize(
+    "names", [("id",), ("id", "row", "row_id", "row_1"), ("id", "row", "row_id", "row_1", "row_2")]
+)
+def test_numbered_rows_have_a_name_that_no_column_has(names: tuple[str, ...]) -> None:
+    frame = people().rename(columns=dict(zip(("age", "income", "spent", "visits", "region"), names, strict=False)))
+    whole = judge_table(read_table(frame, asked := Asked("churned")), asked)
+    assert whole.id_name not in frame.columns
+    assert set(names) <= set(whole.features.column_names)

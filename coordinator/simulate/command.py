@@ -41,6 +41,7 @@ from blindfit.version import __version__
 OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat"}  # others are named alike
 MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
 MOST_AT_ONCE = 64
+MANY_KNOWN = 0.05  # of held-out rows; fewer change no figure that is shown
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class _Study:
                 sorted(made.private),
                 max((len(load_job(job).parties) for job in made.jobs.values()), default=1),
                 {name: list(columns) for name, columns in made.columns.items()},
-                list(_notes(made)),
+                list(notes(made)),
             )
             self.kept.write_repeat(number, found)
         return found
@@ -292,8 +293,21 @@ def _cut_folder(number: int) -> str:
     return f"cut-{number + 1}"
 
 
-def _notes(made: Cut) -> Iterator[str]:
+def notes(made: Cut) -> Iterator[str]:
     """Yield what the cut did with rows and columns."""
+    if made.positive:
+        yield f"Label 1 is {made.positive!r} in the column {made.label}, and label 0 is any other text."
+    for name in made.copies:
+        yield (
+            f"The column {name} is the label in another form: every quality here is that of a model that knows the "
+            "label. Remove the column if nobody knows it before the label."
+        )
+    n_held_out = len(made.held_out.truth)
+    if made.known >= MANY_KNOWN * n_held_out:
+        yield (
+            f"{count(made.known)} of {count(n_held_out)} held-out rows are equal to a training row in every column. If "
+            "these are of the same person, every quality here is too high: keep one row of each person."
+        )
     each = ", ".join(f"{name} {count(rows)}" for name, rows in made.rows.items())
     yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
     if any(made.twice.values()):

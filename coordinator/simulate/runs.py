@@ -264,7 +264,8 @@ def run_all(
                 draw()
         except (KeyboardInterrupt, Stopped):
             stop.ask()
-            wait(going)
+            finished, _ = wait(going)
+            watch.done += sum(future.exception() is None and isinstance(future.result(), Done) for future in finished)
             raise Stopped(
                 f"{quantity(watch.done, 'run')} of {watch.total:,} are finished and kept",
                 "the same command goes on with the others",

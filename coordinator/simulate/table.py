@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 LEFT_OUT, WHERE = b"left out", b"where"  # of the schema: JSON, by column, why it cannot be learnt from; the file
 TO_KEEP = "; to keep it"  # what follows is for a person who writes party files
 MOST = 1e100  # of a number; its square is finite, and a sum of many squares too
+ALIKE = 1e-9  # from a correlation of 1, in a column that is the label in another unit
 IN_MEMORY = Origin("table", "the data frame", option="TABLE")
 SOMEWHERE = Place("table.parquet")  # a table in memory has no file
 
@@ -331,6 +332,26 @@ def _labels_of(column: Any, name: str, found: Guessed, origin: Origin) -> Floats
             hint="name another column, --label COLUMN, or add rows with another label",
         )
     return labels
+
+
+def find_copies(features: pa.Table, labels: Floats) -> tuple[str, ...]:
+    """Return the columns that are the label in another form: another unit, or another text for each label."""
+    return tuple(name for name in features.column_names if _is_copy(features.column(name), labels))
+
+
+def _is_copy(column: Any, labels: Floats) -> bool:
+    if pa.types.is_floating(column.type):
+        numbers = values.to_numbers(column)
+        there = ~np.isnan(numbers)
+        x, y = numbers[there], labels[there]
+        if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+            return False
+        x, y = (x - x.mean()) / np.ptp(x), (y - y.mean()) / np.ptp(y)
+        return bool(abs(x @ y) >= (1 - ALIKE) * np.sqrt((x @ x) * (y @ y)))
+    pairs = pa.table({"value": column, "label": pa.array(labels)}).filter(pc.is_valid(column))
+    n_pairs = pairs.group_by(["value", "label"]).aggregate([]).num_rows
+    n_values, n_labels = (len(pc.unique(pairs[name])) for name in ("value", "label"))
+    return bool(1 < n_pairs == n_values == n_labels < len(labels))
 
 
 # --- dealing columns ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.errors import TransportError
-from blindfit.coordinator.simulate import command, runs
+from blindfit.coordinator.simulate import command, kept, runs
 from blindfit.coordinator.simulate.asked import Asked
 from tests.command import Done, Piped, blindfit
 from tests.simulate.patients import write_patients
@@ -133,6 +133,32 @@ def test_a_folder_of_another_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out/asked.json").unlink()
     done = blindfit(tmp_path, *TABLE, *QUICK)
     assert done.stderr.splitlines()[0] == "error: --out out holds runs, and no simulation"
+
+
+@pytest.mark.usefixtures("no_run")
+def test_a_folder_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    write_patients(tmp_path)
+    files = {"asked.json": '{"who": "somebody"}', "runs/repeat-notes.txt": "mine", "work/mine.txt": "mine"}
+    for name, text in files.items():
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text(text)
+    done = blindfit(tmp_path, *TABLE, *QUICK)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: out/asked.json is not of a simulation")
+    assert {name: (tmp_path / "out" / name).read_text() for name in files} == files
+
+
+def test_only_what_a_simulation_made_is_removed(tmp_path: Path) -> None:
+    runs_of = [kept.Run(system, epsilon, 11) for system in SYSTEMS for epsilon in (None, 0.5, 1e-05, 1e2)]
+    ours, theirs = [*(run.name for run in runs_of), "cut-1"], ["mine.txt", "cut-of-mine", "taylor", "walr-notes"]
+    (tmp_path / "runs").mkdir()
+    for name in (*ours, *theirs):
+        (tmp_path / "work" / name).mkdir(parents=True)
+    for name in ("repeat-1.json", "repeat-notes.txt"):
+        (tmp_path / "runs" / name).write_text("{}")
+    (tmp_path / "asked.json").write_text('{"table": "another"}')
+    kept.Kept(tmp_path, {"table": "this one"}).open()
+    assert names_in(tmp_path / "work") == sorted(theirs)
+    assert names_in(tmp_path / "runs") == ["repeat-notes.txt"]
 
 
 def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

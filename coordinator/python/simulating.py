@@ -16,12 +16,12 @@ def simulate(
     table: Any,
     *,
     label: str,
-    parties: int | Mapping[str, Sequence[str]] = 3,
+    parties: int | Mapping[str, str | Sequence[str]] = 3,
     row_id: str | None = None,
     positive: str | None = None,
     label_range: tuple[float, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
-    systems: Sequence[str] = ALL,
+    systems: str | Sequence[str] = ALL,
     epsilon: float | Sequence[float] = 1.0,
     repeats: int = 1,
     overlap: float = 1.0,
@@ -33,7 +33,7 @@ def simulate(
     at_once: int | None = None,
     seed: int = 0,
     warn_only: bool = False,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     out: str | Path = "runs/simulate",
     progress: bool = True,
 ) -> Simulation:
@@ -61,7 +61,7 @@ def simulate(
     asked = Asked(
         label=label,
         row_id=row_id,
-        parties=parties if isinstance(parties, int) else {name: tuple(own) for name, own in parties.items()},
+        parties=parties if isinstance(parties, int) else {name: _all_of(own) for name, own in parties.items()},
         positive=positive,
         label_range=label_range,
         bounds=dict(bounds or {}),
@@ -71,9 +71,14 @@ def simulate(
         shuffle=shuffle,
         test_fraction=test_fraction,
         seed=seed,
-        systems=(ALL if systems == "all" else (systems,)) if isinstance(systems, str) else tuple(systems),
+        systems=ALL if systems == "all" else _all_of(systems),
         epsilons=tuple(epsilon) if isinstance(epsilon, Sequence) else (epsilon,),
         repeats=repeats,
     )
-    wish = command.Wish(asked, network, tuple(overrides), at_once, warn_only)
+    wish = command.Wish(asked, network, _all_of(overrides), at_once, warn_only)
     return command.simulate(table, wish, Path(out), terminal(quiet=not progress))
+
+
+def _all_of(texts: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the texts; a single text stands for itself, and not for its characters."""
+    return (texts,) if isinstance(texts, str) else tuple(texts)

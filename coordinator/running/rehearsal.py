@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.folders import RUNS
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.stage import STATE, Stage
+from blindfit.coordinator.job.stage import NOTE, STATE, Stage
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.data_dir_lock import LOCK, DataDirLock
@@ -103,8 +103,14 @@ def _knows(state: Path, parties: Sequence[str], session: str) -> bool:
 
 
 def _remove(state: Path) -> None:
+    """Remove the state of an earlier rehearsal, its note last: what is left of it is known as a rehearsal's."""
     with _alone_in(state):
-        shutil.rmtree(state, ignore_errors=True)
+        for path in [path for path in state.glob("*") if path.name != NOTE]:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        (state / NOTE).unlink(missing_ok=True)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -15,6 +15,7 @@ from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.job.tables import LEAST_EPSILON, MOST_EPSILON
 
 ALL: tuple[str, ...] = tuple(PLANS)
+AT_ONE_PARTY = ("label-dp", "dp-lr")  # systems whose features one party has
 #: Systems that take an epsilon.
 PRIVATE = frozenset(name for name, plan in PLANS.items() if plan.charges_budget)
 #: Names of the parties that the cut adds: the one with the labels, and those that hold columns of all parties.

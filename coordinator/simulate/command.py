@@ -33,7 +33,7 @@ from blindfit.coordinator.simulate.table import read_table
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places
-from blindfit.coordinator.terminal.wording import count, join_names, quantity
+from blindfit.coordinator.terminal.wording import count, quantity
 from blindfit.parties.files.written import write_file, write_json
 from blindfit.parties.work.compute import cores
 from blindfit.version import __version__
@@ -41,6 +41,7 @@ from blindfit.version import __version__
 OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat"}  # others are named alike
 MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
 MOST_AT_ONCE = 64
+MANY_KNOWN = 0.05  # of held-out rows; fewer change no figure that is shown
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class Wish:
                     f"--set {key}: it does not begin with a system of this simulation and a dot",
                     hint=f"such as --set {self.asked.systems[0]}.OPTION=VALUE",
                 )
+            if option.partition(".")[0] == "network":
+                raise ConfigError(
+                    f"--set {key.strip()}: all systems are compared on one network",
+                    hint='name it with --network, such as --network "40ms 100mbit"',
+                )
             table = "" if "." in option else system.replace("-", "_") + "."
             found[system].append(f"{table}{option}={value}")
         return found
@@ -93,7 +99,9 @@ class Wish:
     def deciding(self, table: pa.Table) -> dict[str, Any]:
         """Return what decides the figures of a run, by the name that an error gives it."""
         asked = {OPTION_OF.get(n, n.replace("_", "-")): v for n, v in asdict(self.asked).items() if n not in MAY_DIFFER}
-        more = {"network": self.network, "set": sorted(self.overrides)}
+        if not isinstance(self.asked.parties, int):  # their order counts: the first party is active
+            asked[OPTION_OF["parties"]] = list(self.asked.parties.items())
+        more = {"network": self.network, "set": self.overrides}  # the last one of an option counts
         options = {f"--{name}": value for name, value in {**asked, **more}.items()}
         content: dict[str, Any] = json.loads(json.dumps({"table": _digest(table), **options, "version": __version__}))
         return content
@@ -157,7 +165,7 @@ class _Study:
                 sorted(made.private),
                 max((len(load_job(job).parties) for job in made.jobs.values()), default=1),
                 {name: list(columns) for name, columns in made.columns.items()},
-                list(_notes(made)),
+                list(notes(made)),
             )
             self.kept.write_repeat(number, found)
         return found
@@ -214,7 +222,7 @@ class _Study:
     # --- reports
 
     def _write(self, results: Results, at_once: int) -> Simulation:
-        asked = {"label": self.wish.asked.label, **_as_texts(self.wish)}
+        asked = _options_of(self.wish)
         recommendation, about = list(recommend(results)), list(self._about(at_once))
         out = self.kept.out
         document = {
@@ -285,8 +293,21 @@ def _cut_folder(number: int) -> str:
     return f"cut-{number + 1}"
 
 
-def _notes(made: Cut) -> Iterator[str]:
+def notes(made: Cut) -> Iterator[str]:
     """Yield what the cut did with rows and columns."""
+    if made.positive:
+        yield f"Label 1 is {made.positive!r} in the column {made.label}, and label 0 is any other text."
+    for name in made.copies:
+        yield (
+            f"The column {name} is the label in another form: every quality here is that of a model that knows the "
+            "label. Remove the column if nobody knows it before the label."
+        )
+    n_held_out = len(made.held_out.truth)
+    if made.known >= MANY_KNOWN * n_held_out:
+        yield (
+            f"{count(made.known)} of {count(n_held_out)} held-out rows are equal to a training row in every column. If "
+            "these are of the same person, every quality here is too high: keep one row of each person."
+        )
     each = ", ".join(f"{name} {count(rows)}" for name, rows in made.rows.items())
     yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
     if any(made.twice.values()):
@@ -299,28 +320,11 @@ def _counts(of_each: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count(number)}" for name, number in of_each.items())
 
 
-def _as_texts(wish: Wish) -> dict[str, str]:
-    asked = {name: value for name, value in asdict(wish.asked).items() if name != "parties"}
-    parties = wish.asked.parties
-    named = (
-        str(parties)
-        if isinstance(parties, int)
-        else "; ".join(f"{name}: {join_names(columns)}" for name, columns in parties.items())
-    )
-    more = {"parties": named, "network": wish.network or "none", "set": wish.overrides, "warn_only": wish.warn_only}
-    return {name: _as_text(value) for name, value in {**asked, **more}.items()}
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _options_of(wish: Wish) -> dict[str, Any]:
+    """Return every option with its value, typed as JSON has it; null where an option is not given."""
+    more = {"network": wish.network or None, "set": wish.overrides, "warn_only": wish.warn_only}
+    content: dict[str, Any] = json.loads(json.dumps({**asdict(wish.asked), **more}))
+    return content
 
 
 def _digest(table: pa.Table) -> str:

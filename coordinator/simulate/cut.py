@@ -19,20 +19,23 @@ from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init.command import build_folder, draft, refuse_existing, texts_of, write_files
 from blindfit.coordinator.init.files import Seat
 from blindfit.coordinator.init.systems import BUDGET, PLANS, Plan
-from blindfit.coordinator.simulate.asked import FEATURES, JOINED, LABELS, PRIVATE, Asked
+from blindfit.coordinator.simulate.asked import AT_ONE_PARTY, FEATURES, JOINED, LABELS, PRIVATE, Asked
 from blindfit.coordinator.simulate.deal import Dealt, Floats, Rows, deal_rows, draw_gaps
 from blindfit.coordinator.simulate.held_out import HeldOut, Report, fill_gaps, score_rows
-from blindfit.coordinator.simulate.table import Whole, days_to_moments, deal_columns, judge_table
+from blindfit.coordinator.simulate.table import Whole, days_to_moments, deal_columns, find_copies, judge_table
 from blindfit.coordinator.terminal.wording import join_names
 from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import MOST_PASSIVE
 from blindfit.parties.training.feature_bounds import ALL_OTHERS
 
 NO_VALUE = "(no value)"  # a level of its own in a dp-lr job, which takes no missing value
+LEARNT_AS_VALUES = (
+    "labels 0 and 1 are learnt as values from 0 to 1, and the log loss takes all of them between 0.001 and 0.999 if "
+    "one lies outside"
+)
 #: Folders of tables.
 VERTICAL, MEASURED = "columns-by-party", "columns-by-party-without-label"
 ONE_PARTY, FILLED = "columns-together", "columns-together-without-gaps"
-AT_ONE_PARTY = ("label-dp", "dp-lr")  # systems whose features one party has
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class Cut:
         rows: the number of rows of each party.
         common: the number of training rows that all parties have.
         twice: how many ids each party leaves out, because they stand twice in its records.
+        positive: the text of label 1; empty: labels are 0 and 1, or numbers.
+        copies: columns of parties that are the label in another form.
+        known: the number of held-out rows that a training row is equal to, the label included.
     """
 
     folder: Path
@@ -65,6 +71,9 @@ class Cut:
     rows: Mapping[str, int]
     common: int
     twice: Mapping[str, int]
+    positive: str
+    copies: tuple[str, ...]
+    known: int
 
     @property
     def active(self) -> str:
@@ -165,6 +174,9 @@ class _Cutter:
             {party: len(rows) for party, rows in dealt.by_party.items()},
             len(dealt.common),
             dealt.twice,
+            whole.positive,
+            find_copies(whole.features.select(self.dealt_names), whole.labels),
+            _count_known(whole.features.select(self.dealt_names), whole.labels, dealt),
         )
 
     @property
@@ -310,7 +322,7 @@ class _Cutter:
             return "the label is at a measurement server of its own"
         if system == "label-dp":
             taken = "" if self.asked.label_range else "; the range of the labels is that of the table"
-            values = "" if self.whole.label_is_number else "; labels 0 and 1 are learnt as values from 0 to 1"
+            values = "" if self.whole.label_is_number else f"; {LEARNT_AS_VALUES}"
             return f"all features are at one party, the label at another{values}{taken}"
         if system == "dp-lr":
             own = [name for name in self._bounds(self.dealt_names) if not {name, ALL_OTHERS} & self.asked.bounds.keys()]
@@ -323,6 +335,17 @@ class _Cutter:
             )
             return f"all columns and the label are at one party{said}{filled}"
         return ""
+
+
+def _count_known(features: pa.Table, labels: Floats, dealt: Dealt) -> int:
+    """Return how many held-out rows a training row is equal to; a missing value is equal to another one."""
+    columns = [*features.columns, pa.chunked_array([labels])]
+    codes = np.stack(
+        [pc.rank(column.combine_chunks(), tiebreaker="dense").to_numpy(zero_copy_only=False) for column in columns],
+        axis=1,
+    )
+    _, rows = np.unique(codes, axis=0, return_inverse=True)
+    return int(np.isin(rows.ravel()[dealt.held_out], rows.ravel()[dealt.training]).sum())
 
 
 def _range_of(column: Any) -> tuple[float, float]:

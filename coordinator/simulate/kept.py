@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.coordinator.simulate.asked import ALL
 from blindfit.parties.files.written import read_json, write_json
 
 ASKED, RUNS, WORK, REPEAT = "asked.json", "runs", "work", "repeat-"
+OURS = re.compile(rf"cut-\d+|({'|'.join(ALL)})(-epsilon-[^-]+(-\d+)?)?-\d+")  # folders in `work`: of cuts and of runs
 OTHER_FOLDER = "name another folder with --out, or remove this one"
 
 T = TypeVar("T")
@@ -120,14 +124,15 @@ class Kept:
         if others and not path.exists():
             raise ConfigError(f"--out {self.out} holds {others[0]}, and no simulation", hint=OTHER_FOLDER)
         before = read_json(path) if others else {}
-        if not isinstance(before, dict):
-            raise DataError(f"{path} is not a table", hint=OTHER_FOLDER)
+        if not isinstance(before, dict) or (others and not before.keys() & self._asked.keys()):
+            raise DataError(f"{path} is not of a simulation", hint=OTHER_FOLDER)
         for name, value in self._asked.items():
             if before.get(name) != value and any(not file.name.startswith(REPEAT) for file in runs.glob("*")):
                 raise ConfigError(f"--out {self.out} has a simulation of another {name}", hint=OTHER_FOLDER)
         self.remove()  # what a command left that was killed
         if before != self._asked:
-            shutil.rmtree(runs, ignore_errors=True)
+            for repeat in runs.glob(f"{REPEAT}*.json"):
+                repeat.unlink()
             write_json(path, self._asked)
 
     # --- runs
@@ -171,10 +176,13 @@ class Kept:
         return self.work / name
 
     def remove(self, *names: str) -> None:
-        for name in names:
+        """Remove folders by name, or all that a simulation makes; files of somebody else stay."""
+        found = [path.name for path in self.work.glob("*") if OURS.fullmatch(path.name)]
+        for name in names or found:
             shutil.rmtree(self.work / name, ignore_errors=True)
         if not names:
-            shutil.rmtree(self.work, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it has files of somebody else, or is not there
+                self.work.rmdir()
 
 
 def _repeat(number: int) -> str:

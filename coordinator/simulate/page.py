@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blindfit.coordinator.report.page import render_template
 from blindfit.coordinator.simulate import pictures, shown
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from blindfit.coordinator.simulate.results import Results
 
 
-def render(results: Results, recommendation: Sequence[str], about: Sequence[str], asked: Mapping[str, str]) -> str:
+def render(results: Results, recommendation: Sequence[str], about: Sequence[str], asked: Mapping[str, Any]) -> str:
     """Args:
     about: sentences on how the figures came about.
-    asked: options by name, as texts.
+    asked: values of options, by name.
     """
     return render_template(
         "simulate/page.html.j2",
@@ -32,5 +32,17 @@ def render(results: Results, recommendation: Sequence[str], about: Sequence[str]
         limits=shown.limits_passed(results),
         rows=results.done,
         plots=list(pictures.draw(results)),
-        asked=sorted(asked.items()),
+        asked=[(name, _as_text(value)) for name, value in sorted(asked.items())],
     )
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_as_text(each)}" for name, each in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_as_text, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from blindfit.coordinator.simulate.asked import AT_ONE_PARTY
 from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, Row, Spread
 from blindfit.coordinator.terminal.wording import duration, join_names, size
 
@@ -94,15 +95,25 @@ def _of_group(protection: Protection, group: Sequence[Row], results: Results) ->
         return
     winner = min(left, key=lambda row: (row.epsilon or 0.0, row.seconds.mean if row.seconds else 0.0))
     figures, why = _figures(winner, name), _why(winner, left)
-    yield f"{protection.wish}: {winner.name}. It has {figures}, against {_bar(results)}{why}."
+    yield f"{protection.wish}: {winner.name}. It has {figures}, against {_bar(results)}{why}.{_cautions(winner)}"
     better = [row for row in left if _mean(row) - _mean(winner) > max(_std(row), _std(winner))]
     if better:
         best = max(better, key=_mean)
-        yield f"{best.name} of the same kind has a better quality: {_figures(best, name)}."
+        yield f"{best.name} of the same kind has a better quality: {_figures(best, name)}.{_cautions(best)}"
     dropped = [row.name for row in group if row not in left]
     if dropped:
         verb = "is" if len(dropped) == 1 else "are"
         yield f"{join_names(dropped)} {verb} left out: no better than {_bar(results)} within the spread."
+
+
+def _cautions(row: Row) -> str:
+    """Return what a reader of a recommendation must know: who has the columns, and repeats without a result."""
+    text = ""
+    if row.system in AT_ONE_PARTY and row.laid_out:
+        text += f" For that, {row.laid_out.partition(';')[0]}."
+    if row.failed:
+        text += f" {row.failed} of {row.runs + row.failed} repeats ended without a result: its figures leave them out."
+    return text
 
 
 def _why(winner: Row, left: Sequence[Row]) -> str:

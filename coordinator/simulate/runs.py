@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, DataError
+from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
 from blindfit.coordinator.job.job import Job, read_job, read_tables
 from blindfit.coordinator.jobs.run import run_here
 from blindfit.coordinator.preflight.parties import PartyHere
@@ -67,7 +67,13 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
     if run.epsilon is not None:
         overrides.insert(0, f"privacy.epsilon={run.epsilon!r}")
     path = cut.jobs[run.system]
-    return read_job(read_tables(path, overrides), f"the {run.system} job", path.parent)
+    job: Job[Any] = read_job(read_tables(path, overrides), f"the {run.system} job", path.parent)
+    if run.epsilon is not None and job.parameters.privacy.epsilon != run.epsilon:
+        raise ConfigError(
+            f"--set {run.system}.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+            hint="name the epsilons with --epsilon, such as --epsilon 0.5,1,2",
+        )
+    return job
 
 
 # --- one run --------------------------------------------------------------------------------------------
@@ -257,7 +263,8 @@ def run_all(
                 draw()
         except (KeyboardInterrupt, Stopped):
             stop.ask()
-            wait(going)
+            finished, _ = wait(going)
+            watch.done += sum(future.exception() is None and isinstance(future.result(), Done) for future in finished)
             raise Stopped(
                 f"{quantity(watch.done, 'run')} of {watch.total:,} are finished and kept",
                 "the same command goes on with the others",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,8 @@ from blindfit.parties.training.feature_bounds import ALL_OTHERS
 Floats = NDArray[np.float64]
 LEFT_OUT, WHERE = b"left out", b"where"  # of the schema: JSON, by column, why it cannot be learnt from; the file
 TO_KEEP = "; to keep it"  # what follows is for a person who writes party files
-NAMES_OF_IDS = ("id", "row", "row_id", "blindfit_row")
+MOST = 1e100  # of a number; its square is finite, and a sum of many squares too
+ALIKE = 1e-9  # from a correlation of 1, in a column that is the label in another unit
 IN_MEMORY = Origin("table", "the data frame", option="TABLE")
 SOMEWHERE = Place("table.parquet")  # a table in memory has no file
 
@@ -222,7 +224,7 @@ def judge_table(table: pa.Table, asked: Asked) -> Whole:
         raise no_rows(origin)
     known = json.loads((table.schema.metadata or {}).get(LEFT_OUT, b"{}"))
     columns = {name: _in_one_chunk(table.column(name)) for name in table.column_names if name not in known}
-    id_name = asked.row_id or next(name for name in NAMES_OF_IDS if name not in table.column_names)
+    id_name = asked.row_id or next(name for name in _names_of_ids() if name not in table.column_names)
     if asked.row_id is None:
         columns[id_name] = pa.array([f"r{row}" for row in range(1, table.num_rows + 1)])
     ids = _ids_of(columns[id_name], id_name, origin)
@@ -247,6 +249,11 @@ def judge_table(table: pa.Table, asked: Asked) -> Whole:
     )
 
 
+def _names_of_ids() -> Iterator[str]:
+    yield from ("id", "row", "row_id")
+    yield from (f"row_{number}" for number in itertools.count(1))
+
+
 def _names_of_roles(asked: Asked) -> list[str]:
     return [asked.label, *([asked.row_id] if asked.row_id is not None else [])]
 
@@ -267,7 +274,21 @@ def _in_plain_type(column: Any, name: str, found: Guessed, asked: Asked, origin:
         return days_to_moments(to_days(column, name=name, first_row=1, origin=origin))
     if values.is_boolean(column.type) and not asked.missing and name not in found.gaps:
         return column
-    return pa.array(to_numbers(column, name=name, first_row=1, origin=origin), from_pandas=True)
+    numbers = to_numbers(column, name=name, first_row=1, origin=origin)
+    _refuse_huge(numbers, name, origin)
+    return pa.array(numbers, from_pandas=True)
+
+
+def _refuse_huge(numbers: Floats, name: str, origin: Origin) -> None:
+    """Raises DataError: a number is too large for any fit."""
+    huge = np.abs(numbers) > MOST
+    if huge.any():
+        row = int(np.argmax(huge))
+        raise origin.error(
+            f"row {row + 1} has the number {numbers[row]:g}, which is beyond {MOST:g}",
+            column=name,
+            hint="correct it, give the column another unit, or remove the column",
+        )
 
 
 def _in_one_chunk(column: Any) -> Any:
@@ -297,6 +318,13 @@ def _labels_of(column: Any, name: str, found: Guessed, origin: Origin) -> Floats
     else:
         labels = to_numbers(column, name=name, first_row=1, origin=origin)
         refuse_missing(labels, name=name, first_row=1, origin=origin, hint="remove the rows without a label")
+    _refuse_huge(labels, name, origin)
+    if 0 < np.ptp(labels) < 1 / MOST:
+        raise origin.error(
+            f"the labels differ by {np.ptp(labels):g}, less than {1 / MOST:g}",
+            column=name,
+            hint="give the labels another unit",
+        )
     if (labels == labels[0]).all():
         raise origin.error(
             "every row has the same label, so there is nothing to learn",
@@ -304,6 +332,26 @@ def _labels_of(column: Any, name: str, found: Guessed, origin: Origin) -> Floats
             hint="name another column, --label COLUMN, or add rows with another label",
         )
     return labels
+
+
+def find_copies(features: pa.Table, labels: Floats) -> tuple[str, ...]:
+    """Return the columns that are the label in another form: another unit, or another text for each label."""
+    return tuple(name for name in features.column_names if _is_copy(features.column(name), labels))
+
+
+def _is_copy(column: Any, labels: Floats) -> bool:
+    if pa.types.is_floating(column.type):
+        numbers = values.to_numbers(column)
+        there = ~np.isnan(numbers)
+        x, y = numbers[there], labels[there]
+        if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+            return False
+        x, y = (x - x.mean()) / np.ptp(x), (y - y.mean()) / np.ptp(y)
+        return bool(abs(x @ y) >= (1 - ALIKE) * np.sqrt((x @ x) * (y @ y)))
+    pairs = pa.table({"value": column, "label": pa.array(labels)}).filter(pc.is_valid(column))
+    n_pairs = pairs.group_by(["value", "label"]).aggregate([]).num_rows
+    n_values, n_labels = (len(pc.unique(pairs[name])) for name in ("value", "label"))
+    return bool(1 < n_pairs == n_values == n_labels < len(labels))
 
 
 # --- dealing columns ----------------------------------------------------------------------------------

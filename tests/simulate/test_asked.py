@@ -48,6 +48,15 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     ({}, lambda table: table.assign(churned=np.where(table.index == 3, None, table.churned)), "no label", "remove"),
     ({"label": "amount"}, lambda t: t.assign(amount=np.where(t.index == 3, np.inf, t.amount)), "infinite", "correct"),
     ({"label": "amount"}, lambda t: t.assign(amount=np.where(t.index == 3, np.nan, t.amount)), "missing", "remove"),
+    *(
+        ({"label": label}, lambda t, n=name, v=value: t.assign(**{n: np.where(t.index == 3, v, t[n])}), said, "unit")
+        for label, name, value, said in (
+            ("churned", "age", 1e300, "row 4 has the number 1e+300, which is beyond 1e+100"),
+            ("churned", "spent", -1e101, "row 4 has the number -1e+101"),
+            ("amount", "amount", 1e300, "row 4 has the number 1e+300"),
+        )
+    ),
+    ({"label": "amount"}, lambda table: table.assign(amount=table.amount * 1e-300), "less than 1e-100", "unit"),
     ({}, lambda table: table.assign(client=table.client.replace("c00005", "c00004")), "row 5 and row 6", "remove rows"),
     ({}, lambda table: table.iloc[:0], "there are no rows", "at least one row"),
     ({}, lambda table: table.iloc[:1], "every row has the label", "another column"),

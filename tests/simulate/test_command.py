@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from blindfit.algorithms.errors import TransportError
-from blindfit.coordinator.simulate import command, runs
+from blindfit.coordinator.simulate import command, kept, runs
 from blindfit.coordinator.simulate.asked import Asked
 from tests.command import Done, Piped, blindfit
 from tests.simulate.patients import write_patients
@@ -135,6 +135,32 @@ def test_a_folder_of_another_table_is_refused(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[0] == "error: --out out holds runs, and no simulation"
 
 
+@pytest.mark.usefixtures("no_run")
+def test_a_folder_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    write_patients(tmp_path)
+    files = {"asked.json": '{"who": "somebody"}', "runs/repeat-notes.txt": "mine", "work/mine.txt": "mine"}
+    for name, text in files.items():
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text(text)
+    done = blindfit(tmp_path, *TABLE, *QUICK)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: out/asked.json is not of a simulation")
+    assert {name: (tmp_path / "out" / name).read_text() for name in files} == files
+
+
+def test_only_what_a_simulation_made_is_removed(tmp_path: Path) -> None:
+    runs_of = [kept.Run(system, epsilon, 11) for system in SYSTEMS for epsilon in (None, 0.5, 1e-05, 1e2)]
+    ours, theirs = [*(run.name for run in runs_of), "cut-1"], ["mine.txt", "cut-of-mine", "taylor", "walr-notes"]
+    (tmp_path / "runs").mkdir()
+    for name in (*ours, *theirs):
+        (tmp_path / "work" / name).mkdir(parents=True)
+    for name in ("repeat-1.json", "repeat-notes.txt"):
+        (tmp_path / "runs" / name).write_text("{}")
+    (tmp_path / "asked.json").write_text('{"table": "another"}')
+    kept.Kept(tmp_path, {"table": "this one"}).open()
+    assert names_in(tmp_path / "work") == sorted(theirs)
+    assert names_in(tmp_path / "runs") == ["repeat-notes.txt"]
+
+
 def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_patients(tmp_path)
     run_here = runs.run_here
@@ -248,6 +274,17 @@ BAD = [
         "patients.csv",
         "the taylor job: network: 'far' is not a number and a unit",
     ),
+    (
+        ("--label", "ill", "--systems", "walr", "--set", 'walr.network.latency="40ms"'),
+        "patients.csv",
+        "--set walr.network.latency: all systems are compared on one network",
+    ),
+    (("--label", "ill", "--set", "walr.network=40ms"), "patients.csv", "--set walr.network: all systems"),
+    (
+        ("--label", "ill", "--systems", "dp-lr", "--epsilon", "0.5,1", "--set", "dp-lr.privacy.epsilon=0.7"),
+        "patients.csv",
+        "--set dp-lr.privacy.epsilon: its runs would not take the epsilon that they are shown with",
+    ),
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
     (("--label", "ill", "--bounds", "x0"), "patients.csv", "--bounds 'x0' is not NAME:LOW:HIGH"),
@@ -283,6 +320,52 @@ def test_the_help_ends_with_three_examples(tmp_path: Path) -> None:
     done = blindfit(tmp_path, "simulate", "--help")
     examples = " ".join(done.stdout.split()).rpartition("Examples:")[2]
     assert examples.count("blindfit simulate ") == 3
+
+
+def kept_as(**more: Any) -> dict[str, Any]:
+    """Return what decides figures as a folder keeps it, and as a second command compares it."""
+    wish = command.Wish(Asked("y", parties=more.pop("parties", 3)), **more)
+    found: dict[str, Any] = json.loads(json.dumps(wish.deciding(pa.table({"y": [0, 1]}))))
+    return found
+
+
+def test_another_active_party_is_another_simulation() -> None:
+    one, other = {"shop": ("a",), "bank": ("b",)}, {"bank": ("b",), "shop": ("a",)}
+    assert kept_as(parties=one) == kept_as(parties=dict(one)) != kept_as(parties=other)
+
+
+def test_options_in_another_order_are_another_simulation() -> None:
+    """The last one counts, if two set the same option."""
+    words = ("taylor.epochs=1", "taylor.epochs=5")
+    assert kept_as(overrides=words) != kept_as(overrides=words[::-1])
+
+
+def test_options_are_typed_in_the_document(studied: tuple[Path, Done]) -> None:
+    folder, _ = studied
+    sets = ["taylor.epochs=3", "falcon.epochs=3"]
+    assert document(folder)["asked"] == {
+        "label": "ill",
+        "row_id": None,
+        "parties": 3,
+        "positive": None,
+        "label_range": None,
+        "bounds": {},
+        "overlap": 1.0,
+        "duplicates": 0.0,
+        "missing": 0.0,
+        "shuffle": True,
+        "test_fraction": 0.25,
+        "seed": 0,
+        "systems": list(SYSTEMS),
+        "epsilons": [1.0],
+        "repeats": 1,
+        "network": None,
+        "set": sets,
+        "warn_only": False,
+    }
+    page = (folder / "out/simulation.html").read_text()
+    assert "<td>not set</td>" in page
+    assert f"<td>{', '.join(sets)}</td>" in page
 
 
 def test_a_changed_value_is_another_table() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import blindfit
+from blindfit.coordinator.simulate import command
 from tests.command import forked_parties
 from tests.readme.pages import ROOT
 from tests.readme.terminal import Terminal
@@ -49,3 +51,16 @@ def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
     done = terminal.run_cells(snippet + "assert study.page.exists() and len(study) == 1\n")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_single_text_stands_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(command, "simulate", lambda _, wish, *__: asked.append(wish))
+    alike: list[dict[str, Any]] = [
+        {"parties": {"shop": "age", "bank": "rate"}, "systems": "walr", "overrides": "walr.l2=2"},
+        {"parties": {"shop": ["age"], "bank": ["rate"]}, "systems": ["walr"], "overrides": ["walr.l2=2"]},
+    ]
+    for words in alike:
+        blindfit.simulate({}, label="ill", out=tmp_path, **words)
+    assert asked[0] == asked[1]
+    assert asked[0].asked.parties == {"shop": ("age",), "bank": ("rate",)}

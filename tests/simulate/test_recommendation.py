@@ -80,3 +80,14 @@ def test_every_system_has_a_kind_of_protection_with_and_without_epsilon() -> Non
     assert len(set(settings)) == len(settings)
     assert {system for system, _ in settings} == {"taylor", "falcon", "walr", "label-dp", "dp-lr"}
     assert len(RULES) == 5
+
+
+def test_it_says_where_all_columns_must_lie_at_one_party() -> None:
+    laid_out = "all columns and the label are at one party; bounds of features are those of the table"
+    said = list(recommend(results({("dp-lr", 1.0): [done(0.8, laid_out=laid_out)]})))
+    assert "(AUC 0.700). For that, all columns and the label are at one party." in said[0]
+
+
+def test_it_says_that_repeats_are_left_out() -> None:
+    said = list(recommend(results({("walr", 1.0): [done(0.8), Failed("a party was lost")]})))
+    assert "1 of 2 repeats ended without a result: its figures leave them out." in said[0]

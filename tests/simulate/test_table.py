@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from blindfit.coordinator.simulate.asked import Asked
-from blindfit.coordinator.simulate.table import deal_columns, judge_table, read_table
+from blindfit.coordinator.simulate.table import deal_columns, find_copies, judge_table, read_table
 from tests.simulate.frames import people
 
 ASKED = Asked("churned", "client")
@@ -148,3 +148,34 @@ def test_columns_are_dealt_by_the_seed_and_all_of_them() -> None:
     assert any(dealt != deal_columns(whole, Asked("churned", "client", parties=3, seed=seed)) for seed in range(2, 9))
     named = {"shop": ("age",), "bank": ("region", "since")}
     assert deal_columns(whole, Asked("churned", "client", parties=named)) == named
+
+
+@pytest.mark.parametrize(
+    "names", [("id",), ("id", "row", "row_id", "row_1"), ("id", "row", "row_id", "row_1", "row_2")]
+)
+def test_numbered_rows_have_a_name_that_no_column_has(names: tuple[str, ...]) -> None:
+    frame = people().rename(columns=dict(zip(("age", "income", "spent", "visits", "region"), names, strict=False)))
+    whole = judge_table(read_table(frame, asked := Asked("churned")), asked)
+    assert whole.id_name not in frame.columns
+    assert set(names) <= set(whole.features.column_names)
+
+
+@pytest.mark.parametrize("label", ["churned", "amount"])
+def test_a_column_that_is_the_label_in_another_form_is_found(label: str) -> None:
+    frame = people()
+    is_yes, amount = frame.churned == "yes", frame.amount
+    if label == "churned":
+        copies = {
+            "as number": is_yes * 1.0,
+            "other unit": 7 - 3.0 * is_yes,
+            "as text": np.where(is_yes, "gone", "here"),
+            "as boolean": is_yes,
+            "with gaps": np.where(frame.index % 9 == 0, np.nan, is_yes),
+        }
+        others = {"nearly": np.where(frame.index == 5, 1.0 - is_yes, is_yes), "score": amount}
+    else:
+        copies = {"in cents": amount * 100, "negative": -amount, "with gaps": amount.where(frame.index % 9 > 0)}
+        others = {"rounded": amount.round(0), "nearly": amount + frame.spent / 10}
+    table = frame.drop(columns="amount" if label == "churned" else "churned").assign(**copies, **others)
+    whole = judge_table(read_table(table, asked := Asked(label, "client")), asked)
+    assert set(find_copies(whole.features, whole.labels)) == set(copies)

@@ -26,7 +26,7 @@ from blindfit.coordinator.simulate.cut import Cut, cut
 from blindfit.coordinator.simulate.kept import Done, Failed, Kept, Repeat, Run
 from blindfit.coordinator.simulate.progress import Progress
 from blindfit.coordinator.simulate.recommendation import recommend
-from blindfit.coordinator.simulate.results import TIMES, Results, gather
+from blindfit.coordinator.simulate.results import TIMES, Results, Row, gather
 from blindfit.coordinator.simulate.runs import Runner, Settings, Watch, choose_number, job_of, run_all
 from blindfit.coordinator.simulate.simulation import DOCUMENT, PAGE, SHEET, Simulation
 from blindfit.coordinator.simulate.table import read_table
@@ -41,6 +41,7 @@ from blindfit.version import __version__
 OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat"}  # others are named alike
 MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
 MOST_AT_ONCE = 64
+MOST_NAMES = 12  # of columns, in a sentence
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,10 @@ class _Study:
             f"Time at {TIMES} times the rows is a forecast: set-up takes as long as here, and the rest grows with the "
             f"operations that taylor and falcon count. In other systems, the rest takes at most {TIMES} times as long."
         )
+        yield (
+            "Bits count what a run reveals without differential privacy: about all labels together, about the score of "
+            "each row, and about all columns. An epsilon bounds what has no bits."
+        )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
 
     def _network(self) -> str:
@@ -266,19 +271,35 @@ class _Study:
 
 
 def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[str]) -> Iterator[RenderableType]:
+    """Yield the table first and the recommendation last: these two stay in sight."""
     yield shown.terminal_table(results)
-    seen: set[str] = set()
-    for row in results.done:
-        if row.system not in seen:
-            seen.add(row.system)
-            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
-    for name, why in (*shown.failures(results), *shown.limits_passed(results)):
-        yield Text.assemble((f"{name}: ", "bold yellow"), why)
-    yield ""
+    for head, named in (
+        ("Without a result", shown.failures(results)),
+        ("Limits that a real run would not pass", shown.limits_passed(results)),
+    ):
+        if named:
+            yield Text(head, style="bold")
+            yield from (Text.assemble((f"{name}: ", "bold yellow"), why) for name, why in named)
+            yield ""
+    yield Text("How the figures came about", style="bold")
     yield from (Text(sentence, style="dim") for sentence in about)
     yield ""
-    yield from map(Text, recommendation)
+    if results.done:
+        yield Text("What is protected from whom", style="bold")
+        for row in _first_of_each_system(results):
+            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
+        yield ""
+    yield Text("Recommendation", style="bold")
+    for sentence in recommendation:
+        text = Text(sentence)
+        text.highlight_words([row.name for row in results.done], "bold")
+        yield text
     yield ""
+
+
+def _first_of_each_system(results: Results) -> list[Row]:
+    first = {row.system: row for row in reversed(results.done)}
+    return list(reversed(first.values()))
 
 
 def _cut_folder(number: int) -> str:
@@ -287,12 +308,22 @@ def _cut_folder(number: int) -> str:
 
 def _notes(made: Cut) -> Iterator[str]:
     """Yield what the cut did with rows and columns."""
+    has = "; ".join(f"{name} {_names(columns)}" for name, columns in made.columns.items())
+    yield f"Columns of each party: {has}. {made.active} is the active party, and in taylor and falcon it has the label."
+    if made.positive:
+        yield f"Label 1 is {made.positive!a} in the column {made.label}."
     each = ", ".join(f"{name} {count(rows)}" for name, rows in made.rows.items())
     yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
     if any(made.twice.values()):
         yield f"Ids that a party leaves out because its records have them twice: {_counts(made.twice)}."
     for name, why in made.left_out.items():
         yield f"The column {name} is left out: {why}."
+
+
+def _names(columns: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(columns) - MOST_NAMES
+    return join_names(columns) if more <= 0 else f"{', '.join(columns[:MOST_NAMES])} and {count(more)} more"
 
 
 def _counts(of_each: Mapping[str, int]) -> str:

@@ -17,7 +17,7 @@ from blindfit.algorithms.columns import values
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init.command import build_folder, draft, refuse_existing, texts_of, write_files
-from blindfit.coordinator.init.files import Seat
+from blindfit.coordinator.init.files import KEY_NODE, Seat
 from blindfit.coordinator.init.systems import BUDGET, PLANS, Plan
 from blindfit.coordinator.simulate.asked import FEATURES, JOINED, LABELS, PRIVATE, Asked
 from blindfit.coordinator.simulate.deal import Dealt, Floats, Rows, deal_rows, draw_gaps
@@ -49,6 +49,7 @@ class Cut:
         rows: the number of rows of each party.
         common: the number of training rows that all parties have.
         twice: how many ids each party leaves out, because they stand twice in its records.
+        positive: the text that is label 1; empty where labels are 0 and 1, or numbers.
     """
 
     folder: Path
@@ -65,6 +66,7 @@ class Cut:
     rows: Mapping[str, int]
     common: int
     twice: Mapping[str, int]
+    positive: str
 
     @property
     def active(self) -> str:
@@ -165,6 +167,7 @@ class _Cutter:
             {party: len(rows) for party, rows in dealt.by_party.items()},
             len(dealt.common),
             dealt.twice,
+            whole.positive,
         )
 
     @property
@@ -306,12 +309,14 @@ class _Cutter:
 
     def _remark(self, system: str) -> str:
         """Return what a reader must know of the parties of a system."""
+        if system in ("taylor", "falcon"):
+            return f"{KEY_NODE} is the key node, a party without data"
         if system == "walr":
-            return "the label is at a measurement server of its own"
+            return f"the label is at {LABELS}, a measurement server"
         if system == "label-dp":
             taken = "" if self.asked.label_range else "; the range of the labels is that of the table"
             values = "" if self.whole.label_is_number else "; labels 0 and 1 are learnt as values from 0 to 1"
-            return f"all features are at one party, the label at another{values}{taken}"
+            return f"all columns are at {FEATURES}, and the label is at {LABELS}, a measurement server{values}{taken}"
         if system == "dp-lr":
             own = [name for name in self._bounds(self.dealt_names) if not {name, ALL_OTHERS} & self.asked.bounds.keys()]
             named = [*(["bounds of features"] if own else []), *(["levels of texts"] if self.whole.categories else [])]
@@ -321,7 +326,7 @@ class _Cutter:
                 if any(map(self._has_gaps, self.dealt_names))
                 else ""
             )
-            return f"all columns and the label are at one party{said}{filled}"
+            return f"all columns and the label are at {JOINED}{said}{filled}"
         return ""
 
 

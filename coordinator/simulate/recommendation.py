@@ -11,6 +11,12 @@ from blindfit.coordinator.terminal.wording import duration, join_names, size
 NAMES = {"auc": "AUC", "log_loss": "log loss", "r2": "R2"}
 DIGITS = 3
 
+#: What a reader must have to take a system whose simulation brings all columns to one party.
+NEEDS = {
+    "dp-lr": " It needs one party that has all columns and the label.",
+    "label-dp": " It needs one party that has all columns.",
+}
+
 RULES = (
     "A system that cannot fit the label, or whose runs all failed, is left out.",
     "A setting is left out if its quality is no better than that of the active party alone, or of the constant, within "
@@ -40,7 +46,7 @@ PROTECTIONS = (
         (("dp-lr", True), ("falcon", True)),
     ),
     Protection(
-        "If nobody else may learn the label of a person (labels have an epsilon)",
+        "If only the owner of the labels may know a person's label (labels have an epsilon)",
         (("walr", True), ("label-dp", True), ("taylor", True)),
     ),
     Protection(
@@ -94,11 +100,15 @@ def _of_group(protection: Protection, group: Sequence[Row], results: Results) ->
         return
     winner = min(left, key=lambda row: (row.epsilon or 0.0, row.seconds.mean if row.seconds else 0.0))
     figures, why = _figures(winner, name), _why(winner, left)
-    yield f"{protection.wish}: {winner.name}. It has {figures}, against {_bar(results)}{why}."
+    needs = NEEDS.get(winner.system, "")
+    yield f"{protection.wish}: {winner.name}. It has {figures}, against {_bar(results)}{why}.{needs}"
     better = [row for row in left if _mean(row) - _mean(winner) > max(_std(row), _std(winner))]
     if better:
         best = max(better, key=_mean)
-        yield f"{best.name} of the same kind has a better quality: {_figures(best, name)}."
+        yield (
+            f"{best.name} of the same kind has a better quality: {_figures(best, name)}."
+            f"{NEEDS.get(best.system, '') if best.system != winner.system else ''}"
+        )
     dropped = [row.name for row in group if row not in left]
     if dropped:
         verb = "is" if len(dropped) == 1 else "are"
@@ -111,7 +121,7 @@ def _why(winner: Row, left: Sequence[Row]) -> str:
     if equals:
         slower = min(equals, key=lambda row: row.seconds.mean if row.seconds else 0.0)
         return f"; the next, {slower.name}, takes {_seconds(slower)}"
-    return "; no smaller epsilon is left" if winner.epsilon is not None and len(left) > 1 else ""
+    return "; it is the smallest epsilon here that is better" if winner.epsilon is not None and len(left) > 1 else ""
 
 
 def _figures(row: Row, name: str) -> str:

@@ -30,7 +30,7 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
         ({"parties": {name: ("age",), "bank": ("income",)}}, SAME, "not a name of a party", "at most 40 characters")
         for name in ("Shop", "", "1st", "shop-", "a--b", "my shop", "../shop", "s" * 41, "shöp", "shop\n")
     ),
-    ({"parties": {"labels": ("age",), "bank": ("income",)}}, SAME, "this name is taken", "take none of"),
+    ({"parties": {"label-server": ("age",), "bank": ("income",)}}, SAME, "this name is taken", "take none of"),
     ({"parties": {"shop": (), "bank": ("income",)}}, SAME, "shop has no column", "name its columns"),
     ({"parties": {"shop": ("age",), "bank": ("age",)}}, SAME, "the column age is named twice", "name it once"),
     ({"parties": {"shop": ("churned",), "bank": ("age",)}}, SAME, "churned is the label", "leave churned out"),

@@ -316,8 +316,10 @@ def _notes(made: Cut) -> Iterator[str]:
     yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
     if any(made.twice.values()):
         yield f"Ids that a party leaves out because its records have them twice: {_counts(made.twice)}."
-    for name, why in made.left_out.items():
-        yield f"The column {name} is left out: {why}."
+    for why in dict.fromkeys(made.left_out.values()):
+        names = [name for name, reason in made.left_out.items() if reason == why]
+        left_out = f"column {names[0]} is" if len(names) == 1 else f"columns {_names(names)} are"
+        yield f"The {left_out} left out: {why}."
 
 
 def _names(columns: Sequence[str]) -> str:

@@ -150,7 +150,9 @@ class _Cutter:
                 shutil.rmtree(self.building / system, ignore_errors=True)
                 continue
             jobs[system] = self.folder / system / "job.toml"
-        unused = {name: "no party is given it" for name in whole.features.column_names if name not in self.dealt_names}
+        unused = {
+            name: "not given to any party" for name in whole.features.column_names if name not in self.dealt_names
+        }
         rest = whole.features.select(self.dealt_names).take(dealt.held_out)
         return Cut(
             self.folder,

@@ -199,7 +199,7 @@ def test_an_id_that_stands_twice_is_left_out_by_its_party(tmp_path: Path) -> Non
 
 def test_columns_that_nobody_is_given_are_named(tmp_path: Path) -> None:
     found = cut_people(tmp_path / "cut", parties={"shop": ("age",), "bank": ("income",)})
-    assert found.left_out["spent"] == "no party is given it"
+    assert found.left_out["spent"] == "not given to any party"
     assert "same value" in found.left_out["planet"]
 
 

@@ -42,10 +42,16 @@ NetworkOption = Annotated[
     ),
 ]
 PredictOutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Folder for the reports; by default runs/predict.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Folder for the reports; by default runs/predict, or runs/predict-rehearsal."
+    ),
 ]
 EvaluateOutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Folder for the reports; by default runs/evaluate.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Folder for the reports; by default runs/evaluate, or runs/evaluate-rehearsal."
+    ),
 ]
 RehearseOption = Annotated[
     bool,

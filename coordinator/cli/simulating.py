@@ -33,7 +33,7 @@ def simulate(
             show_default=False,
         ),
     ],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn.")] = "",
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn. Required.")] = "",
     parties: Annotated[
         int | None,
         typer.Option(metavar="N", help="Number of parties that get columns at random; 3 if none is named."),
@@ -46,9 +46,12 @@ def simulate(
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column that names a row; by default rows are numbered."),
     ] = None,
-    positive: Annotated[str | None, typer.Option(metavar="TEXT", help="Text of label 1.")] = None,
+    positive: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Text of label 1, such as yes; guessed by default, and printed.")
+    ] = None,
     label_range: Annotated[
-        str, typer.Option(metavar="LOW:HIGH", help="Public range of labels; by default that of the table.")
+        str,
+        typer.Option(metavar="LOW:HIGH", help="Public range of labels, for label-dp; by default that of the table."),
     ] = "",
     bounds: Annotated[
         list[str] | None,
@@ -64,25 +67,39 @@ def simulate(
         str, typer.Option(metavar="NUMBER,...", help="Epsilons to compare, in systems that take one.")
     ] = "1",
     repeat: Annotated[int, typer.Option(metavar="N", help="Number of repeats with other held-out rows and noise.")] = 1,
-    overlap: Annotated[float, typer.Option(help="Share of a party's rows that every party has.")] = 1.0,
-    duplicates: Annotated[float, typer.Option(help="Share of a party's ids that stand in its records twice.")] = 0.0,
-    missing: Annotated[float, typer.Option(help="Share of the values of training rows that are emptied.")] = 0.0,
+    overlap: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of a party's rows that every party has, above 0 to 1.")
+    ] = 1.0,
+    duplicates: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of a party's ids that its records have twice, 0 to below 1.")
+    ] = 0.0,
+    missing: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the values of training rows that are emptied, 0 to 0.9.")
+    ] = 0.0,
     same_order: Annotated[
         bool, typer.Option("--same-order", help="Keep the order of the table's rows at every party.")
     ] = False,
-    test_fraction: Annotated[float, typer.Option(help="Share of all rows that no party trains on.")] = 0.25,
+    test_fraction: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of all rows that no party has. Quality is measured on them.")
+    ] = 0.25,
     network: Annotated[
         str, typer.Option(metavar="TEXT", help='Network between the parties, such as "40ms 100mbit"; default: none.')
     ] = "",
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Number of runs at once; by default as many as the cores allow.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the cut: the same seed deals the same columns and rows.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the cut: the same seed deals the same columns and rows.")
+    ] = 0,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the results; the same one goes on.")
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder for the results. The same folder again runs only what is missing."
+        ),
     ] = Path("runs/simulate"),
     warn_only: Annotated[
-        bool, typer.Option("--warn-only", help="Let limits of budgets and accounts only warn.")
+        bool,
+        typer.Option("--warn-only", help="Go on with a warning where a run passes a limit of a budget or account."),
     ] = False,
     overrides: Annotated[
         list[str] | None,

@@ -41,7 +41,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure that was computed from noisy sums, and the range that holds it with 95 % chance over the noise."""
+    """A figure that was computed from noisy sums, and the range that holds it with 95% chance over the noise."""
 
     value: float
     low: float
@@ -186,8 +186,8 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
         f"{privacy.delta:g} protects {privacy.unit}{follows}."
     )
     yield (
-        "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
-        "figure is not in it."
+        "A range holds the figure of these rows with 95% chance over the noise. It does not cover how other rows would "
+        "differ."
     )
     yield from _servers_learnt(content, trust)
     if (both := privacy.epsilon_of_both) is not None and trust in ASK_TWO_SERVERS:
@@ -198,7 +198,7 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
             f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
             f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, {known}."
         )
-    yield "The coordinator was told no figure, unless the active party ran on its machine."
+    yield "The coordinator learnt no figure, unless the active party ran on its machine."
 
 
 def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:

@@ -41,17 +41,26 @@ def simulate(
 
     Args:
         table: a path, a database's table as `init` takes it, or a data frame.
+        label: the column to learn.
         parties: how many parties get columns at random, or the columns of each party; the first party is active.
         row_id: the column that names a row; by default rows are numbered.
+        positive: the text of label 1; guessed by default.
+        label_range: the public range of labels, for label-dp; by default that of the table.
+        bounds: public bounds of features, for dp-lr; by default those of the table.
+        systems: which systems to compare.
         epsilon: one or more, for the systems that take one.
         repeats: how often the table is cut again, with other held-out rows and noise.
         overlap: share of a party's rows that every party has.
         duplicates: share of a party's ids that stand in its records twice.
         missing: share of the values of training rows that are emptied.
+        shuffle: whether each party has its rows in an order of its own.
+        test_fraction: share of all rows that no party has. Quality is measured on them.
         network: between the parties, such as "40ms 100mbit"; empty for this machine's own.
         at_once: number of runs at once; by default as many as the cores allow.
+        seed: the same seed deals the same columns and rows.
         warn_only: whether limits of budgets and accounts only warn.
         overrides: options of one system's jobs, such as "taylor.epochs=5".
+        progress: whether to show how far the runs are.
         out: folder for the results. The same call goes on where an earlier one was stopped.
 
     Raises:

@@ -19,7 +19,7 @@ AT_ONE_PARTY = ("label-dp", "dp-lr")  # systems whose features one party has
 #: Systems that take an epsilon.
 PRIVATE = frozenset(name for name, plan in PLANS.items() if plan.charges_budget)
 #: Names of the parties that the cut adds: the one with the labels, and those that hold columns of all parties.
-LABELS, FEATURES, JOINED = "label-server", "feature-owner", "all-columns"
+LABELS, FEATURES, JOINED = "label-server", "feature-party", "single-party"
 TAKEN = (*OTHER_FILES, KEY_NODE, COORDINATOR, LABELS, FEATURES, JOINED)
 NAME, NAME_LENGTH = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"), 40  # what `init` makes of the name of a file
 MOST_MISSING = 0.9

@@ -26,14 +26,14 @@ from blindfit.coordinator.simulate.cut import Cut, cut
 from blindfit.coordinator.simulate.kept import Done, Failed, Kept, Repeat, Run
 from blindfit.coordinator.simulate.progress import Progress
 from blindfit.coordinator.simulate.recommendation import recommend
-from blindfit.coordinator.simulate.results import TIMES, Results, gather
+from blindfit.coordinator.simulate.results import TIMES, Results, Row, gather
 from blindfit.coordinator.simulate.runs import Runner, Settings, Watch, choose_number, job_of, run_all
 from blindfit.coordinator.simulate.simulation import DOCUMENT, PAGE, SHEET, Simulation
 from blindfit.coordinator.simulate.table import read_table
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places
-from blindfit.coordinator.terminal.wording import count, quantity
+from blindfit.coordinator.terminal.wording import count, join_names, quantity
 from blindfit.parties.files.written import write_file, write_json
 from blindfit.parties.work.compute import cores
 from blindfit.version import __version__
@@ -42,6 +42,7 @@ OPTION_OF = {"row_id": "id", "parties": "parties or --party", "repeats": "repeat
 MAY_DIFFER = ("systems", "epsilons", "repeats")  # they add runs, and change none
 MOST_AT_ONCE = 64
 MANY_KNOWN = 0.05  # of held-out rows; fewer change no figure that is shown
+MOST_NAMES = 12  # of columns, in a sentence
 
 
 @dataclass(frozen=True)
@@ -265,6 +266,10 @@ class _Study:
             f"Time at {TIMES} times the rows is a forecast: set-up takes as long as here, and the rest grows with the "
             f"operations that taylor and falcon count. In other systems, the rest takes at most {TIMES} times as long."
         )
+        yield (
+            "Bits count what a run reveals without differential privacy: about all labels together, about the score of "
+            "each row, and about all columns. An epsilon bounds what has no bits."
+        )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
 
     def _network(self) -> str:
@@ -274,19 +279,35 @@ class _Study:
 
 
 def _summarise(results: Results, about: Sequence[str], recommendation: Sequence[str]) -> Iterator[RenderableType]:
+    """Yield the table first and the recommendation last: these two stay in sight."""
     yield shown.terminal_table(results)
-    seen: set[str] = set()
-    for row in results.done:
-        if row.system not in seen:
-            seen.add(row.system)
-            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
-    for name, why in (*shown.failures(results), *shown.limits_passed(results)):
-        yield Text.assemble((f"{name}: ", "bold yellow"), why)
-    yield ""
+    for head, named in (
+        ("Without a result", shown.failures(results)),
+        ("Limits that a real run would not pass", shown.limits_passed(results)),
+    ):
+        if named:
+            yield Text(head, style="bold")
+            yield from (Text.assemble((f"{name}: ", "bold yellow"), why) for name, why in named)
+            yield ""
+    yield Text("How the figures came about", style="bold")
     yield from (Text(sentence, style="dim") for sentence in about)
     yield ""
-    yield from map(Text, recommendation)
+    if results.done:
+        yield Text("What is protected from whom", style="bold")
+        for row in _first_of_each_system(results):
+            yield Text.assemble((f"{row.name}: ", "bold"), row.statement)
+        yield ""
+    yield Text("Recommendation", style="bold")
+    for sentence in recommendation:
+        text = Text(sentence)
+        text.highlight_words([row.name for row in results.done], "bold")
+        yield text
     yield ""
+
+
+def _first_of_each_system(results: Results) -> list[Row]:
+    first = {row.system: row for row in reversed(results.done)}
+    return list(reversed(first.values()))
 
 
 def _cut_folder(number: int) -> str:
@@ -295,6 +316,8 @@ def _cut_folder(number: int) -> str:
 
 def notes(made: Cut) -> Iterator[str]:
     """Yield what the cut did with rows and columns."""
+    has = "; ".join(f"{name} {_names(columns)}" for name, columns in made.columns.items())
+    yield f"Columns of each party: {has}. {made.active} is the active party, and in taylor and falcon it has the label."
     if made.positive:
         yield f"Label 1 is {made.positive!r} in the column {made.label}, and label 0 is any other text."
     for name in made.copies:
@@ -312,8 +335,16 @@ def notes(made: Cut) -> Iterator[str]:
     yield f"Rows to train on: {each}; {count(made.common)} of them are at all parties."
     if any(made.twice.values()):
         yield f"Ids that a party leaves out because its records have them twice: {_counts(made.twice)}."
-    for name, why in made.left_out.items():
-        yield f"The column {name} is left out: {why}."
+    for why in dict.fromkeys(made.left_out.values()):
+        names = [name for name, reason in made.left_out.items() if reason == why]
+        left_out = f"column {names[0]} is" if len(names) == 1 else f"columns {_names(names)} are"
+        yield f"The {left_out} left out: {why}."
+
+
+def _names(columns: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(columns) - MOST_NAMES
+    return join_names(columns) if more <= 0 else f"{', '.join(columns[:MOST_NAMES])} and {count(more)} more"
 
 
 def _counts(of_each: Mapping[str, int]) -> str:

@@ -17,7 +17,7 @@ from blindfit.algorithms.columns import values
 from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init.command import build_folder, draft, refuse_existing, texts_of, write_files
-from blindfit.coordinator.init.files import Seat
+from blindfit.coordinator.init.files import KEY_NODE, Seat
 from blindfit.coordinator.init.systems import BUDGET, PLANS, Plan
 from blindfit.coordinator.simulate.asked import AT_ONE_PARTY, FEATURES, JOINED, LABELS, PRIVATE, Asked
 from blindfit.coordinator.simulate.deal import Dealt, Floats, Rows, deal_rows, draw_gaps
@@ -28,6 +28,7 @@ from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import MOST_PASSIVE
 from blindfit.parties.training.feature_bounds import ALL_OTHERS
 
+NOT_CALIBRATED = "its log loss is too high, because a real job calibrates probabilities on test rows and this one has none"
 NO_VALUE = "(no value)"  # a level of its own in a dp-lr job, which takes no missing value
 LEARNT_AS_VALUES = (
     "labels 0 and 1 are learnt as values from 0 to 1, and the log loss takes all of them between 0.001 and 0.999 if "
@@ -157,7 +158,9 @@ class _Cutter:
                 shutil.rmtree(self.building / system, ignore_errors=True)
                 continue
             jobs[system] = self.folder / system / "job.toml"
-        unused = {name: "no party is given it" for name in whole.features.column_names if name not in self.dealt_names}
+        unused = {
+            name: "not given to any party" for name in whole.features.column_names if name not in self.dealt_names
+        }
         rest = whole.features.select(self.dealt_names).take(dealt.held_out)
         return Cut(
             self.folder,
@@ -318,12 +321,15 @@ class _Cutter:
 
     def _remark(self, system: str) -> str:
         """Return what a reader must know of the parties of a system."""
+        if system in ("taylor", "falcon"):
+            raw = "" if system == "falcon" or self.whole.label_is_number else f"; {NOT_CALIBRATED}"
+            return f"{KEY_NODE} is the key node, a party without data{raw}"
         if system == "walr":
-            return "the label is at a measurement server of its own"
+            return f"the label is at {LABELS}, a measurement server"
         if system == "label-dp":
             taken = "" if self.asked.label_range else "; the range of the labels is that of the table"
             values = "" if self.whole.label_is_number else f"; {LEARNT_AS_VALUES}"
-            return f"all features are at one party, the label at another{values}{taken}"
+            return f"all columns are at {FEATURES}, and the label is at {LABELS}, a measurement server{values}{taken}"
         if system == "dp-lr":
             own = [name for name in self._bounds(self.dealt_names) if not {name, ALL_OTHERS} & self.asked.bounds.keys()]
             named = [*(["bounds of features"] if own else []), *(["levels of texts"] if self.whole.categories else [])]
@@ -333,7 +339,7 @@ class _Cutter:
                 if any(map(self._has_gaps, self.dealt_names))
                 else ""
             )
-            return f"all columns and the label are at one party{said}{filled}"
+            return f"all columns and the label are at {JOINED}{said}{filled}"
         return ""
 
 

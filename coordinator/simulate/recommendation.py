@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from blindfit.coordinator.simulate.asked import AT_ONE_PARTY
 from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED, Results, Row, Spread
 from blindfit.coordinator.terminal.wording import duration, join_names, size
 
 NAMES = {"auc": "AUC", "log_loss": "log loss", "r2": "R2"}
 DIGITS = 3
+
+#: What a reader must have to take a system whose simulation brings all columns to one party.
+NEEDS = {
+    "dp-lr": " It needs one party that has all columns and the label.",
+    "label-dp": " It needs one party that has all columns.",
+}
 
 RULES = (
     "A system that cannot fit the label, or whose runs all failed, is left out.",
@@ -41,7 +46,7 @@ PROTECTIONS = (
         (("dp-lr", True), ("falcon", True)),
     ),
     Protection(
-        "If nobody else may learn the label of a person (labels have an epsilon)",
+        "If only the owner of the labels may know a person's label (labels have an epsilon)",
         (("walr", True), ("label-dp", True), ("taylor", True)),
     ),
     Protection(
@@ -108,9 +113,7 @@ def _of_group(protection: Protection, group: Sequence[Row], results: Results) ->
 
 def _cautions(row: Row) -> str:
     """Return what a reader of a recommendation must know: who has the columns, and repeats without a result."""
-    text = ""
-    if row.system in AT_ONE_PARTY and row.laid_out:
-        text += f" For that, {row.laid_out.partition(';')[0]}."
+    text = NEEDS.get(row.system, "")
     if row.failed:
         text += f" {row.failed} of {row.runs + row.failed} repeats ended without a result: its figures leave them out."
     return text
@@ -122,7 +125,7 @@ def _why(winner: Row, left: Sequence[Row]) -> str:
     if equals:
         slower = min(equals, key=lambda row: row.seconds.mean if row.seconds else 0.0)
         return f"; the next, {slower.name}, takes {_seconds(slower)}"
-    return "; no smaller epsilon is left" if winner.epsilon is not None and len(left) > 1 else ""
+    return "; it is the smallest epsilon here that is better" if winner.epsilon is not None and len(left) > 1 else ""
 
 
 def _figures(row: Row, name: str) -> str:

@@ -57,4 +57,4 @@ def _rate(assumed: Assumed) -> str:
 
 def _list_guesses(options: Sequence[str]) -> Iterator[tuple[str, str]]:
     if options:
-        yield "", f"nobody said so: give {' and '.join(options)}, or a model that is known (--model)"
+        yield "", f"these are defaults: give {' and '.join(options)}, or a known model (--model)"

@@ -45,17 +45,17 @@ def test_no_table_has_a_held_out_row_and_each_has_its_own_columns(tmp_path: Path
         assert not held_out & set(table.client)
         has_label = "churned" in table
         is_active = (path.parent.name, path.stem) == ("columns-by-party", "shop")
-        assert has_label == (path.stem in ("label-server", "all-columns") or is_active)
+        assert has_label == (path.stem in ("label-server", "single-party") or is_active)
         if has_label:
             assert np.array_equal(table.churned == 1, source.churned[table.client] == "yes")
         for name in set(table) - {"client", "churned"} if path.parent.name != "columns-together-without-gaps" else ():
             there, expected = table[name].notna().to_numpy(), source[name][table.client].to_numpy()
             assert np.array_equal(table[name].to_numpy()[there].astype(object), expected[there].astype(object))
             emptied += int(path.parent.name == "columns-together" and name != "age") * int((~there).sum())
-    joined = rows_of(tmp_path / "cut/columns-together/all-columns.parquet")
+    joined = rows_of(tmp_path / "cut/columns-together/single-party.parquet")
     assert found.common == len(joined)
     assert abs(emptied / 2 / (7 * len(joined)) - 0.1) < 0.02  # of two tables with all columns
-    assert not rows_of(tmp_path / "cut/columns-together-without-gaps/all-columns.parquet").isna().any(axis=None)
+    assert not rows_of(tmp_path / "cut/columns-together-without-gaps/single-party.parquet").isna().any(axis=None)
     assert list(found.held_out.rows.column_names) == [name for columns in PARTIES.values() for name in columns]
     assert found.held_out.rows.column("income").null_count == 0
     for party, columns in PARTIES.items():
@@ -113,7 +113,7 @@ def test_party_files_are_those_of_init(tmp_path: Path) -> None:
 def test_a_budget_pays_for_every_epsilon(tmp_path: Path) -> None:
     found = cut_people(tmp_path / "cut", epsilons=(2.0, 9.5))
     assert found.private == {"walr", "label-dp", "dp-lr"}
-    for system, server in {"walr": "label-server", "label-dp": "label-server", "dp-lr": "all-columns"}.items():
+    for system, server in {"walr": "label-server", "label-dp": "label-server", "dp-lr": "single-party"}.items():
         party = tomllib.loads((tmp_path / f"cut/{system}/{server}.toml").read_text())
         assert party["populations"]["people"]["epsilon"] == 9.5
         for path in (tmp_path / "cut" / system).glob("*.toml"):
@@ -186,7 +186,7 @@ def test_a_text_that_stands_for_no_value_may_be_a_level_already(tmp_path: Path) 
     frame.loc[::9, "region"] = None
     found = cut_people(tmp_path / "cut", frame=frame)
     assert "dp-lr" in found.jobs
-    levels = tomllib.loads((tmp_path / "cut/dp-lr/all-columns.toml").read_text())["datasets"]["rows"]["categories"]
+    levels = tomllib.loads((tmp_path / "cut/dp-lr/single-party.toml").read_text())["datasets"]["rows"]["categories"]
     assert levels == {"region": ["(no value)", "north", "south"]}
 
 
@@ -199,7 +199,7 @@ def test_an_id_that_stands_twice_is_left_out_by_its_party(tmp_path: Path) -> Non
 
 def test_columns_that_nobody_is_given_are_named(tmp_path: Path) -> None:
     found = cut_people(tmp_path / "cut", parties={"shop": ("age",), "bank": ("income",)})
-    assert found.left_out["spent"] == "no party is given it"
+    assert found.left_out["spent"] == "not given to any party"
     assert "same value" in found.left_out["planet"]
 
 

@@ -83,9 +83,8 @@ def test_every_system_has_a_kind_of_protection_with_and_without_epsilon() -> Non
 
 
 def test_it_says_where_all_columns_must_lie_at_one_party() -> None:
-    laid_out = "all columns and the label are at one party; bounds of features are those of the table"
-    said = list(recommend(results({("dp-lr", 1.0): [done(0.8, laid_out=laid_out)]})))
-    assert "(AUC 0.700). For that, all columns and the label are at one party." in said[0]
+    said = list(recommend(results({("dp-lr", 1.0): [done(0.8)]})))
+    assert "(AUC 0.700). It needs one party that has all columns and the label." in said[0]
 
 
 def test_it_says_that_repeats_are_left_out() -> None:

@@ -153,7 +153,7 @@ def test_baselines_are_fits_of_scikit_learn(tmp_path: Path, label: str) -> None:
     held_out = frame.loc[found.held_out.ids.to_pylist()]
     expected = {}
     for name, file, columns in (
-        ("joined, no privacy", "columns-together/all-columns", ["spent", "visits", "income"]),
+        ("joined, no privacy", "columns-together/single-party", ["spent", "visits", "income"]),
         ("active party alone", "columns-by-party/shop", ["spent", "visits"]),
     ):
         rows = frame.loc[pd.read_parquet(found.folder / f"{file}.parquet").client]

@@ -25,16 +25,17 @@ WARM = (
 )
 """What every party imports before it is up."""
 
+PARTIES = "blindfit.parties"
 SEATS = {
-    "walr": ("walr.consumer", "walr.passive", "walr.server"),
-    "label-dp": ("label_dp.consumer", "measurement.seat"),
-    "dp-lr": ("dp_lr.trainer",),
-    "taylor": ("taylor.data_party", "taylor.key_node"),
-    "falcon": ("falcon.data_party", "falcon.key_node"),
-    "predict": ("predict.prediction", "predict.key_node"),
-    "evaluate": ("evaluate.consumer", "measurement.seat"),
+    "walr": (f"{PARTIES}.walr.consumer", f"{PARTIES}.walr.passive", f"{PARTIES}.walr.server"),
+    "label-dp": (f"{PARTIES}.label_dp.consumer", f"{PARTIES}.measurement.seat"),
+    "dp-lr": (f"{PARTIES}.dp_lr.trainer",),
+    "taylor": (f"{PARTIES}.taylor.data_party", f"{PARTIES}.taylor.key_node"),
+    "falcon": (f"{PARTIES}.falcon.data_party", f"{PARTIES}.falcon.key_node"),
+    "predict": (f"{PARTIES}.predict.prediction", f"{PARTIES}.predict.key_node"),
+    "evaluate": (f"{PARTIES}.evaluate.consumer", f"{PARTIES}.measurement.seat"),
 }
-"""What a party whose policy allows a system imports too, under blindfit.parties."""
+"""What a party whose policy allows a system imports too."""
 
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
 CHILDREN_END_WITHIN_S = 2.0  # by themselves, after the process has lost its command
@@ -55,7 +56,7 @@ def serve() -> list[str] | None:
 
 def import_for(systems: Iterable[str]) -> None:
     """Import what a party imports before it is up, and keep the collector from writing into what children share."""
-    for module in (*WARM, *(f"blindfit.parties.{seat}" for system in systems for seat in SEATS.get(system, ()))):
+    for module in (*WARM, *(seat for system in systems for seat in SEATS.get(system, ()))):
         with contextlib.suppress(ImportError):  # a party that needs the module says so itself
             importlib.import_module(module)
     late_arrow.load_arrow()

@@ -27,7 +27,7 @@ MUTANTS = (
         "simulate-runs-a-real-job",
         (26,),
         "blindfit.coordinator.simulate.runs:Runner._try",
-        "rehearsal=rehearsal,",
+        "rehearsal=self._rehearsal,",
         "rehearsal=None,",
         (f"{COMMAND}::test_every_system_has_its_figures",),
     ),

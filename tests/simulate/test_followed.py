@@ -53,6 +53,20 @@ def test_an_option_as_the_hint_writes_it(
     accepted(folder, *right)
 
 
+@pytest.mark.parametrize(
+    ("hint", "wrong", "right"),
+    [
+        (says('such as --network "40ms 100mbit"'), "dp-lr.network=40ms", ("--network", "40ms 100mbit")),
+        (says("such as --epsilon 0.5,1,2"), "dp-lr.privacy.epsilon=2", ("--epsilon", "0.5,1,2")),
+    ],
+)
+def test_what_all_systems_share_has_an_option_of_its_own(
+    folder: Path, hint: str, wrong: str, right: tuple[str, ...]
+) -> None:
+    refused_command(hint, simulate(folder, "--set", wrong))
+    accepted(folder, *right)
+
+
 def test_an_option_of_a_system_begins_with_its_name(folder: Path) -> None:
     told = refused_command("such as --set {}.OPTION=VALUE", simulate(folder, "--set", "iterations=3"))
     assert told.parts == ("dp-lr",)

@@ -28,7 +28,9 @@ from blindfit.parties.settings import PolicySettings
 from blindfit.parties.systems import MOST_PASSIVE
 from blindfit.parties.training.feature_bounds import ALL_OTHERS
 
-NOT_CALIBRATED = "its log loss is too high, because a real job calibrates probabilities on test rows and this one has none"
+NOT_CALIBRATED = (
+    "its log loss is too high, because a real job calibrates probabilities on test rows and this one has none"
+)
 NO_VALUE = "(no value)"  # a level of its own in a dp-lr job, which takes no missing value
 LEARNT_AS_VALUES = (
     "labels 0 and 1 are learnt as values from 0 to 1, and the log loss takes all of them between 0.001 and 0.999 if "

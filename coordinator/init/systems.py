@@ -10,7 +10,7 @@ from blindfit.parties.systems import MOST_PASSIVE, MOST_PASSIVE_IN_SHARES
 EPSILON, BUDGET, DELTA = 1.0, 3.0, "1e-5"
 SPLIT = ("test_fraction = 0.2",)
 PRIVATE = f"epsilon = {EPSILON}  # of the budget in the file of the party with the labels, which is {BUDGET}"
-GENTLE = ("learning_rate = 0.25  # lower it if training diverges: columns that resemble each other make steps larger",)
+GENTLE = ("learning_rate = 0.2  # lower it if training diverges: columns that resemble each other make steps larger",)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -63,17 +62,10 @@ def import_for(systems: Iterable[str]) -> None:
     gc.freeze()
 
 
-def show_as(title: str) -> None:
-    """Let `ps` show this text in the place of the command line of this process, as far as that is long enough.
-
-    On Linux only. Nothing else reads these bytes: Python has copied its command line.
-    """
-    if sys.platform != "linux":
-        return
-    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-    start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)
-    if 0 < start < end:
-        ctypes.memmove(start, title.encode()[: end - start - 1].ljust(end - start, b"\0"), end - start)
+def show_as(name: str) -> None:
+    """Let `ps -e`, `pgrep` and `top` show this name for this process, cut to 15 characters; on Linux only."""
+    if sys.platform == "linux":
+        Path("/proc/self/comm").write_bytes(name.encode())
 
 
 class _Serving:
@@ -154,7 +146,7 @@ class _Serving:
             os.dup2(own, taken)
         for own in (self._lifeline, self._held, self._woken, self._waking):
             os.close(own)
-        show_as(" ".join(["blindfit", *(Path(word).name for word in asked["words"][:2])]))
+        show_as("blindfit " + " ".join(Path(word).stem for word in asked["words"][1:2]))
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])

@@ -224,7 +224,7 @@ async def test_a_report_says_nothing_of_the_jobs_that_were_refused_before(clinic
     world = World(clinic.root)
     world.publish("clinic", "archive")
     async with world.up(world.load("dp_lr.iterations=2")) as nodes:
-        with pytest.raises(PolicyRefused, match="the budget of patients would be passed"):
+        with pytest.raises(BudgetExhausted, match="the budget of patients would be passed"):
             await world.session(world.load("privacy.epsilon=4.5"), nodes).run()
         session = world.session(world.load("dp_lr.iterations=2"), nodes)
         await session.run()

@@ -146,7 +146,7 @@ def test_a_label_of_numbers_is_a_linear_job(tables: Path, system: str) -> None:
     assert made.returncode == 0, made.stderr
     job = (tables / "linear/job.toml").read_text()
     assert 'model = "linear"' in job
-    assert ("learning_rate = 0.25" in job) == (system == "falcon")
+    assert ("learning_rate = 0.2" in job) == (system == "falcon")
     assert 'label_kind = "number"' in (tables / "linear/shop.toml").read_text()
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
 

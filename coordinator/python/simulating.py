@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.simulate import command
 from blindfit.coordinator.simulate.asked import ALL, Asked
 from blindfit.coordinator.simulate.simulation import Simulation
@@ -22,7 +25,7 @@ def simulate(
     label_range: tuple[float, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     systems: str | Sequence[str] = ALL,
-    epsilon: float | Sequence[float] = 1.0,
+    epsilon: float | Iterable[float] = 1.0,
     repeats: int = 1,
     overlap: float = 1.0,
     duplicates: float = 0.0,
@@ -67,27 +70,39 @@ def simulate(
         ConfigError, DataError: which option or column is wrong, and what to do.
         Stopped: somebody has interrupted the call; what is finished stays.
     """
+    if not isinstance(network, str):
+        raise ConfigError(
+            "network: a simulation takes a text, because its systems have other parties each",
+            hint='such as network="40ms 100mbit"',
+        )
     asked = Asked(
         label=label,
         row_id=row_id,
-        parties=parties if isinstance(parties, int) else {name: _all_of(own) for name, own in parties.items()},
+        parties={name: _all_of(own) for name, own in parties.items()}
+        if isinstance(parties, Mapping)
+        else _plain(parties),
         positive=positive,
         label_range=label_range,
         bounds=dict(bounds or {}),
-        overlap=overlap,
-        duplicates=duplicates,
-        missing=missing,
+        overlap=_plain(overlap),
+        duplicates=_plain(duplicates),
+        missing=_plain(missing),
         shuffle=shuffle,
-        test_fraction=test_fraction,
-        seed=seed,
+        test_fraction=_plain(test_fraction),
+        seed=_plain(seed),
         systems=ALL if systems == "all" else _all_of(systems),
-        epsilons=tuple(epsilon) if isinstance(epsilon, Sequence) else (epsilon,),
-        repeats=repeats,
+        epsilons=tuple(map(_plain, epsilon)) if isinstance(epsilon, Iterable) else (_plain(epsilon),),
+        repeats=_plain(repeats),
     )
-    wish = command.Wish(asked, network, _all_of(overrides), at_once, warn_only)
+    wish = command.Wish(asked, network, _all_of(overrides), _plain(at_once), warn_only)
     return command.simulate(table, wish, Path(out), terminal(quiet=not progress))
 
 
 def _all_of(texts: str | Sequence[str]) -> tuple[str, ...]:
     """Return the texts; a single text stands for itself, and not for its characters."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, and everything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value

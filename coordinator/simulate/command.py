@@ -325,6 +325,9 @@ def notes(made: Cut) -> Iterator[str]:
             f"The column {name} is the label in another form: every quality here is that of a model that knows the "
             "label. Remove the column if nobody knows it before the label."
         )
+    for name, share in made.clipped.items():
+        option, system = ("--label-range", "label-dp") if name == made.label else ("--bounds", "dp-lr")
+        yield f"{share:.1%} of the values of {name} lie outside {option}: {system} clips them, and its quality suffers."
     n_held_out = len(made.held_out.truth)
     if made.known >= MANY_KNOWN * n_held_out:
         yield (

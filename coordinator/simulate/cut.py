@@ -58,6 +58,8 @@ class Cut:
         positive: the text of label 1; empty: labels are 0 and 1, or numbers.
         copies: columns of parties that are the label in another form.
         known: the number of held-out rows that a training row is equal to, the label included.
+        clipped: the share of values outside the bounds or the label's range that are asked for, by column, where a
+            value is outside.
     """
 
     folder: Path
@@ -77,6 +79,7 @@ class Cut:
     positive: str
     copies: tuple[str, ...]
     known: int
+    clipped: Mapping[str, float]
 
     @property
     def active(self) -> str:
@@ -182,6 +185,7 @@ class _Cutter:
             whole.positive,
             find_copies(whole.features.select(self.dealt_names), whole.labels),
             _count_known(whole.features.select(self.dealt_names), whole.labels, dealt),
+            self._find_clipped(),
         )
 
     @property
@@ -310,6 +314,22 @@ class _Cutter:
             found[name] = given or _range_of(self.whole.features.column(name))
         return found
 
+    def _find_clipped(self) -> dict[str, float]:
+        """Return the share of values outside the bounds or the range that are asked for, by column; none of zero."""
+        low_high = {name: self.asked.bounds.get(name, self.asked.bounds.get(ALL_OTHERS)) for name in self.dealt_names}
+        values_in = {
+            name: (_numbers_of(self.whole.features.column(name)), given)
+            for name, given in low_high.items()
+            if given and name not in self.whole.categories
+        }
+        if self.asked.label_range:
+            values_in[self.whole.label_name] = (self.whole.labels, self.asked.label_range)
+        shares = {
+            name: float(np.mean((numbers < given[0]) | (numbers > given[1])))
+            for name, (numbers, given) in values_in.items()
+        }
+        return {name: share for name, share in shares.items() if share > 0}
+
     def _fill(self, names: Sequence[str], bounds: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
         """Return what stands for a missing value where a job takes none: the middle of the bounds, or a level."""
         found: dict[str, Any] = {}
@@ -357,9 +377,14 @@ def _count_known(features: pa.Table, labels: Floats, dealt: Dealt) -> int:
 
 
 def _range_of(column: Any) -> tuple[float, float]:
-    numbers = values.to_days(column) if pa.types.is_timestamp(column.type) else values.to_numbers(column)
+    numbers = _numbers_of(column)
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
     return (low, high) if low < high else (low, low + 1)
+
+
+def _numbers_of(column: Any) -> Floats:
+    """Return the values of a column of numbers, or the days of its dates."""
+    return values.to_days(column) if pa.types.is_timestamp(column.type) else values.to_numbers(column)
 
 
 def _empty(features: pa.Table, gaps: Mapping[str, Rows]) -> pa.Table:

@@ -247,3 +247,16 @@ def test_the_notes_warn_of_figures_that_are_too_good(tmp_path: Path) -> None:
     plain = " ".join(notes(cut_people(tmp_path / "plain")))
     assert "in another form" not in plain
     assert "equal to a training row" not in plain
+
+
+def test_the_notes_warn_of_values_outside_what_is_said_to_be_public(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"label_range": (0.5, 1.0), "bounds": {"age": (-1e6, 40.0), "income": (-1e9, 1e9)}}
+    made = cut_people(tmp_path / "narrow", **asked)
+    source = people()
+    assert made.clipped["churned"] == pytest.approx((source.churned == "no").mean(), abs=0.02)
+    assert made.clipped["age"] == pytest.approx((source.age > 40).mean(), abs=0.02)
+    assert set(made.clipped) == {"churned", "age"}
+    said = " ".join(notes(made))
+    assert "of the values of churned lie outside --label-range: label-dp clips them" in said
+    assert "of the values of age lie outside --bounds: dp-lr clips them" in said
+    assert "outside" not in " ".join(notes(cut_people(tmp_path / "plain")))

@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import blindfit
 from blindfit.coordinator.simulate import command
 from tests.command import forked_parties
+from tests.hints.following import refused
 from tests.readme.pages import ROOT
 from tests.readme.terminal import Terminal
 from tests.simulate.patients import COLUMNS, patients
@@ -64,3 +66,29 @@ def test_a_single_text_stands_for_itself(tmp_path: Path, monkeypatch: pytest.Mon
         blindfit.simulate({}, label="ill", out=tmp_path, **words)
     assert asked[0] == asked[1]
     assert asked[0].asked.parties == {"shop": ("age",), "bank": ("rate",)}
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(command, "simulate", lambda _, wish, *__: asked.append(wish))
+    own: dict[str, Any] = {"parties": 2, "seed": 1, "epsilon": [1.0, 2.0], "repeats": 2, "overlap": 0.5, "at_once": 1}
+    of_numpy = {
+        "parties": np.int64(2),
+        "seed": np.int32(1),
+        "epsilon": np.array([1.0, 2.0]),
+        "repeats": np.int64(2),
+        "overlap": np.float64(0.5),
+        "at_once": np.int64(1),
+    }
+    for words in (own, of_numpy):
+        blindfit.simulate({}, label="ill", out=tmp_path, **words)
+    assert repr(asked[0]) == repr(asked[1])
+
+
+def test_a_network_of_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "simulate", lambda *_: None)
+    call: dict[str, Any] = {"label": "ill", "out": tmp_path}
+    with refused("network: a simulation takes a text") as told:
+        blindfit.simulate({}, network={"latency": "40ms"}, **call)
+    assert 'such as network="40ms 100mbit"' in told.text
+    blindfit.simulate({}, network="40ms 100mbit", **call)

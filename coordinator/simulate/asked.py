@@ -1,4 +1,4 @@
-"""What a person asks of a simulation that cuts one table into parties."""
+"""Options of a simulation that cuts one table into parties, and their checks."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Asked:
             raise ConfigError("no system is named", hint=f"take some of {', '.join(ALL)}, or all")
         if unknown := [name for name in self.systems if name not in ALL]:
             raise ConfigError(f"--systems: {unknown[0]!a} is not a system", hint=f"take some of {', '.join(ALL)}")
-        _refuse_repeats("--systems", "system", self.systems)
+        refuse_repeats("--systems", "system", self.systems)
         if not self.epsilons:
             raise ConfigError("no epsilon is named", hint="give one or more, such as --epsilon 0.5,1")
         for epsilon in self.epsilons:
@@ -98,7 +98,7 @@ class Asked:
                     f"--epsilon {epsilon:g}: an epsilon lies between {LEAST_EPSILON:g} and {MOST_EPSILON:g}",
                     hint="take a number such as --epsilon 1",
                 )
-        _refuse_repeats("--epsilon", "epsilon", [f"{epsilon:g}" for epsilon in self.epsilons])
+        refuse_repeats("--epsilon", "epsilon", [f"{epsilon:g}" for epsilon in self.epsilons])
 
         in_vain = {
             "--label-range": self.label_range is not None and "label-dp" not in self.systems,
@@ -148,7 +148,7 @@ class Asked:
                     f"--party {name}: {self.row_id} names the rows, and every party has it",
                     hint=f"leave {self.row_id} out",
                 )
-        _refuse_repeats("--party", "column", [column for columns in self.parties.values() for column in columns])
+        refuse_repeats("--party", "column", [column for columns in self.parties.values() for column in columns])
 
 
 def read_parties(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -183,6 +183,7 @@ def _refuse_share(
         )
 
 
-def _refuse_repeats(option: str, what: str, names: Sequence[str]) -> None:
+def refuse_repeats(option: str, what: str, names: Sequence[str]) -> None:
+    """Raises ConfigError: a name is there twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ConfigError(f"{option}: the {what} {join_names(twice)} is named twice", hint="name it once")

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.simulate.asked import ALL, Asked, Range, read_parties
-
-PARTIES = 3
+from blindfit.coordinator.simulate.asked import ALL, Asked, Range, read_parties, refuse_repeats
 
 
 def read_asked(
@@ -24,10 +22,12 @@ def read_asked(
     """Raises ConfigError: a text is not what its option takes."""
     if parties is not None and party:
         raise ConfigError("--parties and --party both say who takes part", hint="take one of the two")
+    ranges = [_read_bounds(text) for text in bounds]
+    refuse_repeats("--bounds", "column", [name for name, _ in ranges])
     return Asked(
-        parties=read_parties(party) if party else PARTIES if parties is None else parties,
-        label_range=read_range("--label-range", label_range) if label_range else None,
-        bounds=dict(_read_bounds(text) for text in bounds),
+        parties=read_parties(party) if party else Asked.parties if parties is None else parties,
+        label_range=_read_range("--label-range", label_range) if label_range else None,
+        bounds=dict(ranges),
         systems=ALL if systems.strip() == "all" else tuple(_split(systems)),
         epsilons=tuple(_number("--epsilon", text) for text in _split(epsilon)),
         **more,
@@ -46,13 +46,14 @@ def _number(option: str, text: str) -> float:
 
 
 def _read_bounds(text: str) -> tuple[str, Range]:
-    name, colon, found = text.partition(":")
-    if not colon or not name:
+    """Read NAME:LOW:HIGH; a name may hold colons itself."""
+    name, *numbers = text.rsplit(":", 2)
+    if len(numbers) < 2 or not name:
         raise ConfigError(f"--bounds {text!a} is not NAME:LOW:HIGH", hint="such as --bounds age:0:110")
-    return name, read_range(f"--bounds {name}", found)
+    return name, _read_range(f"--bounds {name}", ":".join(numbers))
 
 
-def read_range(option: str, text: str) -> Range:
+def _read_range(option: str, text: str) -> Range:
     """Read LOW:HIGH.
 
     Raises:

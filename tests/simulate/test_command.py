@@ -288,6 +288,11 @@ BAD = [
     (("--label", "ill", "--parties", "2", "--party", "a: x0"), "patients.csv", "--parties and --party both"),
     (("--label", "ill", "--label-range", "3"), "patients.csv", "--label-range: '3' is not LOW:HIGH"),
     (("--label", "ill", "--bounds", "x0"), "patients.csv", "--bounds 'x0' is not NAME:LOW:HIGH"),
+    (
+        ("--label", "ill", "--bounds", "x0:0:1", "--bounds", "x0:0:2"),
+        "patients.csv",
+        "--bounds: the column x0 is named",
+    ),
     (("--label", "ill"), "nowhere.csv", "nowhere.csv"),
 ]
 

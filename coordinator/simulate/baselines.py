@@ -1,4 +1,4 @@
-"""What the quality of a simulated run is held against: fits without privacy, and the constant."""
+"""Fit the models that simulated runs are compared with: fits without privacy, and the constant."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from blindfit.coordinator.init.guess import guess_table, open_table
 from blindfit.coordinator.init.places import Place
 from blindfit.coordinator.simulate.cut import Cut
 from blindfit.coordinator.simulate.quality import Quality, quality_of
+from blindfit.coordinator.simulate.results import ALONE, CONSTANT, JOINED
 from blindfit.parties.data.opening import open_source
 from blindfit.parties.data.settings import DatasetSettings
 from blindfit.parties.taylor.settings import LINEAR, TaylorSettings
 from blindfit.parties.training.rows import read_rows
 
 Floats = NDArray[np.float64]
-JOINED, ACTIVE_ALONE, CONSTANT = "joined, no privacy", "active party alone", "constant"
 MOST_ITERATIONS = 10_000
 
 
@@ -37,7 +37,7 @@ def baselines(cut: Cut) -> Mapping[str, Quality]:
     joined, mean = _fit(cut, cut.joined_table)
     alone, _ = _fit(cut, cut.table_of_active)
     constant = np.full(len(cut.held_out.truth), mean)
-    scores = {JOINED: joined, ACTIVE_ALONE: alone, CONSTANT: constant}
+    scores = {JOINED: joined, ALONE: alone, CONSTANT: constant}
     return {name: quality_of(cut.held_out.truth, found, is_linear=cut.is_linear) for name, found in scores.items()}
 
 

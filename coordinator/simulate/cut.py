@@ -110,7 +110,7 @@ def cut(table: pa.Table, asked: Asked, folder: Path, repeat: int) -> Cut:
 
 
 def score(cut: Cut, system: str, result: Report, out: Path) -> Floats:
-    """Return (n,) the scores of the held-out rows, from the models of a run of this system's job.
+    """Return (n,) scores of the held-out rows, from the models of a run of this system's job.
 
     Args:
         out: the folder of the run's reports.
@@ -352,17 +352,12 @@ class _Cutter:
             taken = "" if self.asked.label_range else "; the range of the labels is that of the table"
             values = "" if self.whole.label_is_number else f"; {LEARNT_AS_VALUES}"
             return f"all columns are at {FEATURES}, and the label is at {LABELS}, a measurement server{values}{taken}"
-        if system == "dp-lr":
-            own = [name for name in self._bounds(self.dealt_names) if not {name, ALL_OTHERS} & self.asked.bounds.keys()]
-            named = [*(["bounds of features"] if own else []), *(["levels of texts"] if self.whole.categories else [])]
-            said = f"; {join_names(named)} are those of the table, and a real job needs public ones" if named else ""
-            filled = (
-                "; a missing value is the middle of the bounds, or a level"
-                if any(map(self._has_gaps, self.dealt_names))
-                else ""
-            )
-            return f"all columns and the label are at {JOINED}{said}{filled}"
-        return ""
+        own = [name for name in self._bounds(self.dealt_names) if not {name, ALL_OTHERS} & self.asked.bounds.keys()]
+        named = [*(["bounds of features"] if own else []), *(["levels of texts"] if self.whole.categories else [])]
+        said = f"; {join_names(named)} are those of the table, and a real job needs public ones" if named else ""
+        has_gaps = any(map(self._has_gaps, self.dealt_names))
+        filled = "; a missing value is the middle of the bounds, or a level" if has_gaps else ""
+        return f"all columns and the label are at {JOINED}{said}{filled}"
 
 
 def _count_known(features: pa.Table, labels: Floats, dealt: Dealt) -> int:

@@ -81,12 +81,12 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
 def _check_holders(
     job: Job[WalrJob], holders: Sequence[PartyHere], servers: Sequence[PartyHere], of_all: int, unit: RowsOfUnit
 ) -> Iterator[Finding]:
-    """Of columns of the same people; the noise, where all of them are here."""
+    """Check columns of the same people, and the noise where all parties with columns are here."""
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
     (server,) = job.with_role("measurement")
-    yield from catch_error(server, partial(_check_rows_for_columns, job, told, servers))
+    yield from catch_error(server, partial(_check_rows_for_columns, server, told, servers))
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
@@ -96,16 +96,16 @@ def _check_holders(
 
 
 def _check_rows_for_columns(
-    job: Job[WalrJob], told: Sequence[ReadColumns], servers: Sequence[PartyHere]
+    server: str, told: Sequence[ReadColumns], servers: Sequence[PartyHere]
 ) -> Iterator[Finding]:
-    """Refuse as the server would, from the tables that are here: the common rows of all parties are at most theirs.
+    """Refuse as the server would, from the tables that are here: all parties have at most their common rows.
 
     Raises:
         PolicyRefused: the weights would reveal too much, and no limit only warns.
     """
     if not told:
         return
-    (server,), widths = job.with_role("measurement"), [read.columns.width for read in told]
+    widths = [read.columns.width for read in told]
     rows = min(len(read.norms) for read in told)
     if reason := several_parties.too_few_rows(rows, widths):
         yield Finding("refuses", server, str(PolicyRefused(party=server, field="rows", reason=reason)))

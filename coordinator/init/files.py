@@ -30,7 +30,7 @@ class Seat:
         levels: texts of categories that are known without the rows; empty: those of the rows.
         label_range: public, of a label that is a number and is released with noise.
         public: a table of rows that anyone may have, and with the same columns.
-        budget: epsilon that pays for what is released of the table; None: nothing is.
+        budget: epsilon that pays for what is released of the table; None: nothing is released.
         max_epsilon: largest epsilon that its policy allows a job; None: the default.
         models_per_row: how many models may reveal something of a row; None: the party's default.
     """
@@ -106,8 +106,8 @@ def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out
     if seat.role == "measurement":
         consumer = next(other.name for other in seats if other.role == "active")
         yield f'active_parties = ["{consumer}"]'
-        if holders := [other.name for other in seats if other.role == "passive"]:
-            yield f"passive_parties = {toml_of(holders)}"
+        if passives := [other.name for other in seats if other.role == "passive"]:
+            yield f"passive_parties = {toml_of(passives)}"
         if count_unknown_ids(seats) and not table.label_is_number:
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return

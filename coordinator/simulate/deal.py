@@ -1,4 +1,4 @@
-"""Which rows of a table each party has: a pure function of what is asked, the seed and the repeat."""
+"""Deal the rows of a table to parties: a pure function of what is asked, the seed and the repeat."""
 
 from __future__ import annotations
 

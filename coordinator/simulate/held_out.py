@@ -1,4 +1,4 @@
-"""The rows that no party of a simulation has, and what a run's models say of them."""
+"""Hold the rows that no party of a simulation has, and score them by the models of a run."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Repeat:
-    """What one cut of the table tells before any run.
+    """Facts about one cut of the table, which are known before any run.
 
     Attributes:
         quality: figures of the held-out rows, by the name of the fit that needs no partner or has no privacy.
@@ -114,7 +114,9 @@ class Kept:
         self._asked = asked
 
     def open(self) -> None:
-        """Check that the folder is of this simulation, or make it one: also where no other one has come to a run.
+        """Check that the folder belongs to this simulation, or take it over.
+
+        A folder is taken over if it is empty, or if another simulation left it before a run of it ended.
 
         Raises:
             ConfigError: it holds something else.

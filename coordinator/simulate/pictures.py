@@ -132,7 +132,7 @@ def _baselines(axes: Axes, results: Results) -> str:
     """Draw the fits that systems are held against.
 
     Returns:
-        What to say of the constant where it lies outside: the picture shows how systems differ from each other.
+        A sentence on the constant where it lies outside, because the picture shows how systems differ from each other.
     """
     figures = {fit: found[results.main] for fit, found in results.baselines.items() if results.main in found}
     for fit, figure in figures.items():

@@ -1,4 +1,4 @@
-"""How good scores of held-out rows are: one set of figures for all systems and baselines."""
+"""Measure the scores of held-out rows: one set of figures for all systems and baselines."""
 
 from __future__ import annotations
 

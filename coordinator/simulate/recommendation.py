@@ -61,7 +61,7 @@ def recommend(results: Results) -> Iterator[str]:
     if not results.done:
         yield "No run has a result yet, so nothing is recommended."
         return
-    yield from _out_of_reach(results)
+    yield from _warn_of_little_gain(results)
     for protection in PROTECTIONS:
         group = [row for row in results.done if (row.system, row.epsilon is not None) in protection.settings]
         if group:
@@ -73,8 +73,8 @@ def recommend(results: Results) -> Iterator[str]:
         )
 
 
-def _out_of_reach(results: Results) -> Iterator[str]:
-    """Say where no system can gain much: the columns of the other parties add little."""
+def _warn_of_little_gain(results: Results) -> Iterator[str]:
+    """Yield a warning if the columns of the other parties add little, because no system can gain much then."""
     fits = results.baselines
     name = results.main
     if not all(fit in fits and name in fits[fit] for fit in (JOINED, ALONE)):
@@ -120,7 +120,7 @@ def _cautions(row: Row) -> str:
 
 
 def _why(winner: Row, left: Sequence[Row]) -> str:
-    """Say by which rule the winner won; empty where it is the only setting that is left."""
+    """Return the rule by which the winner won; empty where it is the only setting that is left."""
     equals = [row for row in left if row.epsilon == winner.epsilon and row is not winner]
     if equals:
         slower = min(equals, key=lambda row: row.seconds.mean if row.seconds else 0.0)

@@ -113,7 +113,7 @@ class Results:
 def gather(ended: Mapping[Run, Done | Failed], repeats: Mapping[int, Repeat], order: Sequence[str]) -> Results:
     """Args:
     ended: every run that came to an end.
-    repeats: what each cut has told, by its number.
+    repeats: facts about each cut, by its number.
     order: the systems, as they are shown.
     """
     rows: list[Row] = []

@@ -33,7 +33,7 @@ from blindfit.coordinator.terminal.terminal import terminal
 from blindfit.coordinator.terminal.wording import quantity, size
 from blindfit.parties.work.compute import cores
 
-LEAST_FREE = 64 << 20  # bytes; with less, a failed run failed for want of room
+LEAST_FREE = 64 << 20  # bytes; with less, the full disk is why a run failed
 LOOK_S = 0.2
 MOST_REASON_CHARS = 300
 
@@ -80,7 +80,7 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
 
 
 class Runner:
-    """What the runs of a simulation share.
+    """Run a job to its figures. All runs of a simulation share one runner.
 
     Args:
         kept: gets what each run has found.
@@ -93,29 +93,29 @@ class Runner:
         self._growths: dict[tuple[str, bool], float | None] = {}
         self._lock = threading.Lock()
 
-    def run(self, run: Run, cut: Cut, hear: Callable[[str], None]) -> Done | Failed:
+    def run(self, run: Run, cut: Cut, show_step: Callable[[str], None]) -> Done | Failed:
         """Run one job to its end, keep its figures and remove its files.
 
         Args:
-            hear: takes what the parties do, in words.
+            show_step: called with what the parties do, in words.
 
         Raises:
-            Stopped: somebody has asked.
+            Stopped: somebody has interrupted the simulation.
             DataError: the disk is full.
         """
         out = self._kept.folder(run.name)
         try:
-            ended = self._try(run, cut, out, hear)
+            ended = self._try(run, cut, out, show_step)
             self._kept.write(run, ended)
         finally:
             self._kept.remove(run.name)
         return ended
 
-    def _try(self, run: Run, cut: Cut, out: Path, hear: Callable[[str], None]) -> Done | Failed:
+    def _try(self, run: Run, cut: Cut, out: Path, show_step: Callable[[str], None]) -> Done | Failed:
         job = job_of(cut, run, self._settings)
 
         def show(_party: str, event: Any) -> None:
-            hear(event.progress.step)
+            show_step(event.progress.step)
 
         watcher = Watcher(show, self._stop, shows=True)
         began = time.monotonic()
@@ -189,13 +189,15 @@ def _count_trained_rows(content: Mapping[str, Any]) -> int | None:
 
 @dataclass
 class Watch:
-    """What goes on, for whoever draws it.
+    """State of all runs, for the code that draws it.
 
     Attributes:
         total: number of runs.
         done: number of runs that have ended, those of earlier commands included.
         doing: what each run that goes on does now, by its name.
         took_s: seconds of runs that ended well in this command, by system.
+        began: when each run that goes on began, by its name; seconds of `time.monotonic`.
+        left: runs that have not ended.
     """
 
     total: int
@@ -232,7 +234,7 @@ def run_all(
     Args:
         cut_of: makes the files of a run, or finds those that it shares with others; it is called in this thread.
         draw: shows the progress; it is called a few times a second.
-        on_end: is told of each run that has ended, in this thread.
+        on_end: called with each run that has ended, in this thread.
 
     Raises:
         Stopped: by Ctrl-C or SIGTERM; the runs that go on are ended first, and what is finished stays.
@@ -248,7 +250,7 @@ def run_all(
                     run = waiting.pop(0)
                     cut = cut_of(run)
                     watch.doing[run.name], watch.began[run.name] = "starting", time.monotonic()
-                    going[pool.submit(runner.run, run, cut, _teller(watch, run.name))] = run
+                    going[pool.submit(runner.run, run, cut, _step_keeper(watch, run.name))] = run
                 finished, _ = wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED)
                 for future in finished:
                     run = going.pop(future)
@@ -276,9 +278,9 @@ def run_all(
     return ended
 
 
-def _teller(watch: Watch, name: str) -> Callable[[str], None]:
-    def hear(step: str) -> None:
+def _step_keeper(watch: Watch, name: str) -> Callable[[str], None]:
+    def keep(step: str) -> None:
         if step:
             watch.doing[name] = step
 
-    return hear
+    return keep

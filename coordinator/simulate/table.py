@@ -164,7 +164,7 @@ def _origin_of(table: pa.Table) -> Origin:
 
 @dataclass(frozen=True, repr=False)
 class Whole:
-    """What a table holds before it is cut.
+    """Content of a table before it is cut.
 
     Attributes:
         ids: (n,) of texts.

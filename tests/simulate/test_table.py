@@ -90,7 +90,7 @@ def test_ids_stay_as_they_are_written(tmp_path: Path, source: Callable[[pd.DataF
     assert np.array_equal(whole.features.column("spent").to_numpy(), people().spent)
 
 
-def test_rows_without_ids_are_numbered_beside_a_column_called_id() -> None:
+def test_rows_without_ids_are_numbered_next_to_a_column_called_id() -> None:
     asked = Asked("churned")
     whole = judge_table(read_table(people().rename(columns={"spent": "id"}), asked), asked)
     assert whole.id_name == "row"

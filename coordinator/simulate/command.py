@@ -198,9 +198,10 @@ class _Study:
         todo = [run for run in runs if run not in ended]
         if not todo:
             return ended
+        first = self._cut(todo[0].repeat)
         for run in todo:
-            if run.repeat == todo[0].repeat:  # a wrong option ends the command before the first run
-                job_of(self._cut(run.repeat), run, settings)
+            if run.repeat == todo[0].repeat and run.system in first.jobs:
+                job_of(first, run, settings)  # a wrong option ends the command before the first run
         stop, watch = Stop(), Watch(len(runs), len(ended), left=list(todo))
 
         def remove_tables(run: Run) -> None:

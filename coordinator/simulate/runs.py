@@ -112,6 +112,8 @@ class Runner:
         return ended
 
     def _try(self, run: Run, cut: Cut, out: Path, show_step: Callable[[str], None]) -> Done | Failed:
+        if why := cut.not_for.get(run.system):  # of this repeat, though its first one has a job
+            return Failed(why)
         job = job_of(cut, run, self._settings)
 
         def show(_party: str, event: Any) -> None:

@@ -21,7 +21,7 @@ def read_asked(
 ) -> Asked:
     """Raises ConfigError: a text is not what its option takes."""
     if parties is not None and party:
-        raise ConfigError("--parties and --party both say who takes part", hint="take one of the two")
+        raise ConfigError("--parties and --party both define the parties", hint="take one of the two")
     ranges = [_read_bounds(text) for text in bounds]
     refuse_repeats("--bounds", "column", [name for name, _ in ranges])
     return Asked(

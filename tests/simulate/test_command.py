@@ -6,7 +6,7 @@ import csv
 import json
 import signal
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,6 +181,22 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatc
     assert again.returncode == 0, again.stderr
     assert "was lost" not in again.stdout
     assert (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns == kept
+
+
+def test_a_system_that_fits_only_one_repeat_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_patients(tmp_path)
+    make = command.cut
+
+    def cut_with_one_job(table: Any, asked: Asked, folder: Path, repeat: int) -> Any:
+        made = make(table, asked, folder, repeat)
+        return made if repeat == 0 else replace(made, jobs={}, not_for={"dp-lr": "not for this table: too small"})
+
+    monkeypatch.setattr(command, "cut", cut_with_one_job)
+    for _ in range(2):
+        done = blindfit(tmp_path, *TABLE, "--systems", "dp-lr", "--repeat", "2")
+        assert (done.returncode, done.stderr) == (1, "")
+        said = " ".join(done.stdout.split())
+        assert "1 of 2 repeats ended without a result: not for this table: too small" in said
 
 
 def test_the_network_is_named(tmp_path: Path) -> None:

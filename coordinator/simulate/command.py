@@ -152,7 +152,8 @@ class _Study:
         finally:
             self.kept.remove()
         results = gather(ended, self.repeats, self.wish.asked.systems)
-        return self._write(results, at_once)
+        most_at_once = max((end.at_once for end in ended.values() if isinstance(end, Done)), default=1)
+        return self._write(results, most_at_once)
 
     # --- cuts
 
@@ -223,9 +224,9 @@ class _Study:
 
     # --- reports
 
-    def _write(self, results: Results, at_once: int) -> Simulation:
+    def _write(self, results: Results, most_at_once: int) -> Simulation:
         asked = _options_of(self.wish)
-        recommendation, about = list(recommend(results)), list(self._about(at_once))
+        recommendation, about = list(recommend(results)), list(self._about(most_at_once))
         out = self.kept.out
         document = {
             "blindfit": __version__,
@@ -245,8 +246,12 @@ class _Study:
         found = Found(document, lines, ExitCode.FAILED if has_failed else ExitCode.DONE)
         return Simulation(out, results, recommendation, found)
 
-    def _about(self, at_once: int) -> Iterator[str]:
-        """Yield sentences on how the figures came about."""
+    def _about(self, most_at_once: int) -> Iterator[str]:
+        """Yield sentences on how the figures came about.
+
+        Args:
+            most_at_once: largest number of runs at once in any command whose runs are shown.
+        """
         asked, here = self.wish.asked, quantity(cores(), "core")
         yield (
             f"The table has {count(self.table.num_rows)} rows. {asked.test_fraction:.0%} of them are held out: no "
@@ -259,10 +264,10 @@ class _Study:
             )
         yield from self.repeats[0].notes
         yield f"The network was {self._network()}."
-        if at_once == 1:
+        if most_at_once == 1:
             yield f"One run went at a time, so each had this machine with its {here} to itself."
         else:
-            yield f"{at_once} runs went at once on {here}, so their times include waiting for each other."
+            yield f"Up to {most_at_once} runs went at once on {here}, so their times include waiting for each other."
         yield (
             f"Time at {TIMES} times the rows is a forecast: set-up takes as long as here, and the rest grows with the "
             f"operations that taylor and falcon count. In other systems, the rest takes at most {TIMES} times as long."

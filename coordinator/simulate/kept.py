@@ -55,6 +55,7 @@ class Done:
         protects: what is protected from whom.
         laid_out: how the columns lie at the parties of this system.
         warnings: limits of budgets and accounts that the run passed, where they only warn.
+        at_once: number of runs that went at once in its command.
     """
 
     quality: Mapping[str, float]
@@ -71,6 +72,7 @@ class Done:
     protects: str
     laid_out: str = ""
     warnings: Sequence[str] = ()
+    at_once: int = 1
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,7 @@ class Runner:
             protects=kind.in_short(content),
             laid_out=cut.remarks.get(run.system, ""),
             warnings=list(content.get(WARNINGS, ())),
+            at_once=self._settings.at_once,
         )
 
     def _growth(self, run: Run, job: Job[Any]) -> float | None:

@@ -171,15 +171,16 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatc
         return run_here(job, *arguments, **more)
 
     monkeypatch.setattr(runs, "run_here", fail_at_2)
-    done = blindfit(tmp_path, *TABLE, *QUICK)
+    done = blindfit(tmp_path, *TABLE, *QUICK, "--jobs", "2")
     assert done.returncode == 1
     assert "dp-lr, epsilon 2: joined was lost" in done.stdout
     assert "dp-lr, epsilon 2" in (tmp_path / "out/simulation.html").read_text()
     kept = (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns
     monkeypatch.setattr(runs, "run_here", run_here)
-    again = blindfit(tmp_path, *TABLE, *QUICK)
+    again = blindfit(tmp_path, *TABLE, *QUICK, "--jobs", "1")
     assert again.returncode == 0, again.stderr
     assert "was lost" not in again.stdout
+    assert any("Up to 2 runs went at once" in sentence for sentence in document(tmp_path)["about"])
     assert (tmp_path / "out/runs/dp-lr-epsilon-0.5-1.json").stat().st_mtime_ns == kept
 
 

@@ -244,7 +244,7 @@ def run_all(
         DataError: the disk is full.
         BlindfitError: a table cannot be cut.
     """
-    waiting, ended = list(todo), dict[Run, Done | Failed]()
+    waiting, ended, n_kept = list(todo), dict[Run, Done | Failed](), watch.done
     going: dict[Future[Done | Failed], Run] = {}
     with ThreadPoolExecutor(settings.at_once, thread_name_prefix="simulate") as pool, terminable():
         try:
@@ -269,9 +269,10 @@ def run_all(
         except (KeyboardInterrupt, Stopped):
             stop.ask()
             finished, _ = wait(going)
-            watch.done += sum(future.exception() is None and isinstance(future.result(), Done) for future in finished)
+            n_kept += sum(isinstance(end, Done) for end in ended.values())
+            n_kept += sum(future.exception() is None and isinstance(future.result(), Done) for future in finished)
             raise Stopped(
-                f"{quantity(watch.done, 'run')} of {watch.total:,} are finished and kept",
+                f"{quantity(n_kept, 'run')} of {watch.total:,} are finished and kept",
                 "the same command goes on with the others",
             ) from None
         except BaseException:

@@ -111,7 +111,7 @@ def test_more_rows_of_a_person_are_more_noise(project: World) -> None:
         (["--wanted", "-1"], "--wanted must be above 0, not -1"),
         (["--model", "rows.csv"], "rows.csv is not JSON"),
         (["--model", "none.json"], "none.json cannot be read: No such file or directory"),
-        (["--model", "x.json", "--strength", "1"], "--strength does nothing beside --model"),
+        (["--model", "x.json", "--strength", "1"], "--strength does nothing with --model"),
         (["--set", "parties.shop.address=1"], "job.toml"),
     ],
 )

@@ -80,7 +80,7 @@ def _protocol_of(source: Mapping[str, Any] | str | Path | Job[Any], how: Mapping
 
 
 def training_session(directory: Path, *, rehearses: bool = False) -> str:
-    """Of the training that left its report in this directory.
+    """Return the session of the training that left its report in this directory.
 
     Raises:
         DataError: names the file and what is wrong with it; or a real job would take what was rehearsed, or the other

@@ -44,8 +44,15 @@ def job_with_model(
     """
     if model is None:
         return Job(source, **how)
-    if _protocol_of(source, how) == "evaluate":
+    given = _protocol_of(source, how)
+    if given == "evaluate":
         return evaluation_of(source, None, model, rehearses=rehearses, **how)
+    if given in SYSTEMS and given != "predict":
+        called = how.get("called") or "the job"
+        raise ConfigError(
+            f"{called}: protocol = {given}, and only a predict or an evaluate job takes a model",
+            hint="leave out --model (in Python, model)",
+        )
     return prediction_of(source, None, model, rehearses=rehearses, **how)
 
 

@@ -1,4 +1,4 @@
-"""The sentence that marks everything that a rehearsal writes."""
+"""The sentence that marks everything that a rehearsal writes, and the field of its warnings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FIELD = "rehearsal"  # of a report, a model and a column of scores
+WARNINGS = "warnings"  # of a report
 NOTHING = "nothing was charged, nothing may be released from it"
 STAMP = f"{FIELD}: {NOTHING}"
 

@@ -72,14 +72,13 @@ class Struck:
     seconds: float
 
 
-def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Random, named: str = "") -> Struck:
+def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Random) -> Struck:
     """Kill a party of a rehearsed job at a random moment, and start it again.
 
     Args:
         seconds: what the job takes without a fault.
-        named: the party; by default a random one.
     """
-    party = named or draw.choice(list(job.parties))
+    party = draw.choice(list(job.parties))
     fault = Fault.parse(f"restart {party} after {draw.uniform(0.0, seconds) + 0.001:.3f}s")
     error, began = None, time.monotonic()
     try:
@@ -100,6 +99,12 @@ def study(system: str, job: Job[Any], out: Path, seconds: float, draw: random.Ra
 
 
 def judge(found: Mapping[str, Any], party: str, error: BlindfitError | None) -> str:
+    """Return the outcome of a job whose party was killed.
+
+    Args:
+        found: what faults.json has.
+        error: why the job ended; None: it is done.
+    """
     if error is None:
         return RESUMED if len(found["sessions"]) > 1 else OVER
     is_named = find_cause(error) == party

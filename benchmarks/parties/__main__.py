@@ -5,7 +5,7 @@
 A taylor job of one active party, a key node and so many passive parties, whose files `blindfit init` writes. Parties
 start as `blindfit run` starts them, with published snapshots, and no job runs. RSS counts a page of memory at each
 process that has it. PSS divides the page among these processes, so PSS of all processes adds up to what they take
-together. The last line is a party that an operator starts alone with `blindfit party`.
+together. The last line is a party that an operator starts by itself, with `blindfit party`.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
 
 
 def as_found(written: Written) -> Found:
-    """A fault that never happened makes the command fail: the job did not show what it was to show."""
+    """Return what the command prints; a fault that never happened makes the command fail."""
     never = written.content.get("faults", {}).get("never")
     status = ExitCode.FAILED if never else ExitCode.DONE
     return Found({"file": written.json_path, "report": written.content}, written.summarise(), status)

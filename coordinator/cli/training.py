@@ -183,8 +183,8 @@ def run(
     console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
     asked = read_job(job, on_network(overrides, network))
     where = out or partial(new_folder, asked.name, rehearses=rehearse)
-    command, happens = call_of(context).command, faults_of(context, faults)
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
+    command, fault_options = call_of(context).command, faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -234,8 +234,8 @@ def predict(
     tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
-    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
+    where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -268,8 +268,8 @@ def evaluate(
     tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
     asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
     talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
-    where, happens = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
-    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **happens))
+    where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -21,7 +21,9 @@ def folder_of(job: Job[Any], *, rehearses: bool) -> Path:
 
 
 def new_folder(job: str, *, rehearses: bool = False) -> Path:
-    """runs/walr-20261124-093000, to which runs/latest then leads; to that of a rehearsal leads runs/latest-rehearsal.
+    """Make a folder such as runs/walr-20261124-093000, and let runs/latest lead to it.
+
+    A rehearsal has a link of its own: runs/latest-rehearsal.
 
     Raises:
         ConfigError: it cannot be made, or something else lies where the link belongs.
@@ -54,7 +56,7 @@ def _is_new(path: Path) -> bool:
 
 
 def _lead_to(latest: Path, folder: Path) -> None:
-    """In one step: whoever follows the link finds one folder or the other."""
+    """Change the link in one step: it always leads to the folder before or to the new one."""
     link = RUNS / f".{latest.name}-{folder.name}"
     link.symlink_to(folder.name, target_is_directory=True)
     link.replace(latest)

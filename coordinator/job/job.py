@@ -38,7 +38,7 @@ class JobParty(Settings):
 
 
 class JobFile(Settings):
-    """What a job file says beside the job itself."""
+    """The options of a job file in addition to its parameters."""
 
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     """Beginning of the names of the job's sessions."""
@@ -246,7 +246,7 @@ def _escape(line: str) -> str:
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:
-    """Beside the head of a table, what it is for."""
+    """Return a line of a job file; to the head of a table it adds a comment that says what the table is for."""
     name = line.strip("[]") if line.startswith("[") else ""
     table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):

@@ -151,7 +151,7 @@ class NetworkSettings(LinkSettings):
         return self.line() if own is None else self.model_copy(update=own.model_dump(exclude_none=True)).line()
 
     def in_words(self) -> str:
-        """Return it for a report."""
+        """Return the network in words, for a report."""
         said = [super().in_words()]
         said += [f"{' and '.join(pair.split())}: {link.in_words()}" for pair, link in self.pairs.items()]
         return "; ".join(filter(None, said))

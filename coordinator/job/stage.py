@@ -55,7 +55,8 @@ def check_is_no_stage(data_dir: Path) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """
+    """The folder of a rehearsal, and how it treats limits.
+
     Attributes:
         folder: it has a folder for each party.
         warn_only: whether a job that passes a limit of a budget or an account goes on with a warning.

@@ -44,8 +44,15 @@ def job_with_model(
     """
     if model is None:
         return Job(source, **how)
-    if _protocol_of(source, how) == "evaluate":
+    given = _protocol_of(source, how)
+    if given == "evaluate":
         return evaluation_of(source, None, model, rehearses=rehearses, **how)
+    if given in SYSTEMS and given != "predict":
+        called = how.get("called") or "the job"
+        raise ConfigError(
+            f"{called}: protocol = {given}, and only a predict or an evaluate job takes a model",
+            hint="leave out --model (in Python, model)",
+        )
     return prediction_of(source, None, model, rehearses=rehearses, **how)
 
 
@@ -80,7 +87,7 @@ def _protocol_of(source: Mapping[str, Any] | str | Path | Job[Any], how: Mapping
 
 
 def training_session(directory: Path, *, rehearses: bool = False) -> str:
-    """Of the training that left its report in this directory.
+    """Return the session of the training that left its report in this directory.
 
     Raises:
         DataError: names the file and what is wrong with it; or a real job would take what was rehearsed, or the other

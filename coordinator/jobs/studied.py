@@ -42,9 +42,9 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
         except (TransportError, ProtocolError) as error:
             study.end(error, session.state)
             restarted = study.take_restarts()
-            launched = _start_again(study, restarted, launched)
             if not restarted:
                 raise
+            launched = _start_again(study, restarted, launched)
             if not can_go_on(session, epoch_begun=study.epoch_begun):
                 error.hint = "; ".join(filter(None, [error.hint, AGAIN]))
                 raise

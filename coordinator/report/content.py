@@ -11,11 +11,11 @@ from typing import Any
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import ParameterValue
-from blindfit.algorithms.rehearsal import FIELD
+from blindfit.algorithms.rehearsal import FIELD, WARNINGS
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.kind import Kind
 from blindfit.coordinator.report.network import describe_network
-from blindfit.coordinator.report.rehearsed import WARNINGS, describe_rehearsal
+from blindfit.coordinator.report.rehearsed import describe_rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import read_json
 from blindfit.version import __version__

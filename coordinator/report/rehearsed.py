@@ -1,4 +1,4 @@
-"""What the report of a rehearsal says of it."""
+"""The stamp and the warnings in the report of a rehearsal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 from rich.text import Text
 
-from blindfit.algorithms.rehearsal import FIELD, STAMP
+from blindfit.algorithms.rehearsal import FIELD, STAMP, WARNINGS
 from blindfit.coordinator.running.launcher import limits_in_log
 from blindfit.coordinator.running.session import JobSession
-
-WARNINGS = "warnings"
 
 
 def describe_rehearsal(session: JobSession, out: Path, parties_here: Sequence[str]) -> dict[str, Any]:
@@ -24,7 +22,7 @@ def describe_rehearsal(session: JobSession, out: Path, parties_here: Sequence[st
 
 
 def rehearsal_lines(content: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield what the terminal shows of it."""
+    """Yield the warnings and the stamp of a report, for the terminal."""
     for warning in content.get(WARNINGS, ()):
         yield Text.assemble(("! ", "bold yellow"), warning)
     if stamp := content.get(FIELD):

@@ -112,7 +112,7 @@ def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
 
 
 def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
-    """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
+    """Return whether the parties have checkpoints of a training: an epoch has begun, or it went on from some."""
     asked, stage = session.job.parameters, session.job.stage
     if stage is not None and not stage.is_kept:
         return False

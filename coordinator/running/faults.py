@@ -19,7 +19,10 @@ LASTING = ("freeze", "cut")  # verbs whose fault may end
 MAX_S = 86_400.0
 MAX_CHARS = 200
 STEPS_NAMED = 12
-FORM = 'write such as "kill shop at epoch 3", "freeze shop after 2s for 5s" or "cut shop at step read rows for 10s"'
+FORM = (
+    'write a fault such as "kill shop at epoch 3", "freeze shop after 2s for 5s" or '
+    '"cut shop at step read rows for 10s"'
+)
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _WORDS = re.compile(
     r"(?P<verb>\S+) (?P<party>\S+) (?:at (?P<at>.+?)|after (?P<after>\S+))(?: for (?P<for>[-+.\d]\S*))?"
@@ -135,7 +138,9 @@ def _seconds(text: str, amount: str) -> float:
     found = _TIME.fullmatch(amount)
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not 0 < seconds <= MAX_S:
-        raise _mistake(text, f"{amount} is not a time from 1ms to 1440min", 'write such as "500ms", "5s" or "2min"')
+        raise _mistake(
+            text, f"{amount} is not a time from 1ms to 1440min", 'write a time such as "500ms", "5s" or "2min"'
+        )
     return seconds
 
 

@@ -22,7 +22,7 @@ WARM = (
     *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.stage"),
     *("cryptography.hazmat.backends.openssl", "dateutil.relativedelta", "encodings.idna", "encodings.utf_8_sig"),
 )
-"""What every party imports before it is up."""
+"""Modules that every party imports before it is up."""
 
 PARTIES = "blindfit.parties"
 SEATS = {
@@ -34,7 +34,7 @@ SEATS = {
     "predict": (f"{PARTIES}.predict.prediction", f"{PARTIES}.predict.key_node"),
     "evaluate": (f"{PARTIES}.evaluate.consumer", f"{PARTIES}.measurement.seat"),
 }
-"""What a party whose policy allows a system imports too."""
+"""Modules that a party imports too if its policy allows the system."""
 
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = 0, 1, 2
 CHILDREN_END_WITHIN_S = 2.0  # by themselves, after the process has lost its command

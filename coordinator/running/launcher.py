@@ -33,6 +33,7 @@ from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.identity import Identity, load_identity
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.excess import PASSES_LIMIT
 from blindfit.parties.systems import load_party
 from blindfit.parties.tables import read_values, toml_of
 
@@ -43,7 +44,6 @@ LOG = "party.log"
 KILLED = "the system kills a process so when memory runs out, and its own log says so; or somebody did"
 CERTIFICATE_DAYS = 2
 COORDINATOR = "coordinator"
-PASSES_LIMIT = "passes_limit"  # in a record of a party's log
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from blindfit.algorithms.errors import ConfigError, DataError
 from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.folders import RUNS
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.job.stage import NOTE, STATE, Stage
+from blindfit.coordinator.job.stage import NOTE, STATE, Stage, is_stage
 from blindfit.parties.files.written import read_json, write_file
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.data_dir_lock import LOCK, DataDirLock
@@ -70,7 +70,7 @@ class Rehearsal:
         for session in sessions:
             for folder in (*self.folders, *sorted(RUNS.glob("*"))):
                 state = (folder / STATE).resolve()
-                if state != own and state.is_dir() and _session_in(folder) == session:
+                if state != own and is_stage(state) and _session_in(folder) == session:
                     return state
         raise ConfigError(
             f"no rehearsal of {sessions[-1]} is here: a rehearsal takes a model that was rehearsed",
@@ -90,7 +90,7 @@ def _session_in(folder: Path) -> str:
 def _find_session(session: str, parties: Sequence[str], own: Path) -> Path | None:
     """Return the state of a training that has not come to its end; None if no party here has begun it."""
     states = (own, *((folder / STATE).resolve() for folder in sorted(RUNS.glob("*"))))
-    return next((state for state in states if _knows(state, parties, session)), None)
+    return next((state for state in states if is_stage(state) and _knows(state, parties, session)), None)
 
 
 def _knows(state: Path, parties: Sequence[str], session: str) -> bool:

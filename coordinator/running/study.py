@@ -35,7 +35,7 @@ class Entry:
 
     Attributes:
         at_s: seconds since the job began.
-        party: whom it is about; empty: the job.
+        party: the party that it is about; empty: the job.
         kind: "fault", "step" (what a party does), "said" (what a party's log says) or "job".
     """
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import BlindfitError, ConfigError, DataError
+from blindfit.algorithms.rehearsal import WARNINGS
 from blindfit.coordinator.job.job import Job, read_job, read_tables
 from blindfit.coordinator.jobs.run import run_here
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.report.reading import process_of
-from blindfit.coordinator.report.rehearsed import WARNINGS
 from blindfit.coordinator.running.driving import terminable
 from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.rehearsal import Rehearsal

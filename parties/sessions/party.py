@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from blindfit.algorithms.errors import LocalProtocolError
-from blindfit.algorithms.rehearsal import FIELD, NOTHING, STAMP, with_stamp
+from blindfit.algorithms.rehearsal import FIELD, NOTHING, STAMP, WARNINGS, with_stamp
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.secret import PartySecret
@@ -75,7 +75,7 @@ class Party:
         return path
 
     def write_report(self, session: str, report: Mapping[str, Any], kind: str = "models") -> Path:
-        warnings = {"warnings": self.store.excess.sentences} if self.store.excess.sentences else {}
+        warnings = {WARNINGS: self.store.excess.sentences} if self.store.excess.sentences else {}
         return self.write(session, "report.json", encode_json({**self.stamp(report), **warnings}), kind)
 
     def write_table(self, session: str, name: str, columns: Mapping[str, Any]) -> Path:

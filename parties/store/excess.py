@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from blindfit.algorithms.errors import BlindfitError
 
+PASSES_LIMIT = "passes_limit"  # marks such a sentence in a party's log
+
 
 def _tell_nobody(_sentence: str) -> None:
     pass
@@ -14,11 +16,12 @@ def _tell_nobody(_sentence: str) -> None:
 
 @dataclass
 class Excess:
-    """
+    """The way a party treats a job that passes a limit.
+
     Attributes:
         only_warns: whether the job goes on, in a rehearsal whose user has asked for that.
-        sentences: those of the refusals that were only warnings. A party that is up for many jobs keeps none.
-        on_sentence: takes the sentence of each refusal; that of a warning when it is new.
+        sentences: the warnings so far. A party of real jobs has none: it refuses.
+        on_sentence: takes the sentence of each refusal, and of each new warning.
     """
 
     only_warns: bool = False

@@ -28,7 +28,7 @@ def write_test_scores(party: Party, session: str, prepared: Prepared, tested: Te
 
 
 def write_test_rows(party: Party, session: str, prepared: Prepared) -> None:
-    """Which they were, where nobody has their scores."""
+    """Write which rows are test rows, where nobody has their scores."""
     party.write_table(session, "test_rows.csv", {"id": _test_ids(prepared)})
 
 

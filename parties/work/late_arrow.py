@@ -17,7 +17,7 @@ _lock = RLock()
 def defer_arrow() -> None:
     """Let imports of Arrow load it only when one of its names is used. Call this before there are threads.
 
-    Arrow has 37 MiB and takes 0.1 s. Where it is loaded already, as in a process that was forked, nothing changes.
+    Arrow takes 37 MiB and 0.1 s. Where it is loaded already, as in a process that was forked, nothing changes.
     """
     if "pyarrow" in sys.modules:
         return

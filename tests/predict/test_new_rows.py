@@ -16,7 +16,7 @@ import pytest
 
 from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.job.job import Job, read_job, read_tables
-from blindfit.coordinator.job.trained import evaluation_of, prediction_of, training_session
+from blindfit.coordinator.job.trained import evaluation_of, job_with_model, prediction_of, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
 from blindfit.coordinator.running.session import JobSession
@@ -288,6 +288,11 @@ def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
     for source in (job_file, read_tables(job_file), Job(job_file, predict={"session": "x-1"})):
         with pytest.raises(ConfigError, match="protocol = predict, but `blindfit evaluate` takes an evaluate job"):
             evaluation_of(source, "x-1", None)
+
+
+def test_a_training_takes_no_model(job_file):
+    with pytest.raises(ConfigError, match="protocol = taylor, and only a predict or an evaluate job takes a model"):
+        job_with_model(job_file, job_file.parent / "runs", rehearses=False, protocol="taylor")
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from blindfit.algorithms.errors import TransportError
-from blindfit.coordinator.running.forking import CANNOT_START, SEATS
+from blindfit.coordinator.running.forking import CANNOT_START, SEATS, WARM
 from blindfit.coordinator.running.launcher import launch
 from blindfit.coordinator.running.nursery import Child, Nursery
 from blindfit.coordinator.running.study import find_cause
@@ -154,6 +155,11 @@ def test_a_signal_that_was_ignored_before_the_nursery_stays_ignored(tmp_path: Pa
 
 def test_the_nursery_knows_the_seats_of_every_system() -> None:
     assert sorted(SEATS) == sorted(SYSTEMS)
+
+
+def test_every_module_that_is_imported_early_is_there() -> None:
+    for module in (*WARM, *(seat for seats in SEATS.values() for seat in seats)):
+        assert find_spec(module) is not None, module
 
 
 # --- how a child ends --------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from blindfit.coordinator.job.network import Line
 PACKET_BYTES, SEGMENT_BYTES = 1500, 1448  # on Ethernet: a whole packet, and what TCP carries in it
 FIRST_WINDOW_BYTES = 10 * SEGMENT_BYTES  # RFC 6928
 MOST_WINDOW_BYTES = 3 * 2**20  # half of the largest receive buffer that Linux takes by default
-QUEUE_S = 0.05  # how long a packet waits at most for the packets before it, at a router
+QUEUE_S = 0.05  # the longest time for which a packet waits in the queue of a router
 LEAST_QUEUE_BYTES = 30 * PACKET_BYTES
-TURN_S = 0.001  # a connection sends no longer at once while others wait
+TURN_S = 0.001  # the longest time for which a connection sends while others wait
 MOST_TURN_BYTES = 64 * 1024
 IDLE_S = 0.2  # the shortest time after which Linux sends a packet again (RFC 6298: 1 s), beyond a round trip
 

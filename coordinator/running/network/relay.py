@@ -31,7 +31,7 @@ class ExactSelector(selectors.DefaultSelector):
 
 
 class Breaker:
-    """Whether the cable between two parties is cut. Then nothing arrives, and TCP sends it again once it is mended."""
+    """A cut in the cable between two parties. Nothing arrives until it is mended; then TCP sends everything again."""
 
     def __init__(self) -> None:
         self.is_open = False

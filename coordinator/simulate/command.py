@@ -194,7 +194,8 @@ class _Study:
     def _run_missing(self, runs: Sequence[Run], settings: Settings) -> dict[Run, Done | Failed]:
         ended: dict[Run, Done | Failed] = {}
         for run in runs:
-            if isinstance(found := self.kept.read(run), Done):
+            found = self.kept.read(run)
+            if isinstance(found, Done) and (settings.warn_only or not found.warnings):
                 ended[run] = found
         todo = [run for run in runs if run not in ended]
         if not todo:

@@ -33,25 +33,25 @@ class Protection:
 
     Attributes:
         wish: begins the sentence, as a condition.
-        settings: system, and whether it takes an epsilon.
+        systems: those that give it.
     """
 
     wish: str
-    settings: tuple[tuple[str, bool], ...]
+    systems: tuple[str, ...]
 
 
 PROTECTIONS = (
     Protection(
         "If nobody may learn from the model whether a row is in the table (whole rows have an epsilon)",
-        (("dp-lr", True), ("falcon", True)),
+        ("dp-lr",),
     ),
     Protection(
         "If only the owner of the labels may know a person's label (labels have an epsilon)",
-        (("walr", True), ("label-dp", True), ("taylor", True)),
+        ("walr", "label-dp"),
     ),
     Protection(
         "If labels and columns must stay with their owners during the fit, and the model itself needs no epsilon",
-        (("taylor", False), ("falcon", False)),
+        ("taylor", "falcon"),
     ),
 )
 
@@ -63,7 +63,7 @@ def recommend(results: Results) -> Iterator[str]:
         return
     yield from _warn_of_little_gain(results)
     for protection in PROTECTIONS:
-        group = [row for row in results.done if (row.system, row.epsilon is not None) in protection.settings]
+        group = [row for row in results.done if row.system in protection.systems]
         if group:
             yield from _of_group(protection, group, results)
     if results.repeats == 1:

@@ -144,7 +144,7 @@ def _row(system: str, epsilon: float | None, ended: Mapping[Run, Done | Failed],
     rest_s = statistics.fmean(end.seconds - end.set_up_s for end in ends)
     return Row(
         system,
-        last.epsilon if epsilon is None else epsilon,
+        epsilon,
         first_failure.reason,
         first_failure.hint,
         runs=len(done),

@@ -73,6 +73,11 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
             f"--set {run.system}.privacy.epsilon: its runs would not take the epsilon that they are shown with",
             hint="name the epsilons with --epsilon, such as --epsilon 0.5,1,2",
         )
+    if run.epsilon is None and job.parameters.privacy is not None:
+        raise ConfigError(
+            f"--set {run.system}.privacy: a simulation gives {run.system} no budget",
+            hint=f"leave it out; to study an epsilon of {run.system}, rehearse a job of your own: docs/rehearsal.md",
+        )
     return job
 
 

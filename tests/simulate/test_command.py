@@ -219,6 +219,8 @@ def test_a_limit_of_the_account_ends_a_run_or_warns(tmp_path: Path) -> None:
     assert "more bits" in " ".join(warned.stdout.split())
     assert "more bits" in (tmp_path / "out/simulation.html").read_text()
     assert document(tmp_path)["rows"][0]["quality"]["auc"]["mean"] > 0.5
+    again = blindfit(tmp_path, *TABLE, *words)
+    assert (again.returncode, "more bits" in again.stdout) == (1, True)
 
 
 def test_a_full_disk_ends_it_with_one_line_and_keeps_what_is_finished(
@@ -297,6 +299,11 @@ BAD = [
         "--set walr.network.latency: all systems are compared on one network",
     ),
     (("--label", "ill", "--set", "walr.network=40ms"), "patients.csv", "--set walr.network: all systems"),
+    (
+        ("--label", "ill", "--systems", "taylor", "--set", "taylor.privacy.epsilon=1"),
+        "patients.csv",
+        "--set taylor.privacy: a simulation gives taylor no budget",
+    ),
     (
         ("--label", "ill", "--systems", "dp-lr", "--epsilon", "0.5,1", "--set", "dp-lr.privacy.epsilon=0.7"),
         "patients.csv",

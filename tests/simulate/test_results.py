@@ -50,11 +50,6 @@ def test_a_system_that_does_not_fit_has_a_row_that_says_so() -> None:
     assert (other.why, other.fits) == ("not for this label: it is not a number", False)
 
 
-def test_an_epsilon_that_an_option_sets_is_shown() -> None:
-    (row,) = results({("taylor", None): [done(0.8, epsilon=2.0)]}).rows
-    assert row.name == "taylor, epsilon 2"
-
-
 def test_the_table_the_sheet_and_the_document_agree() -> None:
     found = results({("walr", 0.5): [done(0.8, bits={"labels": 31.0})], ("falcon", None): [Failed("no")]})
     lines = list(csv.DictReader(io.StringIO(shown.to_csv(found).decode())))

@@ -291,8 +291,10 @@ def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
 
 
 def test_a_training_takes_no_model(job_file):
-    with pytest.raises(ConfigError, match="protocol = taylor, and only a predict or an evaluate job takes a model"):
+    with refused("leave out --model (in Python, model)") as told:
         job_with_model(job_file, job_file.parent / "runs", rehearses=False, protocol="taylor")
+    assert "protocol = taylor, and only a predict or an evaluate job takes a model" in told.text
+    assert job_with_model(job_file, None, rehearses=False, predict={"session": "x-1"}).protocol == "predict"
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])

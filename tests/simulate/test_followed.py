@@ -67,6 +67,15 @@ def test_what_all_systems_share_has_an_option_of_its_own(
     accepted(folder, *right)
 
 
+def test_a_system_without_a_budget_takes_no_epsilon(folder: Path) -> None:
+    taylor = ("simulate", "patients.csv", "--label", "ill", "--systems", "taylor", "--out", "taylor")
+    refused_command(
+        "leave it out; to study an epsilon of {}, rehearse a job of your own: docs/rehearsal.md",
+        blindfit(folder, *taylor, "--set", "taylor.privacy.epsilon=1"),
+    )
+    assert "no run in this test" in blindfit(folder, *taylor).stdout
+
+
 def test_an_option_of_a_system_begins_with_its_name(folder: Path) -> None:
     told = refused_command("such as --set {}.OPTION=VALUE", simulate(folder, "--set", "iterations=3"))
     assert told.parts == ("dp-lr",)

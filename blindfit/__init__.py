@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     )
     from blindfit.coordinator.python.result import Result
     from blindfit.coordinator.python.running_job import ProgressEvent, RunningJob
+    from blindfit.coordinator.python.simulating import simulate
+    from blindfit.coordinator.simulate.simulation import Simulation
     from blindfit.coordinator.terminal.stopped import Stopped
     from blindfit.parties.identity.identity import load_identity
     from blindfit.parties.measurement.client import MeasurementClient
@@ -98,6 +100,7 @@ __all__ = [
     "RangeError",
     "Result",
     "RunningJob",
+    "Simulation",
     "Stopped",
     "TransportError",
     "UnseenLevelWarning",
@@ -118,6 +121,7 @@ __all__ = [
     "predict",
     "pretrain",
     "run",
+    "simulate",
     "submit",
     "verify",
 ]
@@ -167,6 +171,8 @@ _ELSEWHERE = {
         "blindfit.coordinator.python.calls",
     ),
     "Result": "blindfit.coordinator.python.result",
+    "Simulation": "blindfit.coordinator.simulate.simulation",
+    "simulate": "blindfit.coordinator.python.simulating",
     **dict.fromkeys(("ProgressEvent", "RunningJob"), "blindfit.coordinator.python.running_job"),
     "Stopped": "blindfit.coordinator.terminal.stopped",
     "load_model": "blindfit.parties.systems",

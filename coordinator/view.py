@@ -41,6 +41,7 @@ class View(Generic[J]):
         released: what an entry of a ledger paid for, in words; empty where another system wrote it.
         given_up: by flag of a job that does without a defence, what that gives up.
         plan: what an epsilon would buy, where that can be told before it is spent.
+        growth: how many times as long a training takes on so many times the rows; None where no code counts it.
     """
 
     leaks: Callable[[Job[J]], Iterable[Finding]]
@@ -51,3 +52,4 @@ class View(Generic[J]):
     released: Callable[[LedgerEntry, StoredLabels | None], str] = _not_its_own
     given_up: Mapping[str, str] = field(default_factory=dict)
     plan: Planner[J] | None = None
+    growth: Callable[[Job[J], Sequence[PartyHere], int], float] | None = None

@@ -29,6 +29,7 @@ WHOLE_MODELS = {  # what each predicts
     "blindfit-dp-logistic-1": "probability",
     "blindfit label regression v1": "value",
 }
+NOTHING = "nothing was charged, nothing may be released from it"  # of a model that was rehearsed: docs/rehearsal.md
 MISSING_WORDS = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan"]
 DAY_US = 86_400_000_000
 LARGEST = 1e100  # of a recipe's result, and of what a dp-lr model scales
@@ -372,6 +373,9 @@ def write(paths, models, tables, forms, *, refuses_unseen):
     """Write the scores of the rows that every table has, as a csv file on standard output."""
     common = [row for row in tables[0] if all(row in rows for rows in tables)]
     scores = [[] for _ in common]
+    stamp = [NOTHING] if any(model.get("rehearsal") for model in models) else []
+    if stamp:
+        print(f"warning: the model comes from a rehearsal: {NOTHING}", file=sys.stderr)
     for path, model, rows, form in zip(paths, models, tables, forms, strict=True):
         unseen = collections.Counter()
         for place, row in enumerate(common):
@@ -381,8 +385,8 @@ def write(paths, models, tables, forms, *, refuses_unseen):
                 raise ValueError(f"{path}, the row with the id {row!a}, {error}") from None
         tell(path, unseen, refuses_unseen)
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["id", *outcome(models, [0] * len(models))])
-    table.writerows([row, *outcome(models, parts).values()] for row, parts in zip(common, scores, strict=True))
+    table.writerow(["id", *outcome(models, [0] * len(models)), *["rehearsal" for _ in stamp]])
+    table.writerows([row, *outcome(models, parts).values(), *stamp] for row, parts in zip(common, scores, strict=True))
 
 
 def tell(path, unseen, refuses):

@@ -39,6 +39,7 @@ from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.charging import check_chain
 from blindfit.parties.store.data_dir_lock import DataDirLock
 from blindfit.parties.store.database import Store
+from blindfit.parties.store.excess import PASSES_LIMIT
 from blindfit.parties.systems import read_proposed, seats_of, services_of, snapshot_writer, system
 from blindfit.parties.wire.doorkeeper import Doorkeeper, fitting, raise_open_files
 from blindfit.parties.wire.exchange import ExchangeServicer
@@ -121,6 +122,7 @@ class PartyNode:
             )
         identity.revoked.report(settings.name)
         store = Store.of(settings, base_dir)
+        store.excess.on_sentence = lambda sentence: log.warning(sentence, **{PASSES_LIMIT: True})
         check_chain(store)
         self.party = Party(settings, base_dir, identity, store, limits or Limits())
         self.party.write_snapshot = snapshot_writer(settings.role, self.party.vault, cluster_of(settings, base_dir))
@@ -154,7 +156,9 @@ class PartyNode:
             transcript = Transcript((handshake.TABLE, *tables))
             session.channel.on_received = transcript.received
             try:
-                return {**await run(session), "bytes_sent": session.channel.bytes_sent}
+                summary = await run(session)
+                sent = {"bytes_sent": session.channel.bytes_sent, "messages_sent": session.channel.messages_sent}
+                return {**summary, **sent}
             finally:
                 self.party.write(session.id, "transcript.jsonl", transcript.encoded())
 

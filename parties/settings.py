@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from blindfit.algorithms.errors import TooFewRows
 from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.compute import ComputeSettings
 from blindfit.parties.data.settings import IfExists, PartyDatasetSettings
+from blindfit.parties.store.excess import Excess
 from blindfit.parties.tables import Settings, option_of
 from blindfit.parties.wire.addresses import Address
 
@@ -241,6 +242,24 @@ class PartySettings(Settings):
     compute: ComputeSettings = ComputeSettings()
     scores: ScoresSettings = ScoresSettings()
     fit: FitSettings = FitSettings()
+
+    #: No option: only the command that starts a party makes it rehearse.
+    _excess: Excess | None = PrivateAttr(None)
+
+    def in_rehearsal(self, excess: Excess) -> Self:
+        """Return the settings of a party that rehearses: its scores go next to its report, and nowhere else."""
+        changed = self.model_copy(update={"scores": ScoresSettings()})
+        changed._excess = excess
+        return changed
+
+    @property
+    def rehearses(self) -> bool:
+        return self._excess is not None
+
+    @property
+    def excess(self) -> Excess:
+        """Return what happens where a job passes a limit of a budget or an account."""
+        return self._excess or Excess()
 
     @property
     def releases_labels(self) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from blindfit.parties.taylor.settings import TaylorJob
     from blindfit.parties.walr.settings import WalrJob
 
-MOST_PASSIVE = 15
+MOST_PASSIVE = 16
 MOST_PASSIVE_IN_SHARES = 7
 #: Options of a measurement server, and of a data party that aligns rows by ids, or by similar fields too.
 ANSWERS = frozenset({"policy.min_rows", "policy.max_failed_uploads", "policy.max_kept_mib"})

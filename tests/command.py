@@ -13,8 +13,7 @@ import runpy
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from multiprocessing import connection
 from pathlib import Path
@@ -25,7 +24,7 @@ from unittest import mock
 import typer.main
 
 from blindfit.coordinator.cli import main as cli
-from blindfit.coordinator.running import launcher
+from blindfit.coordinator.running import nursery
 from blindfit.parties import node
 from blindfit.parties.measurement import fitting
 from tests.fork_server import FULL_SIZE_KEYS, PRELOADED, forks
@@ -54,14 +53,13 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
         pictures: are drawn in a report. They take a fifth of a second; tests/report draws each kind.
     """
     said, errors, code = io.StringIO(), io.StringIO(), 0
-    processes = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     with (
         contextlib.chdir(directory),
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(errors),
         mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(sys, "argv", ["blindfit", *arguments]),
-        mock.patch.object(launcher, "subprocess", processes),
+        forked_parties(),
         mock.patch.object(typer.main, "get_command", _command_of),
         contextlib.nullcontext() if pictures else mock.patch(f"{CANVAS}.print_svg", _not_drawn),
         mock.patch.object(node, "set_up_logs", side_effect=AssertionError("a party makes a process its own")),
@@ -71,6 +69,13 @@ def blindfit(directory: Path, *arguments: str, main: Callable[[], None] = cli.ma
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return Done(arguments, code, said.getvalue(), errors.getvalue())
+
+
+@contextlib.contextmanager
+def forked_parties() -> Iterator[None]:
+    """Let the processes from which parties start be forked, as long as the block runs."""
+    with mock.patch.object(nursery, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked})):
+        yield
 
 
 def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", timeout_s: float = 90) -> Done:
@@ -91,30 +96,36 @@ class Forked:
 
     Args:
         words: an interpreter, -m, a module and its arguments.
-        stdout, stderr: files, by default the same.
+        stdout, stderr: files, by default the same, or PIPE.
+        stdin: PIPE or nothing.
+        text: whether pipes are of text.
     """
 
     def __init__(
         self,
         words: Sequence[str | Path],
         *,
-        stdout: IO[bytes] | Path,
-        stderr: IO[bytes] | Path | None = None,
+        stdout: IO[bytes] | int,
+        stderr: IO[bytes] | int | None = None,
         stdin: int = subprocess.DEVNULL,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        **_same: Any,
+        text: bool = False,
     ) -> None:
         self.args = [str(word) for word in words]
         assert self.args[1] == "-m"
-        logs = (_path(stdout), _path(stdout if stderr is None else stderr))
-        place = (str(cwd or Path.cwd()), logs, dict(env or os.environ))
-        read, self.stdin = forks.Pipe(duplex=False) if stdin == subprocess.PIPE else (None, None)
-        self._process = forks.Process(target=_run, args=(self.args[2:], *place, read), daemon=False)
+        place = (str(cwd or Path.cwd()), dict(env or os.environ))
+        given = {0: stdin, 1: stdout, 2: stdout if stderr is None else stderr}
+        pipes = {number: forks.Pipe(duplex=False) for number, what in given.items() if what == subprocess.PIPE}
+        theirs: dict[int, Any] = {number: pipe[number > 0] for number, pipe in pipes.items()}
+        ours = {number: _file_of(pipe[number == 0], writes=number == 0, text=text) for number, pipe in pipes.items()}
+        self.stdin, self.stdout, self.stderr = (ours.get(number) for number in (0, 1, 2))
+        files = {number: _path(what) for number, what in given.items() if not isinstance(what, int)}
+        self._process = forks.Process(target=_run, args=(self.args[2:], *place, {**files, **theirs}), daemon=False)
         with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # the child has no use for pytest's
             self._process.start()
-        if read is not None:
-            read.close()
+        for pipe in theirs.values():
+            pipe.close()
 
     @property
     def pid(self) -> int:
@@ -148,13 +159,11 @@ class Forked:
 class Piped(Forked):
     """One whose output is read here, as text."""
 
+    stdout: IO[str]
+    stderr: IO[str]
+
     def __init__(self, words: Sequence[str | Path], *, cwd: Path) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            out, errors = Path(directory, "out"), Path(directory, "errors")
-            for pipe in (out, errors):
-                os.mkfifo(pipe)
-            super().__init__(words, stdout=out, stderr=errors, cwd=cwd)
-            self.stdout, self.stderr = out.open(), errors.open()  # each is there when the child has opened it too
+        super().__init__(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, text=True)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         self.wait(timeout)  # it says less than a pipe holds
@@ -167,25 +176,29 @@ class Piped(Forked):
         self.stderr.close()
 
 
-def _path(file: IO[bytes] | Path) -> Path:
-    return file if isinstance(file, Path) else Path(f"/proc/self/fd/{file.fileno()}").readlink()
+def _path(file: IO[bytes]) -> Path:
+    return Path(f"/proc/self/fd/{file.fileno()}").readlink()
+
+
+def _file_of(pipe: connection.Connection, *, writes: bool, text: bool) -> IO[Any]:
+    """Return a file in the place of an end of a pipe."""
+    with pipe:
+        return os.fdopen(os.dup(pipe.fileno()), ("w" if writes else "r") + ("" if text else "b"))
 
 
 def _run(
-    words: list[str],
-    directory: str,
-    logs: tuple[Path, Path],
-    environment: dict[str, str],
-    stdin: connection.Connection | None,
+    words: list[str], directory: str, environment: dict[str, str], files: dict[int, Path | connection.Connection]
 ) -> None:
     """In the child: from here on as if it had been started with these words."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
-    for number, log in zip((1, 2), logs, strict=True):
-        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
-    if stdin is not None:
-        os.dup2(stdin.fileno(), 0)
+    for number, file in files.items():
+        if isinstance(file, Path):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), number)
+        else:
+            os.dup2(file.fileno(), number)
+            file.close()
     sys.argv = words
     with contextlib.nullcontext() if FULL_SIZE_KEYS.items() <= environment.items() else quick_keys():
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -28,7 +28,7 @@ PRELOADED = [
     *(f"blindfit.parties.{seat}" for seat in ("falcon.data_party", "falcon.key_node")),
     *(f"blindfit.parties.predict.{seat}" for seat in ("prediction", "key_node")),
     *(f"blindfit.parties.{seat}" for seat in ("evaluate.consumer", "walr.server", "walr.passive")),
-    "blindfit.parties.work.plain_arrow",
+    "blindfit.parties.work.late_arrow",
     "blindfit.parties.data.database",
     *(f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "stats")),
     *(f"sklearn.{part}" for part in ("ensemble", "linear_model", "metrics", "neural_network")),

@@ -96,25 +96,21 @@ MAKERS: dict[Kind, Callable[[Sequence[Any]], Any]] = {
 }
 
 
-#: The type of what each of MAKERS returns.
-ARROW: dict[Kind, Any] = {
-    "number": pa.float64(),
-    "boolean": pa.float64(),
-    "date": pa.timestamp("us"),
-    "category": pa.string(),
-}
+def arrow_type(kind: Kind) -> Any:
+    """Return the type of what MAKERS returns for a kind."""
+    return {"date": pa.timestamp("us"), "category": pa.string()}.get(kind, pa.float64())
 
 
 def common_type(values: Sequence[Any]) -> Any:
     """Return the Arrow type of a kind that all of these objects are of; text where they are of several."""
     found = [value for value in values if not is_missing(value)]
-    for kinds, arrow_type in (
+    for kinds, common in (
         ((bool, np.bool_), pa.bool_()),
         ((bool, int, float, Decimal, np.bool_, np.integer, np.floating), pa.float64()),
         ((dt.date, np.datetime64), pa.timestamp("us")),
     ):
         if all(isinstance(value, kinds) for value in found):
-            return arrow_type if found else pa.null()
+            return common if found else pa.null()
     return pa.string()
 
 

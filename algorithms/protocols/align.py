@@ -48,7 +48,7 @@ from blindfit.algorithms.workers import THIS_PROCESS, Workers
 
 CHUNK_ROWS = 2**18  # a MiB
 MAX_IDS = 2**24
-MAX_DATA_PARTIES = 16  # their chunks fit in the window of a link several times
+MAX_DATA_PARTIES = 17  # their chunks fit in the window of a link several times
 
 R = TypeVar("R")
 Report = Callable[[str, int, int], None]  # step, points done, of how many

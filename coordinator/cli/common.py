@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from blindfit.algorithms.errors import ConfigError
-from blindfit.coordinator.terminal.json_output import Found, call_of
+from blindfit.coordinator.terminal.exit_codes import ExitCode
+from blindfit.coordinator.terminal.json_output import Found, call_of, show_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from blindfit.coordinator.job.job import Job
     from blindfit.coordinator.report.kind import Written
     from blindfit.coordinator.running.driving import Talk
+    from blindfit.coordinator.running.rehearsal import Rehearsal
     from blindfit.parties.settings import PartySettings
 
 
@@ -31,10 +34,52 @@ PartyFile = Annotated[Path, typer.Argument(metavar="PARTY.TOML", help="The party
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what each party waits for.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the reports.")]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help='Network to simulate between the parties: one-way latency and bandwidth, such as "40ms 100mbit".',
+    ),
+]
+PredictOutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Folder for the reports; by default runs/predict, or runs/predict-rehearsal."
+    ),
+]
+EvaluateOutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Folder for the reports; by default runs/evaluate, or runs/evaluate-rehearsal."
+    ),
+]
+RehearseOption = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse", help="Rehearse the job: nothing is charged, and what the parties keep is not read or changed."
+    ),
+]
+WarnOnlyOption = Annotated[
+    bool,
+    typer.Option(
+        "--warn-only", help="With --rehearse: warn where the job passes a limit of a budget or account, and go on."
+    ),
+]
 RunOutOption = Annotated[
     Path | None,
     typer.Option(
         "--out", metavar="DIR", help="Folder for the reports; by default a new one, which runs/latest links to."
+    ),
+]
+
+
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="TEXT",
+        help='Fault of one party to study, such as "kill shop at epoch 3"; verbs: kill, freeze, cut, restart. '
+        "Repeatable.",
     ),
 ]
 
@@ -62,6 +107,20 @@ def talk_of(*, quiet: bool, verbose: bool) -> Talk:
     return "quiet" if quiet else "verbose" if verbose else "normal"
 
 
+def rehearsal_of(*, rehearse: bool, warn_only: bool, folders: Sequence[Path | None] = ()) -> Rehearsal | None:
+    """Return how a job is rehearsed, if it is.
+
+    Args:
+        folders: where the rehearsal of the training may lie whose model the job takes.
+    """
+    from blindfit.coordinator.running.rehearsal import Rehearsal
+
+    if not rehearse:
+        refuse_unused("without --rehearse a job is real", {"--warn-only": warn_only})
+        return None
+    return Rehearsal(warn_only, tuple(folder for folder in folders if folder is not None))
+
+
 def read_job(path: Path, overrides: list[str] | None) -> Job[Any]:
     from blindfit.coordinator.job.job import load_job
 
@@ -83,5 +142,24 @@ def read_party(path: Path, overrides: list[str] | None) -> PartySettings:
     return load_party(path, overrides or [])
 
 
+def on_network(overrides: list[str] | None, network: str | None) -> list[str]:
+    """Return what the command line sets, with the network."""
+    from blindfit.parties.tables import toml_of
+
+    return [*(overrides or []), *([] if network is None else [f"network={toml_of(network)}"])]
+
+
 def as_found(written: Written) -> Found:
-    return Found({"file": written.json_path, "report": written.content}, written.summarise())
+    """Return what the command prints; a fault that never happened makes the command fail."""
+    never = written.content.get("faults", {}).get("never")
+    status = ExitCode.FAILED if never else ExitCode.DONE
+    return Found({"file": written.json_path, "report": written.content}, written.summarise(), status)
+
+
+def faults_of(context: typer.Context, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return what `run_here` takes about faults."""
+    if not texts:
+        return {}
+    from blindfit.coordinator.running.faults import parse_faults
+
+    return {"faults": parse_faults(texts), "show": partial(show_found, as_json=call_of(context).as_json)}

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from blindfit.algorithms.errors import NO_MEMORY, BlindfitError, ConfigError, where
 from blindfit.coordinator.cli import attack as attack_
-from blindfit.coordinator.cli import auditing, certs, inspecting, operating, training
+from blindfit.coordinator.cli import auditing, certs, inspecting, operating, simulating, training
 from blindfit.coordinator.cli import version as version_
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import App, Call, error_line
@@ -55,7 +55,7 @@ def _about(
 
 
 auditing.app.command(rich_help_panel=auditing.PANEL)(attack_.attack)
-for group in (training, inspecting, operating, auditing):
+for group in (training, simulating, inspecting, operating, auditing):
     app.add_typer(group.app)
 app.add_typer(certs.app, name="certs", rich_help_panel=operating.PANEL)
 

@@ -17,7 +17,7 @@ from blindfit.coordinator.cli.common import (
     read_party,
     refuse_unused,
 )
-from blindfit.coordinator.terminal.json_output import App, Found
+from blindfit.coordinator.terminal.json_output import App, Found, call_of
 
 PANEL = "Operate"
 app = App()
@@ -38,29 +38,55 @@ def party(
             metavar="DIR", hidden=True, help="Of `blindfit run`: end, and remove DIR, when standard input ends."
         ),
     ] = None,
+    rehearse: Annotated[
+        str,
+        typer.Option(
+            metavar="refuse|warn", hidden=True, help="Of `blindfit run --rehearse`: what a passed limit does."
+        ),
+    ] = "",
 ) -> None:
     """Run one party until a signal stops it."""
-    from blindfit.parties.work import ending
+    from blindfit.parties.work import ending, late_arrow
 
     if launcher is not None:
         ending.end_with_launcher(launcher)
+    late_arrow.defer_arrow()
+    from blindfit.coordinator.job.stage import check_is_no_stage, check_is_stage
     from blindfit.parties.node import serve, set_up_logs
+    from blindfit.parties.store.excess import Excess
     from blindfit.parties.work.memory import one_heap
-    from blindfit.parties.work.plain_arrow import leave_pandas_out
 
     loaded = read_party(settings, overrides)
-    set_up_logs(loaded.log_level, loaded.log_format, settings.parent / loaded.data_dir)
+    data_dir = settings.parent / loaded.data_dir
+    if not rehearse:
+        check_is_no_stage(data_dir)
+    else:
+        check_is_stage(data_dir)
+        loaded = loaded.in_rehearsal(Excess(only_warns=rehearse == "warn"))
+    set_up_logs(loaded.log_level, loaded.log_format, data_dir)
 
     def on_ready(port: int) -> None:
         if ready_file is not None:
             ready_file.write_text(f"{port}\n")
 
     one_heap()
-    leave_pandas_out()
     with ending.log_ending(loaded.name):
         patience_s = ENDS_S if launcher else 0.0
         ending.run(serve(loaded, settings.parent, on_ready, first_snapshots=first_snapshots, patience_s=patience_s))
     ending.leave()
+
+
+@app.command(hidden=True)
+def nursery(context: typer.Context) -> None:
+    """Fork a party for each request on standard input, until that ends. `blindfit run` starts this."""
+    from blindfit.coordinator.running.forking import serve
+    from blindfit.parties.work import ending
+
+    words = serve()
+    if words is None:
+        ending.leave()
+    sys.argv[1:] = words
+    context.find_root().command.main(args=words, prog_name="blindfit", obj=call_of(context))
 
 
 @app.command(rich_help_panel=PANEL)

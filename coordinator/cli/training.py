@@ -10,19 +10,28 @@ from typing import Annotated
 import typer
 
 from blindfit.coordinator.cli.common import (
+    EvaluateOutOption,
+    FaultOption,
     JobFile,
+    NetworkOption,
     OutOption,
     PartyFile,
+    PredictOutOption,
     QuietOption,
+    RehearseOption,
     RunOutOption,
     SetOption,
     VerboseOption,
+    WarnOnlyOption,
     as_found,
     confirm_of,
+    faults_of,
+    on_network,
     open_console,
     read_job,
     read_party,
     read_tables,
+    rehearsal_of,
     talk_of,
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
@@ -98,12 +107,24 @@ def import_falcon(
 
 
 @app.command(rich_help_panel=PANEL)
-def check(job: JobFile, overrides: SetOption = None) -> Found:
+def check(
+    job: JobFile,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of a training's reports, for a job that takes its model."),
+    ] = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
+    overrides: SetOption = None,
+) -> Found:
     """Report what would leak, fail or take long, before any data leaves a party."""
+    from blindfit.coordinator.job.trained import job_with_model
     from blindfit.coordinator.jobs import check as preflight
     from blindfit.coordinator.preflight.findings import table_of, verdict_of
 
-    findings = preflight.check(read_job(job, overrides))
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
+    tables, about = read_tables(job, overrides), {"folder": job.parent, "called": str(job)}
+    findings = preflight.check(job_with_model(tables, model, rehearses=rehearse, **about), rehearsal)
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
     return Found({"findings": findings}, (table_of(findings), verdict_of(findings)), status)
 
@@ -146,17 +167,24 @@ def run(
     context: typer.Context,
     job: JobFile,
     out: RunOutOption = None,
+    network: NetworkOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Run a job on this machine: one process for each party, then a report."""
     from blindfit.coordinator.job.folders import new_folder
     from blindfit.coordinator.jobs import run as jobs
 
-    console, asked, talk = open_console(context), read_job(job, overrides), talk_of(quiet=quiet, verbose=verbose)
-    where = out or partial(new_folder, asked.name)
-    return as_found(jobs.run_here(asked, where, console, call_of(context).command, talk))
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only)
+    console, talk = open_console(context), talk_of(quiet=quiet, verbose=verbose)
+    asked = read_job(job, on_network(overrides, network))
+    where = out or partial(new_folder, asked.name, rehearses=rehearse)
+    command, fault_options = call_of(context).command, faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -183,30 +211,40 @@ def submit(
 def predict(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/predict"),
+    out: PredictOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model scores the rows.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Score new rows with a trained model. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import prediction_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[model])
     console = open_console(context)
-    asked = prediction_of(read_tables(job, overrides), session, model, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
+    asked = prediction_of(tables, session, model, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)
 def evaluate(
     context: typer.Context,
     job: JobFile,
-    out: OutOption = Path("runs/evaluate"),
+    out: EvaluateOutOption = None,
+    rehearse: RehearseOption = False,
+    warn_only: WarnOnlyOption = False,
     session: Annotated[str | None, typer.Option(help="Session of the training whose model is evaluated.")] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of that training's reports, instead of --session.")
@@ -214,18 +252,24 @@ def evaluate(
     scores: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the prediction, if several parties hold columns.")
     ] = None,
+    network: NetworkOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
     """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
+    from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
 
+    rehearsal = rehearsal_of(rehearse=rehearse, warn_only=warn_only, folders=[scores, model])
     console = open_console(context)
-    asked = evaluation_of(read_tables(job, overrides), session, model, scores, folder=job.parent, called=str(job))
-    talk = talk_of(quiet=quiet, verbose=verbose)
-    return as_found(jobs.run_here(asked, out, console, call_of(context).command, talk))
+    tables, about = read_tables(job, on_network(overrides, network)), {"folder": job.parent, "called": str(job)}
+    asked = evaluation_of(tables, session, model, scores, rehearses=rehearse, **about)
+    talk, command = talk_of(quiet=quiet, verbose=verbose), call_of(context).command
+    where, fault_options = out or folder_of(asked, rehearses=rehearse), faults_of(context, faults)
+    return as_found(jobs.run_here(asked, where, console, command, talk, rehearsal=rehearsal, **fault_options))
 
 
 @app.command(rich_help_panel=PANEL)

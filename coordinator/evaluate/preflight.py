@@ -82,5 +82,5 @@ def _width(job: Job[EvaluateJob], unit: RowsOfUnit) -> Finding:
     parts = len(job.parameters.evaluate.figures)
     noises = len(job.with_role("measurement"))
     reach = Z_95 * job.parameters.noise_multiplier * unit.count * (parts * noises) ** 0.5
-    text = f"a rate of n rows is told to within {reach:.0f} / n, with 95 % chance ({parts} figures){unit.caveat}"
+    text = f"a rate of n rows is known to within {reach:.0f} / n, with 95% chance ({parts} figures){unit.caveat}"
     return Finding("ok", "noise", text)

@@ -15,7 +15,10 @@ from blindfit.coordinator.evaluate.page import render_evaluation
 from blindfit.coordinator.measured.trust import GIVEN_UP
 from blindfit.coordinator.report.label_privacy import budget_summary
 from blindfit.coordinator.report.label_privacy import summary as privacy_summary
+from blindfit.coordinator.report.network import describe_network, network_lines
 from blindfit.coordinator.report.reading import check_range, read
+from blindfit.coordinator.report.rehearsed import describe_rehearsal, rehearsal_lines
+from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.coordinator.terminal.wording import count, duration, quantity
@@ -38,7 +41,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure that was computed from noisy sums, and the range that holds it with 95 % chance over the noise."""
+    """A figure that was computed from noisy sums, and the range that holds it with 95% chance over the noise."""
 
     value: float
     low: float
@@ -67,9 +70,11 @@ class Written:
     content: Mapping[str, Any] = field(repr=False)
 
     def summarise(self) -> Iterator[RenderableType]:
+        yield from show_faults(self.content)
         yield summary_table(facts_of(self.content))
         yield summary_table(figure_lines(self.content))
         yield from (Text(sentence, style="dim") for sentence in self.content["statement"])
+        yield from rehearsal_lines(self.content)
         yield from places([("report", self.html_path), ("", self.json_path)])
 
 
@@ -93,7 +98,9 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "name": job.name,
         "protocol": job.protocol,
         "state": session.state,
+        **describe_rehearsal(session, out, parties_here),
         "job": {name: value for name, value in job.to_dict().items() if name != "coordinator"},
+        **describe_network(job),
         "active": active,
         "servers": job.with_role("measurement"),
         "key_node": next(iter(job.with_role("key-node")), None),
@@ -101,6 +108,7 @@ def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
         "privacy": told,
         "figures": own.get("figures"),
         "seconds": dict(session.seconds),
+        **session.notes,
     }
     content["statement"] = list(statement(content))
     written = Written(out / "report.json", out / "report.html", content)
@@ -154,6 +162,7 @@ def facts_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         privacy_summary(privacy),
         budget_summary(privacy),
         ("time", duration(content["seconds"]["job"])),
+        *network_lines(content),
     ]
 
 
@@ -177,8 +186,8 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
         f"{privacy.delta:g} protects {privacy.unit}{follows}."
     )
     yield (
-        "A range holds the figure of these rows with 95 % chance, over the noise; that other rows would have another "
-        "figure is not in it."
+        "A range holds the figure of these rows with 95% chance over the noise. It does not cover how other rows would "
+        "differ."
     )
     yield from _servers_learnt(content, trust)
     if (both := privacy.epsilon_of_both) is not None and trust in ASK_TWO_SERVERS:
@@ -189,7 +198,7 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
             f"Each of {servers} holds shares of the labels, and added a whole noise: it holds even if {active} and "
             f"one of them collude. Against {active} alone it is {both:.3g}; if both collude, {known}."
         )
-    yield "The coordinator was told no figure, unless the active party ran on its machine."
+    yield "The coordinator learnt no figure, unless the active party ran on its machine."
 
 
 def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:

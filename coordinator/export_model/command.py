@@ -44,6 +44,10 @@ def export_model(models: Sequence[Any], form: str, dialect: str | None = None, o
     for path in paths:
         _refuse_folder(path)
     fitted = [load_model(each) if isinstance(each, str | Path) else each for each in models]
+    for each, model in zip(models, fitted, strict=True):
+        if stamp := getattr(model, "rehearsal", ""):
+            named = each if isinstance(each, str | Path) else "the model"
+            raise DataError(f"{named} comes from a {stamp}", hint="export the model of a job that ran for real")
     formula = formula_of(fitted, _about(paths, fitted))
     content = _write(formula, form, dialect or "sqlite", fitted)
     target = out or (paths[0] if paths else Path("model.json")).with_suffix(SUFFIXES[form])

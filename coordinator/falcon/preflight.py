@@ -16,8 +16,9 @@ from blindfit.algorithms.statistics.vertical.selection import Selection
 from blindfit.coordinator.falcon import noise, trust
 from blindfit.coordinator.falcon.trial import Trial, trial_of
 from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.network import delay_in_words
 from blindfit.coordinator.preflight.account import label_account
-from blindfit.coordinator.preflight.findings import Finding, large_delta, on_the_wire
+from blindfit.coordinator.preflight.findings import Finding, large_delta, line_of, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, describe_spent
 from blindfit.coordinator.terminal.wording import duration, quantity, size
 from blindfit.coordinator.vertical import cost_of_shares as falcon_cost
@@ -34,8 +35,6 @@ from blindfit.parties.falcon.weight_bits import (
 )
 from blindfit.parties.training.randomness import name_randomness
 from blindfit.parties.work.compute import cores
-
-LATENCY_S = 0.04  # from one organisation to another
 
 
 def leaks(job: Job[FalconJob]) -> Iterator[Finding]:
@@ -55,6 +54,18 @@ def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
     rows, records = joint.rows_here(job, here)
     parameters = trial_of(rows, records, joint.roles_of(job), job.parameters).parameters
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
+
+
+def growth(job: Job[FalconJob], here: Sequence[PartyHere], times: int) -> float:
+    """Return how many times as long a training takes on so many times the rows, as what it deals is counted."""
+    rows, records = joint.rows_here(job, here)
+    now, later = (
+        trial_of(joint.repeat_rows(rows, n), records, joint.roles_of(job), job.parameters).parameters
+        for n in (1, times)
+    )
+    speed = falcon_cost.measure(now)
+    of_now, of_later = (falcon_cost.cost_of(each).train_seconds(speed, cores()) for each in (now, later))
+    return of_later / of_now
 
 
 # --- one party -----------------------------------------------------------------------------------------------
@@ -103,7 +114,7 @@ def _try_seated(
     yield from _numbers(parameters)
     if parameters.key_bits is not None:
         yield from _ciphertexts(parameters, parameters.key_bits)
-    yield from _cost(parameters)
+    yield from _cost(job, parameters)
 
 
 def _find_answer(seated: Seated[Falcon]) -> str:
@@ -223,9 +234,9 @@ def _describe_opening(p: FalconParameters) -> str:
 # --- what it takes -----------------------------------------------------------------------------------------------
 
 
-def _cost(parameters: FalconParameters) -> Iterator[Finding]:
+def _cost(job: Job[FalconJob], parameters: FalconParameters) -> Iterator[Finding]:
     cost, speed, here = falcon_cost.cost_of(parameters), falcon_cost.measure(parameters), cores()
-    epochs, every = parameters.epochs, cost.all
+    epochs, every, latency_s = parameters.epochs, cost.all, line_of(job).latency_s
     each = cost.epoch if epochs > 1 else cost.first
     fewer = ", or fewer," if parameters.judges else ""
     before = "" if parameters.selection is None else f"{quantity(parameters.selection_epochs, 'epoch')} of folds, then "
@@ -241,11 +252,11 @@ def _cost(parameters: FalconParameters) -> Iterator[Finding]:
     yield Finding(
         "note",
         "rounds",
-        f"{each.rounds:,} an epoch, {every.rounds:,} in all: {1000 * LATENCY_S:.0f} ms from party to party add "
-        f"{duration(LATENCY_S * each.rounds)} to each epoch and {duration(LATENCY_S * every.rounds)} in all",
+        f"{each.rounds:,} an epoch, {every.rounds:,} in all: {delay_in_words(latency_s)} from party to party add "
+        f"{duration(latency_s * each.rounds)} to each epoch and {duration(latency_s * every.rounds)} in all",
     )
     dealt, exchanged = cost.dealt_bytes(every), cost.count_exchanged_bytes(every)
-    yield Finding("note", "bytes", on_the_wire(dealt + exchanged))
+    yield Finding("note", "bytes", on_the_wire(dealt + exchanged, job))
     yield Finding(
         "note",
         "bytes",

@@ -27,4 +27,5 @@ VIEW = View(
     figures_of=figures_of,
     report=KIND,
     given_up=GIVEN_UP,
+    growth=preflight.growth,
 )

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.init import files, guess, words
-from blindfit.coordinator.init.asked import Asked, System, Unclear
+from blindfit.coordinator.init.asked import Asked, Unclear
 from blindfit.coordinator.init.files import KEY_NODE, Seat
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.coordinator.init.hosts import hosts_of
 from blindfit.coordinator.init.places import Place
-from blindfit.coordinator.init.public_facts import PublicTable, agree
-from blindfit.coordinator.init.systems import PLANS, Plan
+from blindfit.coordinator.init.public_facts import Levels, PublicTable, agree
+from blindfit.coordinator.init.systems import BUDGET, PLANS, Plan
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import quantity
@@ -38,8 +37,7 @@ def init(asked: Asked, out: Path, ask: Ask | None = None) -> Found:
     Raises:
         ConfigError, DataError: which file or column, and what to say.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already", hint="name another folder: --out DIR")
+    refuse_existing(out)
     while True:
         try:
             return _init(asked, out)
@@ -51,18 +49,14 @@ def init(asked: Asked, out: Path, ask: Ask | None = None) -> Found:
 
 def _init(asked: Asked, out: Path) -> Found:
     asked.check()
-    plan = PLANS[_system(asked.system)]
-    drafted = _draft(asked, plan)
+    plan = PLANS[asked.system]
+    drafted = draft(asked, plan)
     seats = drafted.seats
-    texts = _texts(asked, plan, drafted, out)
+    texts = texts_of(asked.system, plan, drafted, out)
     write_folder(texts, out)
     document = {"folder": out, "id": drafted.row_id, "parties": {seat.name: seat.role for seat in seats}}
     said = words.describe_tables(drafted.row_id, seats), words.advice(seats, out), words.next_steps(plan, seats, out)
     return Found(document, tuple(line for part in said for line in part))
-
-
-def _system(name: str) -> System:
-    return next(system for system in get_args(System) if system == name)
 
 
 # --- who takes part -------------------------------------------------------------------------------------
@@ -82,7 +76,15 @@ class Draft:
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def _draft(asked: Asked, plan: Plan) -> Draft:
+def draft(asked: Asked, plan: Plan, known_levels: Levels | None = None) -> Draft:
+    """Decide who takes part, and what each table holds.
+
+    Args:
+        known_levels: the levels of dp-lr's categories that are known without the rows, besides those of public rows.
+
+    Raises:
+        ConfigError, DataError: which file or column, and what to say.
+    """
     places = _places(asked, plan)
     tables = {place: guess.open_table(place) for place in places}
     owner = guess.owner_of(asked.label, tables)
@@ -92,11 +94,14 @@ def _draft(asked: Asked, plan: Plan) -> Draft:
     for place, table in tables.items():
         name = files.party_name(place, [seat.name for seat in seats])
         if place != owner:
-            seat = Seat(name, plan.other, _read(asked, plan, place, table, row_id, has_label=False))
+            is_first = all(seat.role != plan.other for seat in seats)
+            role = plan.other if is_first or not plan.further else plan.further
+            seat = Seat(name, role, _read(asked, plan, place, table, row_id, has_label=False))
         else:
-            seat = Seat(name, plan.owner, _read(asked, plan, place, table, row_id), has_budget=plan.charges_budget)
+            budget = BUDGET if plan.charges_budget else None
+            seat = Seat(name, plan.owner, _read(asked, plan, place, table, row_id), budget=budget)
         if asked.system == "dp-lr":
-            seat, more = _with_public_facts(asked, plan, seat, table, row_id)
+            seat, more = _with_public_facts(asked, plan, seat, table, row_id, known_levels or {})
         if asked.system == "label-dp" and place == owner:
             seat = replace(seat, label_range=asked.range_of_labels())
         seats.append(seat)
@@ -141,7 +146,7 @@ def _read(asked: Asked, plan: Plan, place: Place, table: Reader, row_id: str, *,
 
 
 def _with_public_facts(
-    asked: Asked, plan: Plan, seat: Seat, table: Reader, row_id: str
+    asked: Asked, plan: Plan, seat: Seat, table: Reader, row_id: str, known_levels: Levels
 ) -> tuple[Seat, Mapping[str, Sequence[str]]]:
     """Return the party of a dp-lr job with what is public of its columns, and the job's table of it."""
     private, public = seat.table, None
@@ -157,7 +162,7 @@ def _with_public_facts(
         alike = replace(asked, positive=private.positive or None)
         features = [name for name in other.names if name not in (row_id, asked.label)]
         public = PublicTable(_read(alike, plan, place, other, row_id), place.as_declared(other, [row_id]), features)
-    facts = agree(private, names, public, asked.bounds)
+    facts = agree(private, names, public, asked.bounds, known_levels)
     seat = replace(seat, table=facts.private, public=facts.public, levels=facts.levels)
     return seat, {"dp_lr": facts.options}
 
@@ -191,18 +196,24 @@ def _check_rows(seats: Sequence[Seat]) -> None:
 # --- what is written ------------------------------------------------------------------------------------
 
 
-def _texts(asked: Asked, plan: Plan, drafted: Draft, out: Path) -> dict[str, str]:
-    """Return the text of each file, by name."""
-    seats, systems = drafted.seats, [asked.system, *([plan.also] if plan.also else [])]
+def texts_of(system: str, plan: Plan, drafted: Draft, out: Path, shown: Path | None = None) -> dict[str, str]:
+    """Return the text of each file, by name.
+
+    Args:
+        out: the folder that the files are written for.
+        shown: the folder that commands in comments name, where it is another one.
+    """
+    seats, systems = drafted.seats, [system, *([plan.also] if plan.also else [])]
     texts = {f"{seat.name}.toml": files.party_text(seat, seats, drafted.row_id, out, systems) for seat in seats}
     is_linear = any(seat.table is not None and seat.table.label_is_number for seat in seats)
     tables = plan.job_tables(is_linear=is_linear) | dict(drafted.more)
-    job, run = out / "job.toml", out / "run"
+    folder = shown or out
+    job, run = folder / "job.toml", folder / "run"
     head = f"{words.command('check', job)}\n{words.command('run', job, '--out', run)}"
-    texts["job.toml"] = files.job_text(asked.system, asked.system, seats, tables, head)
+    texts["job.toml"] = files.job_text(system, system, seats, tables, head)
     if plan.also:
         file = f"{plan.also}.toml"
-        head = ABOUT[plan.also] + words.command(plan.also, out / file, "--model", run)
+        head = ABOUT[plan.also] + words.command(plan.also, folder / file, "--model", run)
         tables = {"privacy": plan.privacy} if plan.privacy else {}
         texts[file] = files.job_text(plan.also, plan.also, seats, tables, head)
     return texts
@@ -217,9 +228,38 @@ ABOUT = {
 
 def write_folder(texts: Mapping[str, str], out: Path) -> None:
     """Write all of it, or nothing: what is written is read back as `run` would."""
+    with build_folder(out) as building:
+        write_files(texts, building)
+
+
+def write_files(texts: Mapping[str, str], folder: Path) -> None:
+    """Write the files, and read them back as `run` would."""
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for name in texts:
+        _read_back(folder / name)
+
+
+@contextmanager
+def build_folder(out: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes `out` if all goes well; after an error nothing of it is left.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
     absent = [folder for folder in out.parents if not folder.exists()]  # the nearest first
     try:
-        _build(texts, out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".init-", dir=out.parent))
+        try:
+            yield building
+            building.chmod(0o755)
+            if out.exists():
+                out.rmdir()  # it is empty
+            building.rename(out)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
     except OSError as error:
         _remove(absent)
         raise ConfigError(
@@ -230,21 +270,10 @@ def write_folder(texts: Mapping[str, str], out: Path) -> None:
         raise
 
 
-def _build(texts: Mapping[str, str], out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=".init-", dir=out.parent))
-    try:
-        for name, text in texts.items():
-            (building / name).write_text(text, encoding="utf-8")
-        for name in texts:
-            _read_back(building / name)
-        building.chmod(0o755)
-        if out.exists():
-            out.rmdir()  # it is empty
-        building.rename(out)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+def refuse_existing(out: Path) -> None:
+    """Raises ConfigError: there is a file of this name, or a folder that is not empty."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} is there already", hint="name another folder: --out DIR")
 
 
 def _remove(folders: Sequence[Path]) -> None:

@@ -13,7 +13,7 @@ from blindfit.algorithms.texts import printable
 from blindfit.coordinator.init.guess import Guessed
 from blindfit.coordinator.init.hosts import Host
 from blindfit.coordinator.init.places import Place
-from blindfit.coordinator.init.systems import BUDGET, DELTA
+from blindfit.coordinator.init.systems import DELTA
 from blindfit.parties.settings import PARTY_NAME
 from blindfit.parties.tables import toml_of
 
@@ -30,7 +30,9 @@ class Seat:
         levels: texts of categories that are known without the rows; empty: those of the rows.
         label_range: public, of a label that is a number and is released with noise.
         public: a table of rows that anyone may have, and with the same columns.
-        has_budget: whether a budget pays for what is released of the table.
+        budget: epsilon that pays for what is released of the table; None: nothing is released.
+        max_epsilon: largest epsilon that its policy allows a job; None: the default.
+        models_per_row: how many models may reveal something of a row; None: the party's default.
     """
 
     name: str
@@ -40,7 +42,9 @@ class Seat:
     levels: Mapping[str, Sequence[str]] | None = None
     label_range: tuple[float, float] | None = None
     public: Guessed | None = None
-    has_budget: bool = False
+    budget: float | None = None
+    max_epsilon: float | None = None
+    models_per_row: int | None = None
 
     def at(self, host: Host) -> Seat:
         return replace(self, host=host)
@@ -77,6 +81,7 @@ def party_text(seat: Seat, seats: Sequence[Seat], row_id: str, out: Path, system
         if other is not seat:
             lines += ["", f"[peers.{other.name}]", f'role = "{other.role}"']
     lines += ["", "[policy]", f"systems = {toml_of(list(systems))}"]
+    lines += [f"max_epsilon = {seat.max_epsilon}"] if seat.max_epsilon is not None else []
     if seat.table is not None:
         lines += _dataset(seat, seats, seat.table, row_id, out)
     if seat.public is not None:
@@ -91,23 +96,27 @@ def _identity(name: str) -> list[str]:
 
 
 def _dataset(seat: Seat, seats: Sequence[Seat], table: Guessed, row_id: str, out: Path) -> Iterator[str]:
-    if seat.has_budget:
+    if seat.budget is not None:
         yield from ("", f"[populations.{POPULATION}]  # one budget for all datasets about the same people")
-        yield from (f"epsilon = {BUDGET}", f"delta = {DELTA}")
+        yield from (f"epsilon = {seat.budget}", f"delta = {DELTA}")
     yield from ("", f"[datasets.{DATASET}]", *_source(table, row_id, out))
-    yield from [f'population = "{POPULATION}"'] if seat.has_budget else []
+    yield from [f'population = "{POPULATION}"'] if seat.budget is not None else []
     if seat.label_range is not None:
         yield f"label_range = {list(seat.label_range)}  # public; a label outside counts as the nearest in it"
     if seat.role == "measurement":
         consumer = next(other.name for other in seats if other.role == "active")
         yield f'active_parties = ["{consumer}"]'
+        if passives := [other.name for other in seats if other.role == "passive"]:
+            yield f"passive_parties = {toml_of(passives)}"
         if count_unknown_ids(seats) and not table.label_is_number:
             yield 'unknown_rows = "refuse"  # "zero" takes rows whose ids this table does not have as label 0'
         return
     yield from _features(table, seat.levels)
     if table.lacks_values:
         yield 'missing = "indicator"  # the mean, and a column that says where it was put'
-    if seat.role == "passive" and few_columns(table):
+    if seat.models_per_row is not None:
+        yield f"models_per_row = {seat.models_per_row}"
+    elif seat.role == "passive" and few_columns(table):
         yield '# models_per_row = "unlimited"  # its columns are so few that scores reveal them; 0 gives no scores'
 
 

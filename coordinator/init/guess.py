@@ -26,7 +26,14 @@ from blindfit.parties.data.dialect import PLAIN, CsvDialect
 from blindfit.parties.data.excel_file import ExcelFile
 from blindfit.parties.data.files import open_file
 from blindfit.parties.data.local_files import is_there, local_path
-from blindfit.parties.data.origin import ColumnKinds, Origin, Reader, refuse_duplicate_names, refuse_missing_names
+from blindfit.parties.data.origin import (
+    ColumnKinds,
+    Origin,
+    Reader,
+    no_rows,
+    refuse_duplicate_names,
+    refuse_missing_names,
+)
 from blindfit.parties.data.urls import file_of, sheet_of
 
 MOST_NAMED = 5
@@ -75,6 +82,14 @@ def open_table(place: Place) -> Reader:
         raise place.refusal()
     refuse_duplicate_names(table.names, table.origin)
     return table
+
+
+def read_all(table: Reader, names: Sequence[str]) -> Any:
+    """Return all rows of these columns as a `pyarrow.Table`; raise DataError if there are none."""
+    batches = list(table.arrow_batches(names, 1 << 16))
+    if not sum(batch.num_rows for batch in batches):
+        raise no_rows(table.origin)
+    return pa.Table.from_batches(batches).combine_chunks()
 
 
 def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> str:
@@ -133,9 +148,7 @@ def guess_table(
     forms, origin, is_csv = Forms(), table.origin, isinstance(table, CsvFile)
     if isinstance(table, CsvFile):  # as it is written
         table = replace(table, kinds=ColumnKinds(frozenset(table.names)))
-    rows = pa.Table.from_batches(table.arrow_batches([row_id, *names], 1 << 16)).combine_chunks()
-    if not rows.num_rows:
-        raise origin.error("there are no rows", hint="a dataset needs at least one row")
+    rows = read_all(table, [row_id, *names])
     if isinstance(table, CsvFile):
         forms = guess_forms({name: _column(rows, name) for name in names}, table.dialect)
     judge = Judge(origin, is_csv, forms, lists_features="" in names)
@@ -222,7 +235,7 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
             known = join_names(values, most=MOST_NAMED)
             raise Unclear("positive", f"no label is {positive!r}", hint=f"they are {known}")
         return {"label": name, "positive": positive}
-    if set(values) <= {"0", "1"}:
+    if all(map(_is_zero_or_one, values)):
         return {"label": name}
     if len(values) == 2:
         yes = [value for value in values if value.lower() in MEANS_YES]
@@ -240,3 +253,11 @@ def _label(column: Any, name: str, origin: Origin, positive: str | None, *, as_n
             hint="name the one that is label 1, all others being 0: --positive TEXT",
         ) from None
     return {"label": name, "label_is_number": True}
+
+
+def _is_zero_or_one(text: str) -> bool:
+    """Return whether a text is 0 or 1 in any form, such as 1.0, which pandas writes after it met a missing label."""
+    try:
+        return float(text) in (0.0, 1.0)
+    except ValueError:
+        return False

@@ -53,19 +53,22 @@ class PublicFacts:
     options: Sequence[str]
 
 
-def agree(private: Guessed, names: Sequence[str], public: PublicTable | None, bounds: Sequence[str]) -> PublicFacts:
+def agree(
+    private: Guessed, names: Sequence[str], public: PublicTable | None, bounds: Sequence[str], known_levels: Levels
+) -> PublicFacts:
     """Leave out the columns of which too little is public, and write what is public of the others.
 
     Args:
         names: the columns of the private table that may be features.
         bounds: "NAME:LOW:HIGH" each.
+        known_levels: the levels of categories that are known without any rows.
 
     Raises:
         Unclear: the job would have no bounds.
         ConfigError: bounds are not of this form, or are of a column that there is not.
     """
     given = read_bounds(bounds)
-    why = {name: NO_LEVELS for name in private.categories if public is None}
+    why = {name: NO_LEVELS for name in private.categories if public is None and name not in known_levels}
     if public is not None:
         known = {name: _kind(public.guessed, name) for name in public.names}
         why |= {name: NOT_PUBLIC for name in names if known.get(name) != _kind(private, name)}
@@ -73,7 +76,7 @@ def agree(private: Guessed, names: Sequence[str], public: PublicTable | None, bo
     why |= dict.fromkeys(private.gaps, GAP)
     kept = _without(private, names, {name: said for name, said in why.items() if name in names})
     used = [name for name in names if name not in kept.left_out]
-    levels = _levels_of(public.table, kept.categories) if public is not None else {}
+    levels = _levels_of(public.table, kept.categories) if public is not None else known_levels
     strangers = [name for name in given if name not in (ALL_OTHERS, *used)]
     if strangers and (reason := kept.left_out.get(strangers[0])):
         raise ConfigError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blindfit.coordinator.init.asked import System
 from blindfit.parties.systems import MOST_PASSIVE, MOST_PASSIVE_IN_SHARES
 
 EPSILON, BUDGET, DELTA = 1.0, 3.0, "1e-5"
-SPLIT = {"split": ["test_fraction = 0.2"]}
+SPLIT = ("test_fraction = 0.2",)
 PRIVATE = f"epsilon = {EPSILON}  # of the budget in the file of the party with the labels, which is {BUDGET}"
+GENTLE = ("learning_rate = 0.2  # lower it if training diverges: columns that resemble each other make steps larger",)
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,14 @@ class Plan:
     Attributes:
         tables: how many there are, at least and at most.
         owner: the role of the party with the label.
-        other: the role of every other party with a table.
+        other: the role of every other party with a table, or of the first of them.
         also: the system of a second job about the trained model, if there is one.
         key_node: whether there is one.
         privacy: lines of [privacy].
+        split: lines of [split].
+        further: the role of each other party with a table but the first; "": that of the first.
         model: the table of the job in which a label that is a number is declared; "": labels are 0 and 1.
+        linear: more lines of that table for such a label.
     """
 
     tables: tuple[int, int]
@@ -32,8 +35,11 @@ class Plan:
     also: str = ""
     key_node: bool = False
     privacy: Sequence[str] = ()
+    split: Sequence[str] = SPLIT
     model: str = ""
+    linear: Sequence[str] = ()
     label_is_number: bool = False
+    further: str = ""
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -44,15 +50,17 @@ class Plan:
     def job_tables(self, *, is_linear: bool) -> dict[str, Sequence[str]]:
         """Return the lines of each table of the job."""
         found: dict[str, Sequence[str]] = {"privacy": self.privacy} if self.privacy else {}
-        found |= SPLIT | dict(self.more)
+        found |= {"split": self.split, **self.more}
         if self.model:
-            found[self.model] = ['model = "linear"'] if is_linear else ["# epochs = 20"]
+            found[self.model] = ['model = "linear"', *self.linear] if is_linear else ["# epochs = 20"]
         return found
 
 
-PLANS: Mapping[System, Plan] = {
+PLANS: Mapping[str, Plan] = {
     "taylor": Plan((2, 1 + MOST_PASSIVE), "active", "passive", "predict", key_node=True, model="taylor"),
-    "falcon": Plan((2, 1 + MOST_PASSIVE_IN_SHARES), "active", "passive", "predict", key_node=True, model="falcon"),
+    "falcon": Plan(
+        (2, 1 + MOST_PASSIVE_IN_SHARES), "active", "passive", "predict", key_node=True, model="falcon", linear=GENTLE
+    ),
     "walr": Plan((2, 2), "measurement", "active", "evaluate", privacy=(PRIVATE, f"delta = {DELTA}")),
     "label-dp": Plan((2, 2), "measurement", "active", privacy=(PRIVATE,), label_is_number=True),
     "dp-lr": Plan((1, 1), "active", privacy=(PRIVATE, f"delta = {DELTA}")),

@@ -6,13 +6,15 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import tomli_w
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.file_kinds import refuse_party_file
+from blindfit.coordinator.job.network import NetworkSettings
+from blindfit.coordinator.job.stage import Stage
 from blindfit.parties.job.parameters import JobParameters
 from blindfit.parties.settings import PARTY_NAME, IdentitySettings, Role
 from blindfit.parties.systems import job_class, system
@@ -36,12 +38,13 @@ class JobParty(Settings):
 
 
 class JobFile(Settings):
-    """What a job file says beside the job itself."""
+    """The options of a job file in addition to its parameters."""
 
     name: str = Field("job", pattern=r"^[A-Za-z0-9_.-]{1,40}$")
     """Beginning of the names of the job's sessions."""
     parties: dict[str, JobParty]
     coordinator: IdentitySettings | None = None  # who proposes, for `blindfit submit`; `run` makes its own
+    network: NetworkSettings | None = None
 
     @field_validator("parties")
     @classmethod
@@ -52,6 +55,13 @@ class JobFile(Settings):
                     f"{name!r} is not a party's name (lower-case letters, digits and -, as in its certificate)"
                 )
         return parties
+
+    @model_validator(mode="after")
+    def _links_parties_of_the_job(self) -> Self:
+        unknown = () if self.network is None else self.network.find_unknown(self.parties)
+        if unknown:
+            raise ValueError(f"network.pairs: the job has no party {unknown[0]}; it has {', '.join(self.parties)}")
+        return self
 
 
 class Job(Generic[J]):
@@ -66,6 +76,7 @@ class Job(Generic[J]):
     Attributes:
         parameters: the part that every party is told.
         folder: where relative paths start.
+        stage: where the parties keep their state, if the job is a rehearsal.
 
     Raises:
         ConfigError: one line with every mistake.
@@ -74,6 +85,7 @@ class Job(Generic[J]):
     file: JobFile
     parameters: J
     folder: Path
+    stage: Stage | None = None
 
     def __init__(
         self,
@@ -111,6 +123,10 @@ class Job(Generic[J]):
         return self.file.coordinator
 
     @property
+    def network(self) -> NetworkSettings | None:
+        return self.file.network
+
+    @property
     def protocol(self) -> str:
         return self.parameters.protocol
 
@@ -122,6 +138,12 @@ class Job(Generic[J]):
         """Return the same job with other parameters, which are not checked."""
         changed = copy.copy(self)
         changed.parameters = parameters
+        return changed
+
+    def on_stage(self, stage: Stage) -> Job[J]:
+        """Return the same job as a rehearsal."""
+        changed = copy.copy(self)
+        changed.stage = stage
         return changed
 
     def to_dict(self) -> dict[str, Any]:
@@ -224,9 +246,9 @@ def _escape(line: str) -> str:
 
 
 def _with_a_word(line: str, job: Job[Any]) -> str:
-    """Beside the head of a table, what it is for."""
+    """Return a line of a job file; to the head of a table it adds a comment that says what the table is for."""
     name = line.strip("[]") if line.startswith("[") else ""
-    table = {**dict(job.parameters), "coordinator": job.coordinator}.get(name)
+    table = {**dict(job.parameters), "coordinator": job.coordinator, "network": job.network}.get(name)
     if name.startswith("parties."):
         table = job.parties[name.removeprefix("parties.")]
     about = (type(table).__doc__ or "").split("\n")[0].removesuffix(".") if isinstance(table, Settings) else ""

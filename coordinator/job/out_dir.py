@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.rehearsal import stamp_of
+from blindfit.coordinator.job.stage import STATE, is_stage
 from blindfit.parties.files.written import read_json
 from blindfit.parties.settings import PARTY_NAME
 
@@ -45,14 +47,30 @@ Out = Path | Callable[[], Path]
 """Where reports go, or what makes a folder for them."""
 
 
-def make_folder(out: Out, protocol: str) -> Path:
+def make_folder(out: Out, protocol: str, *, rehearses: bool = False) -> Path:
     """Make the folder for the reports of a job of this protocol.
 
     Raises:
-        ConfigError: see `make_out`; or the folder has the report of a job of another kind.
+        ConfigError: see `make_out`; or the folder has the report of a job of another kind, or it has reports of a
+            rehearsal and the job is real, or the other way round.
     """
     found = out if isinstance(out, Path) else out()
     make_out(found)
+    if rehearses and (real := _find_real_report(found)):
+        raise ConfigError(
+            f"--out {found} has {real.relative_to(found)} of a real job, which a rehearsal does not replace",
+            hint="name another folder: --out DIR",
+        )
+    if rehearses and os.path.lexists(found / STATE) and not is_stage(found / STATE):
+        raise ConfigError(
+            f"--out {found} has something else where a rehearsal keeps its state: {STATE}",
+            hint="name another folder: --out DIR",
+        )
+    if not rehearses and (is_stage(found / STATE) or stamp_of(_earlier_report(found))):
+        raise ConfigError(
+            f"--out {found} has the files of a rehearsal, and a real job does not write next to them",
+            hint="name another folder: --out DIR, or remove this one first",
+        )
     earlier = _earlier_report(found)
     if earlier and earlier.get("protocol") != protocol:
         raise ConfigError(
@@ -96,6 +114,17 @@ def remove_stale(out: Path) -> None:
                 file.unlink()
         with contextlib.suppress(OSError):  # it has files, or is not there
             folder.rmdir()
+
+
+def _find_real_report(out: Path) -> Path | None:
+    """Return a report or a model in the folder that no rehearsal has written."""
+    for path in (path for name in ("report.json", "model.json") for path in (out / name, *out.glob(f"*/{name}"))):
+        try:
+            if path.is_file() and not stamp_of(read_json(path)):
+                return path
+        except DataError:
+            return path
+    return None
 
 
 def _earlier_report(out: Path) -> dict[str, Any]:

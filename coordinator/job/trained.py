@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.rehearsal import NOTHING, stamp_of
 from blindfit.coordinator.job.job import Job, merge, read_tables
 from blindfit.parties.files.written import read_json
 from blindfit.parties.systems import SYSTEMS
@@ -16,6 +17,8 @@ def prediction_of(
     source: Mapping[str, Any] | str | Path | Job[Any],
     session: str | None = None,
     model: Path | None = None,
+    *,
+    rehearses: bool = False,
     **how: Any,
 ) -> Job[Any]:
     """Return a prediction job with the training whose model it takes: by session, by report, or as the source says.
@@ -27,13 +30,36 @@ def prediction_of(
         ConfigError: it is another kind of job, or two trainings are named.
         DataError: names the report and what is wrong with it.
     """
-    return _with_model("predict", source, _choose(session, model), how)
+    return _with_model("predict", source, _choose(session, model, rehearses=rehearses), how)
 
 
-def _choose(session: str | None, model: Path | None) -> str | None:
+def job_with_model(
+    source: Mapping[str, Any] | str | Path | Job[Any], model: Path | None, *, rehearses: bool, **how: Any
+) -> Job[Any]:
+    """Return the job of any kind that a source describes, with the training whose model it takes if a folder names it.
+
+    Raises:
+        ConfigError: a job of this kind takes no model.
+        DataError: names the report and what is wrong with it.
+    """
+    if model is None:
+        return Job(source, **how)
+    given = _protocol_of(source, how)
+    if given == "evaluate":
+        return evaluation_of(source, None, model, rehearses=rehearses, **how)
+    if given in SYSTEMS and given != "predict":
+        called = how.get("called") or "the job"
+        raise ConfigError(
+            f"{called}: protocol = {given}, and only a predict or an evaluate job takes a model",
+            hint="leave out --model (in Python, model)",
+        )
+    return prediction_of(source, None, model, rehearses=rehearses, **how)
+
+
+def _choose(session: str | None, model: Path | None, *, rehearses: bool) -> str | None:
     if session is not None and model is not None:
         raise ConfigError("--session and --model both name a training: give one of them")
-    return session if model is None else training_session(model)
+    return session if model is None else training_session(model, rehearses=rehearses)
 
 
 def _with_model(
@@ -60,14 +86,20 @@ def _protocol_of(source: Mapping[str, Any] | str | Path | Job[Any], how: Mapping
     return tables.get("protocol")
 
 
-def training_session(directory: Path) -> str:
-    """Of the training that left its report in this directory.
+def training_session(directory: Path, *, rehearses: bool = False) -> str:
+    """Return the session of the training that left its report in this directory.
 
     Raises:
-        DataError: names the file and what is wrong with it.
+        DataError: names the file and what is wrong with it; or a real job would take what was rehearsed, or the other
+            way round.
     """
     path = directory / "report.json"
     content = read_json(path)
+    if stamp_of(content) and not rehearses:
+        raise DataError(
+            f"{path} is of a rehearsal: {NOTHING}",
+            hint="add --rehearse (in Python, rehearse=True), or name a real training",
+        )
     session = content.get("session") if isinstance(content, dict) else None
     if not isinstance(session, str):
         raise DataError(f"{path} is not the report of a training", hint="give the --out directory of the training")
@@ -79,6 +111,8 @@ def evaluation_of(
     session: str | None = None,
     model: Path | None = None,
     scores: Path | None = None,
+    *,
+    rehearses: bool = False,
     **how: Any,
 ) -> Job[Any]:
     """Return an evaluation with the training whose model it takes: by session, by report, or as the source says.
@@ -91,8 +125,9 @@ def evaluation_of(
         ConfigError: it is another kind of job, two trainings are named, or the scores are of another model.
         DataError: names a report and what is wrong with it.
     """
-    scored = {} if scores is None else {"evaluate": {"scores": training_session(scores)}}
-    job = _with_model("evaluate", source, _choose(session, model), merge(how, scored))
+    scored = {} if scores is None else {"evaluate": {"scores": training_session(scores, rehearses=rehearses)}}
+    chosen = _choose(session, model, rehearses=rehearses)
+    job = _with_model("evaluate", source, chosen, merge(how, scored))
     if scores is not None:
         _check_model_of(scores, job.parameters.evaluate.session)
     return job

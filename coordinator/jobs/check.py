@@ -12,18 +12,36 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding, catch_error, judge_epsilon
 from blindfit.coordinator.preflight.parties import PartyHere, ask_parties, check_changes, describe_files, note_habits
 from blindfit.coordinator.preflight.rehearsal import check_together, rehearse
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.systems import view
 
 
-def check(job: Job[Any]) -> list[Finding]:
+def check(job: Job[Any], rehearsal: Rehearsal | None = None) -> list[Finding]:
+    """
+    Args:
+        rehearsal: how the job will be rehearsed, if it will be.
+    """
+    if rehearsal is None:
+        return _check(job)
+    with scratch_folder("blindfit check") as scratch:
+        stage = rehearsal.stage_in(scratch)
+        try:
+            staged = rehearsal.set_up(job, stage)
+        except ConfigError as error:
+            return [Finding("refuses", "rehearsal", str(error))]
+        return [*_check(staged), *(Finding("warning", *warning) for warning in stage.warnings())]
+
+
+def _check(job: Job[Any]) -> list[Finding]:
     chosen = view(job.protocol)
-    findings = [*chosen.leaks(job), *judge_epsilon(job.parameters.epsilon)]
-    elsewhere = find_elsewhere(job)
+    findings = [*chosen.leaks(job), *judge_epsilon(job.parameters.epsilon), *_describe_network(job)]
+    elsewhere = [] if job.stage else find_elsewhere(job)
     if len(elsewhere) == len(job.parties):
         return [*findings, *asyncio.run(ask_parties(job))]
     if elsewhere:
@@ -34,6 +52,12 @@ def check(job: Job[Any]) -> list[Finding]:
             findings += catch_error(name, partial(_check_party, job, name, scratch, here))
         findings += catch_error("peers", partial(check_together, job))
         return [*findings, *chosen.check_rows(job, here)]
+
+
+def _describe_network(job: Job[Any]) -> Iterable[Finding]:
+    if job.network is not None:
+        words = f"{job.network.in_words()}: `blindfit run` simulates it, and `blindfit submit` refuses it"
+        yield Finding("note", "network", f"{words}; forecasts of bytes and rounds include it, those of time do not")
 
 
 def find_elsewhere(job: Job[Any]) -> list[str]:
@@ -52,7 +76,7 @@ def find_elsewhere(job: Job[Any]) -> list[str]:
 
 def _check_party(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> Iterable[Finding]:
     """Add to `here` the party whose data can be looked at."""
-    if job.parties[name].config is None and job.parties[name].address is not None:
+    if job.stage is None and job.parties[name].config is None and job.parties[name].address is not None:
         yield Finding("note", name, "has no config here: not looked at")
         return
     party = PartyHere.of(job, name)

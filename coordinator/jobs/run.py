@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -21,21 +22,37 @@ from blindfit.algorithms.errors import (
     ConfigError,
     DataError,
     DuplicateId,
+    PrivacyError,
     RangeError,
     TooFewRows,
     UnknownId,
 )
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, make_folder, remove_stale
+from blindfit.coordinator.jobs.studied import NOT_FREE, drive_on, keep_study
 from blindfit.coordinator.report.kind import Written
 from blindfit.coordinator.running.driving import Talk, drive, terminable
-from blindfit.coordinator.running.launcher import Launched, cautions_in_log, launch, party_settings, reason_in_log
+from blindfit.coordinator.running.faults import Fault, check_faults
+from blindfit.coordinator.running.launcher import (
+    Launched,
+    cautions_in_log,
+    launch,
+    limits_in_log,
+    party_settings,
+    reason_in_log,
+)
+from blindfit.coordinator.running.network.relays import relays
+from blindfit.coordinator.running.nursery import Nursery
 from blindfit.coordinator.running.parties_up import in_words, parties_up
 from blindfit.coordinator.running.reaching import addresses_of, coordinator_identity
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.running.snapshots import find_changed
+from blindfit.coordinator.running.study import Study
 from blindfit.coordinator.running.watcher import Stop, Watcher
 from blindfit.coordinator.systems import view
+from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.stopped import Stopped
 
 
@@ -46,30 +63,73 @@ def run_here(
     command: Sequence[str] | None = None,
     talk: Talk = "normal",
     watcher: Watcher | None = None,
+    *,
+    rehearsal: Rehearsal | None = None,
+    nursery: Nursery | None = None,
+    faults: Sequence[Fault] = (),
+    show: Callable[[Found], None] | None = None,
 ) -> Written:
-    """Every party as a process on this machine, started by `command` (see `launch`); all of them report into `out`.
+    """Run every party as a process on this machine; all of them report into `out`.
+
+    Args:
+        command, nursery: as `launch` takes them.
+        rehearsal: how the job is rehearsed, if it is: then all that it keeps lies in `out`.
+        faults: what happens to the parties meanwhile.
+        show: shows the timeline of these faults if the job leaves no report; by default the console does.
 
     Raises:
         Stopped: by Ctrl-C or the watcher, also before the parties were up.
     """
     watcher = watcher or Watcher()
-    _tell_of_changes(job, console)
-    if talk != "quiet" and (up := parties_up(job)):
+    check_faults(faults, job.parties)
+    if rehearsal is None:
+        _tell_of_changes(job, console)
+    if rehearsal is None and talk != "quiet" and (up := parties_up(job)):
         console.print(f"[yellow]note:[/] {escape(in_words(up))}", highlight=False, soft_wrap=True)
+    say = partial(_say, console, talk)
+    if faults and rehearsal is None:
+        say(f"note: {NOT_FREE}")
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        launched = _launch(stack, job, out, console, command, talk, watcher.stop)
-        set_up_s, out = time.monotonic() - started, launched.out
+        cuts = any(fault.verb == "cut" for fault in faults)
+        network = stack.enter_context(relays(job.network)) if job.network is not None or cuts else None
+        launched = _launch(stack, job, out, console, command, talk, watcher.stop, rehearsal, nursery)
+        if network is not None:
+            launched = replace(launched, routes=network.open(launched.addresses))
+        set_up_s, out, job = time.monotonic() - started, launched.out, launched.job or job
         cautions = _Cautions(job, out, console, quiet=talk == "quiet")
         cautions.show()
-        try:
-            session = drive(job, launched, console, talk, watcher=watcher)
-        except (CannotTakePart, CannotAnswer) as error:
-            raise _in_full(error, job, out) from None
+        drive_one = partial(_drive, console=console, talk=talk, watcher=watcher)
+        if faults:
+            study = Study(faults, job.parameters.timeouts, say, network, "" if rehearsal is None else STAMP)
+            stack.enter_context(keep_study(study, out, show or (lambda found: found.show(console))))
+            session = drive_on(job, launched, study, partial(drive_one, study=study))
+        else:
+            session = drive_one(job, launched)
         cautions.show()
         session.seconds["launch"] = set_up_s
         remove_stale(out)  # no other job writes into the folder as long as the parties are up
         return view(job.protocol).write(session, out, list(job.parties))
+
+
+def _drive(
+    job: Job[Any],
+    launched: Launched,
+    session: JobSession | None = None,
+    *,
+    console: Console,
+    talk: Talk,
+    watcher: Watcher,
+    study: Study | None = None,
+) -> JobSession:
+    """Run a session to its end; an error of a party on this machine is in its own words."""
+    try:
+        return drive(job, launched, console, talk, session, watcher, study)
+    except (CannotTakePart, CannotAnswer) as error:
+        raise _in_full(error, job, launched.out) from None
+    except PrivacyError as error:
+        _explain_limits(error, job, launched.out)
+        raise
 
 
 def _launch(
@@ -80,17 +140,21 @@ def _launch(
     command: Sequence[str] | None,
     talk: Talk,
     stop: Stop,
+    rehearsal: Rehearsal | None,
+    nursery: Nursery | None,
 ) -> Launched:
-    def say(line: str) -> None:
-        if talk != "quiet":
-            console.print(escape(line), highlight=False, soft_wrap=True)
-
+    say = partial(_say, console, talk)
     waiting = contextlib.nullcontext() if talk == "quiet" else console.status(f"starting {len(job.parties)} processes")
     try:
         with waiting, terminable():
-            return stack.enter_context(launch(job, out, command, say, stop))
+            return stack.enter_context(launch(job, out, command, say, stop, rehearsal, nursery))
     except KeyboardInterrupt:
         raise Stopped("the processes that had started here have ended, and no job had begun") from None
+
+
+def _say(console: Console, talk: Talk, line: str) -> None:
+    if talk != "quiet":
+        console.print(escape(line), highlight=False, soft_wrap=True)
 
 
 @dataclass
@@ -137,6 +201,20 @@ def _in_full(error: CannotTakePart | CannotAnswer, job: Job[Any], out: Path) -> 
     return error
 
 
+def _explain_limits(error: PrivacyError, job: Job[Any], out: Path) -> None:
+    """Say how to study a job that a budget or an account refuses: all parties are this user's."""
+    if not any(limits_in_log(out, name) for name in job.parties):
+        return
+    if job.stage is None:
+        _advise(error, hint="to study the job without spending anything, add --rehearse (in Python, rehearse=True)")
+    else:
+        _advise(error, hint="to go on with a warning, add --warn-only (in Python, warn_only=True)")
+
+
+def _advise(error: BlindfitError, hint: str) -> None:
+    error.hint = "; ".join(filter(None, [error.hint, hint]))
+
+
 def submit(
     job: Job[Any],
     out: Out,
@@ -144,7 +222,16 @@ def submit(
     talk: Talk = "normal",
     watcher: Watcher | None = None,
 ) -> Written:
-    """On parties that are already up; each keeps its own model and report."""
+    """On parties that are already up; each keeps its own model and report.
+
+    Raises:
+        ConfigError: the job asks for a simulated network.
+    """
+    if job.network is not None:
+        raise ConfigError(
+            f"network = {job.network.in_words()}: parties that are up reach each other over their own network",
+            hint="remove [network] from the job file, or start the parties here with `blindfit run`",
+        )
     where = Launched(addresses_of(job), coordinator_identity(job))
     out = make_folder(out, job.protocol)
     session = JobSession(job, where.addresses, where.identity)

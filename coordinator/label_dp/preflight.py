@@ -122,7 +122,7 @@ def _check_features(
         lo, hi = server.dataset.label_range
         yield _check_noise(rows, noise[0], hi - lo)
         yield from _trees(job.parameters.label_dp, len(rows.train_features), noise[0] / (hi - lo))
-    yield Finding("note", "bytes", on_the_wire(len(rows.ids) * (BYTES_PER_ID + BYTES_PER_LABEL)))
+    yield Finding("note", "bytes", on_the_wire(len(rows.ids) * (BYTES_PER_ID + BYTES_PER_LABEL), job))
 
 
 def _check_noise(rows: Rows, noise_std: float, width: float) -> Finding:

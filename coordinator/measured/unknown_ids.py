@@ -24,7 +24,7 @@ def check_ids(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     servers = [party for party in here if party.name in job.with_role("measurement")]
     if not active or not servers:
         return
-    yield from check_ids_of(active[0].name, _ids(active[0]), servers)
+    yield from check_ids_of(active[0].name, ids_of(active[0]), servers)
 
 
 def check_ids_of(active: str, asked: Any, servers: Sequence[PartyHere]) -> Iterator[Finding]:
@@ -34,13 +34,14 @@ def check_ids_of(active: str, asked: Any, servers: Sequence[PartyHere]) -> Itera
         asked: (rows,), as a pyarrow array.
     """
     for server in servers:
-        known = pc.is_in(asked, value_set=_ids(server))
+        known = pc.is_in(asked, value_set=ids_of(server))
         unknown = len(asked) - int(pc.sum(known).as_py() or 0)
         if unknown:
             yield _check_unknown(server, active, unknown, len(asked))
 
 
-def _ids(party: PartyHere) -> Any:
+def ids_of(party: PartyHere) -> Any:
+    """Return (rows,) the ids of a party's table."""
     batches = party.source().batches(persons=False, labels=False, features=False)
     return pa.concat_arrays([batch.ids for batch in batches])
 

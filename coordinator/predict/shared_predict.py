@@ -17,7 +17,8 @@ from blindfit.algorithms.protocols.shared_scores.program import run_program
 from blindfit.algorithms.sharing.kept import KeptShares, length_of_kept_share
 from blindfit.algorithms.sharing.shares import Share
 from blindfit.coordinator.job.job import Job
-from blindfit.coordinator.preflight.findings import Finding, on_the_wire
+from blindfit.coordinator.job.network import delay_in_words
+from blindfit.coordinator.preflight.findings import Finding, line_of, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.terminal.wording import duration
 from blindfit.coordinator.vertical import preflight as joint
@@ -30,7 +31,6 @@ from blindfit.parties.vertical.model_store import SharedModels
 from blindfit.parties.wire.channel import LocalNetwork
 from blindfit.parties.work.compute import cores
 
-LATENCY_S = 0.04  # from one organisation to another
 TRIED_ROWS = (32, 288)  # of the trials
 
 
@@ -51,7 +51,7 @@ def checks(job: Job[Any], here: Sequence[PartyHere]) -> Iterator[Finding]:
     parts = {name: stores[name].read(session) for name in roles.chain}
     yield Finding("note", "model", "is in shares: nobody has it, and scores are computed in shares")
     yield from _rounding(parts, roles)
-    yield from _cost(parameters_of(parts, roles, _common(data, parts)))
+    yield from _cost(job, parameters_of(parts, roles, _common(data, parts)))
 
 
 def _store(party: PartyHere) -> SharedModels:
@@ -85,7 +85,7 @@ def _rounding(parts: Mapping[str, SharedModelPart], roles: Roles) -> Iterator[Fi
         yield Finding("note", name, f"its part of a score {how}")
 
 
-def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
+def _cost(job: Job[Any], parameters: ScoringParameters) -> Iterator[Finding]:
     """Raises RangeError: they do not fit."""
     parameters.check()
     found, parties = count_work(parameters), len(parameters.data_parties)
@@ -98,9 +98,10 @@ def _cost(parameters: ScoringParameters) -> Iterator[Finding]:
         f"about {seconds:,.2g} s to score {parameters.rows:,} rows, if all parties are on this machine and nothing "
         "else",
     )
-    text = f"{found.rounds:,}: {1000 * LATENCY_S:.0f} ms from party to party add {duration(LATENCY_S * found.rounds)}"
-    yield Finding("note", "rounds", text)
-    yield Finding("note", "bytes", on_the_wire(sent))
+    latency_s = line_of(job).latency_s
+    waited = f"{delay_in_words(latency_s)} from party to party add {duration(latency_s * found.rounds)}"
+    yield Finding("note", "rounds", f"{found.rounds:,}: {waited}")
+    yield Finding("note", "bytes", on_the_wire(sent, job))
 
 
 def count_work(parameters: ScoringParameters) -> Counted:

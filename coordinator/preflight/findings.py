@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rich.markup import escape
 from rich.table import Table
 
 from blindfit.algorithms.errors import BlindfitError
 from blindfit.algorithms.texts import printable
+from blindfit.coordinator.job.job import Job
+from blindfit.coordinator.job.network import Line, bits_in_words
 from blindfit.coordinator.terminal.wording import duration, quantity
 
 Level = Literal["ok", "note", "warning", "refuses"]
 HIGH_EPSILON = 4
-SLOW_LINK_BYTES_PER_S = 100e6 / 8
+SLOW_LINK = Line(latency_s=0.04, bits_per_s=100e6)  # from one organisation to another
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,16 @@ def large_delta(delta: float, rows: int) -> Iterator[Finding]:
         )
 
 
-def on_the_wire(n_bytes: float) -> str:
-    return f"about {n_bytes / 1e6:,.1f} MB to send: {duration(n_bytes / SLOW_LINK_BYTES_PER_S)} at 100 Mbit/s"
+def line_of(job: Job[Any]) -> Line:
+    """Return the link that forecasts are for: the job's [network], and a slow link's values where it has none."""
+    own = Line() if job.network is None else job.network.line()
+    bits_per_s = own.bits_per_s or SLOW_LINK.bits_per_s
+    return Line(own.latency_s or SLOW_LINK.latency_s, own.jitter_s, bits_per_s)
+
+
+def on_the_wire(n_bytes: float, job: Job[Any]) -> str:
+    bits_per_s = line_of(job).bits_per_s or math.inf
+    return f"about {n_bytes / 1e6:,.1f} MB to send: {duration(n_bytes * 8 / bits_per_s)} at {bits_in_words(bits_per_s)}"
 
 
 _MARKS = {

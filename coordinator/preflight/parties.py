@@ -183,6 +183,8 @@ def describe_budget(party: PartyHere, event: ReleaseEvent, again: str) -> Iterat
         again: what may be asked even when the budget is spent.
     """
     yield describe_spent(party)
+    if party.settings.excess.only_warns:  # a warning of its own says so
+        return
     name = str(party.dataset.population)
     population, entries = party.settings.populations[name], party.ledger(name)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in entries]

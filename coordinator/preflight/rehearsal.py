@@ -18,7 +18,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.preflight.findings import Finding
 from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.running.launcher import check_member, coordinator_name, party_settings
-from blindfit.coordinator.running.receipts import of_this_user
+from blindfit.coordinator.running.receipts import receipts_of
 from blindfit.coordinator.running.session import proposal_of
 from blindfit.coordinator.running.snapshots import IS_PUBLISHED, datasets_of, find_unpublished, publish_first
 from blindfit.parties.files.vault import RECEIPT_KEY, vault_of
@@ -51,7 +51,7 @@ def rehearse(job: Job[Any], name: str, scratch: Path, here: list[PartyHere]) -> 
     Store.check_not_lost(settings, path.parent)
     check_member(job, name)
     unpublished = list(find_unpublished(settings, path.parent, datasets_of(job, name)))
-    for dataset, _ in unpublished:
+    for dataset, _ in unpublished if job.stage is None else ():
         yield Finding("note", name, f"{dataset} is not published: `blindfit run` and the party's next start do so")
     receipts = _receipts_of(job, settings, path.parent)
     if unpublished or receipts:  # a ledger that is behind a receipt notes so
@@ -99,7 +99,7 @@ def _receipts_of(job: Job[Any], settings: PartySettings, base_dir: Path) -> list
     key = base_dir / settings.data_dir / RECEIPT_KEY
     if not (settings.populations and job.parameters.epsilon and key.exists()):
         return []
-    own = of_this_user().of(settings.name, vault_of(settings, base_dir).signing_key(key).public_bytes)
+    own = receipts_of(job).of(settings.name, vault_of(settings, base_dir).signing_key(key).public_bytes)
     return [*own, *_receipts_at_others(job, settings)]
 
 

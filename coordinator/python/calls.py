@@ -13,12 +13,13 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from rich.console import Console
 
+from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.export_model import command as exporting_models
 from blindfit.coordinator.init import asked as drafts
 from blindfit.coordinator.init import command as drafting
-from blindfit.coordinator.job.folders import new_folder
+from blindfit.coordinator.job.folders import folder_of, new_folder
 from blindfit.coordinator.job.job import Job, load_job
-from blindfit.coordinator.job.trained import evaluation_of, prediction_of
+from blindfit.coordinator.job.trained import evaluation_of, job_with_model, prediction_of
 from blindfit.coordinator.jobs import check as preflight
 from blindfit.coordinator.jobs import plan as planning
 from blindfit.coordinator.jobs import run as jobs
@@ -28,6 +29,8 @@ from blindfit.coordinator.preflight.findings import Finding, table_of
 from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.python.running_job import RunningJob
 from blindfit.coordinator.report.kind import Written
+from blindfit.coordinator.running.faults import parse_faults
+from blindfit.coordinator.running.rehearsal import Rehearsal
 from blindfit.coordinator.running.watcher import Watcher
 from blindfit.coordinator.terminal.html import render_html
 from blindfit.coordinator.terminal.json_output import Found
@@ -124,28 +127,57 @@ def init(
 
 @overload
 def run(
-    job: AnyJob, *, out: Folder | None = ..., wait: Literal[True] = ..., progress: bool = ..., **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = ...,
+    rehearse: bool = ...,
+    warn_only: bool = ...,
+    wait: Literal[True] = ...,
+    progress: bool = ...,
+    faults: Sequence[str] = ...,
+    **tables: Any,
 ) -> Result: ...
 @overload
 def run(
-    job: AnyJob, *, out: Folder | None = ..., wait: Literal[False], progress: bool = ..., **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = ...,
+    rehearse: bool = ...,
+    warn_only: bool = ...,
+    wait: Literal[False],
+    progress: bool = ...,
+    faults: Sequence[str] = ...,
+    **tables: Any,
 ) -> RunningJob: ...
 def run(
-    job: AnyJob, *, out: Folder | None = None, wait: bool = True, progress: bool = True, **tables: Any
+    job: AnyJob,
+    *,
+    out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
+    wait: bool = True,
+    progress: bool = True,
+    faults: Sequence[str] = (),
+    **tables: Any,
 ) -> Result | RunningJob:
     """Run a job on this machine: one process for each party, then a report.
 
     Args:
         out: the folder of the reports; by default a new one in `runs`.
+        rehearse: whether to rehearse the job: nothing is charged, and what the parties keep is not read or changed.
+        warn_only: whether a rehearsal only warns where the job passes a limit of a budget or an account.
         wait: whether to wait for the end. If not, the running job is returned.
         progress: whether to show what the parties do while this call waits.
+        faults: faults of parties to study, such as "kill shop at epoch 3"; `blindfit run --fault` takes the same
+            texts. The folder of the reports gets faults.json, also if the job fails.
         tables: tables and values of the job that take the place of those in `job`, such as `privacy={"epsilon": 2}`.
 
     Raises:
         Stopped: somebody has cancelled the job.
         BlindfitError: why the job was refused or failed.
     """
-    running = _begin(Job(job, **tables), jobs.run_here, out, quiet=not (wait and progress))
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only))
+    running = _begin(Job(job, **tables), work, out, quiet=not (wait and progress), rehearses=rehearse)
     return _finish(running, progress=progress) if wait else running
 
 
@@ -170,8 +202,11 @@ def predict(
     *,
     model: Folder | Result | None = None,
     session: str | None = None,
-    out: Folder = "runs/predict",
+    out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Score new rows with a model that the parties have trained, every party on this machine.
@@ -179,11 +214,16 @@ def predict(
     Args:
         model: the training's result, or the folder of its reports; or `session`, the name of its session. By default
             the job says it.
+        out: the folder of the reports; by default runs/predict, and runs/predict-rehearsal for a rehearsal.
+        rehearse, warn_only: as `run` takes them; the model must come from a rehearsal too.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
-    asked = prediction_of(job, session, _folder_of(model), **tables)
-    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+    asked = prediction_of(job, session, _folder_of(model), rehearses=rehearse, **tables)
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [model]))
+    where = out or folder_of(asked, rehearses=rehearse)
+    return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
 
 def evaluate(
@@ -192,8 +232,11 @@ def evaluate(
     model: Folder | Result | None = None,
     session: str | None = None,
     scores: Folder | Result | None = None,
-    out: Folder = "runs/evaluate",
+    out: Folder | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
     progress: bool = True,
+    faults: Sequence[str] = (),
     **tables: Any,
 ) -> Result:
     """Say how good a model is, from one noisy sum over labels, every party on this machine.
@@ -201,17 +244,34 @@ def evaluate(
     Args:
         model, session: as `predict` takes them.
         scores: the prediction's result, or the folder of its reports, if several parties hold columns.
+        out: the folder of the reports; by default runs/evaluate, and runs/evaluate-rehearsal for a rehearsal.
+        rehearse, warn_only: as `predict` takes them.
+        faults: as `run` takes them.
 
     Raises: as `run`.
     """
-    asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), **tables)
-    return _finish(_begin(asked, jobs.run_here, out, quiet=not progress), progress=progress)
+    asked = evaluation_of(job, session, _folder_of(model), _folder_of(scores), rehearses=rehearse, **tables)
+    work = _work_here(faults, _rehearsal_of(rehearse, warn_only, [scores, model]))
+    where = out or folder_of(asked, rehearses=rehearse)
+    return _finish(_begin(asked, work, where, quiet=not progress), progress=progress)
 
 
-def check(job: AnyJob, **tables: Any) -> Findings:
-    """Report what would leak, fail or take long, before any data leaves a party."""
-    asked = Job[Any](job, **tables)
-    return Findings(_outside_any_loop(preflight.check, asked))
+def check(
+    job: AnyJob,
+    *,
+    model: Folder | Result | None = None,
+    rehearse: bool = False,
+    warn_only: bool = False,
+    **tables: Any,
+) -> Findings:
+    """Report what would leak, fail or take long, before any data leaves a party.
+
+    Args:
+        model: the training's result, or the folder of its reports, for a job that takes its model.
+        rehearse, warn_only: as `run` takes them: then the findings are about the rehearsal.
+    """
+    asked = job_with_model(job, _folder_of(model), rehearses=rehearse, **tables)
+    return Findings(_outside_any_loop(preflight.check, asked, _rehearsal_of(rehearse, warn_only, [model])))
 
 
 def plan(
@@ -306,9 +366,29 @@ def _outside_any_loop(function: Callable[P, T], *arguments: P.args, **more: P.kw
         return thread.submit(function, *arguments, **more).result()
 
 
-def _begin(job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool) -> RunningJob:
+def _work_here(faults: Sequence[str], rehearsal: Rehearsal | None) -> Callable[..., Written]:
+    """Return what runs a job on this machine. Raises ConfigError: a text that is no fault."""
+    return partial(jobs.run_here, rehearsal=rehearsal, faults=parse_faults(faults))
+
+
+def _rehearsal_of(rehearse: bool, warn_only: bool, folders: Sequence[Folder | Result | None] = ()) -> Rehearsal | None:
+    """Return how a job is rehearsed, if it is.
+
+    Raises:
+        ConfigError: `warn_only` without `rehearse`.
+    """
+    if rehearse:
+        return Rehearsal(warn_only, tuple(path for path in map(_folder_of, folders) if path is not None))
+    if warn_only:
+        raise ConfigError("without rehearse=True a job is real, and warn_only does nothing", hint="remove it")
+    return None
+
+
+def _begin(
+    job: Job[Any], work: Callable[..., Written], out: Folder | None, *, quiet: bool, rehearses: bool = False
+) -> RunningJob:
     console = terminal(quiet=quiet)
-    where = partial(new_folder, job.name) if out is None else Path(out)
+    where = partial(new_folder, job.name, rehearses=rehearses) if out is None else Path(out)
     return RunningJob(job, partial(_work, work, job, where, console), console)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from blindfit.algorithms.errors import BlindfitError
+from blindfit.algorithms.errors import BlindfitError, BlindfitWarning
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.python.result import Result
 from blindfit.coordinator.report.kind import Written
@@ -103,6 +104,9 @@ class RunningJob:
         Raises:
             Stopped: somebody has cancelled it.
             BlindfitError: why it has failed.
+
+        Warns:
+            BlindfitWarning: a fault that it was to have never happened.
         """
         self._wait_for()
         self._thread.join()
@@ -110,6 +114,8 @@ class RunningJob:
             raise self._end.with_traceback(None)  # the message says all, and another thread's frames nothing
         if isinstance(self._end, BaseException):
             raise self._end
+        for line in self._end.content.get("faults", {}).get("never", ()):
+            warnings.warn(line, BlindfitWarning, stacklevel=2)
         return Result(self.job, self._end)
 
     def __enter__(self) -> RunningJob:

@@ -11,8 +11,11 @@ from typing import Any
 
 from blindfit.algorithms.errors import DataError, MalformedMessage, RangeError
 from blindfit.algorithms.messages import ParameterValue
+from blindfit.algorithms.rehearsal import FIELD, WARNINGS
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.network import describe_network
+from blindfit.coordinator.report.rehearsed import describe_rehearsal
 from blindfit.coordinator.running.session import JobSession
 from blindfit.parties.files.written import read_json
 from blindfit.version import __version__
@@ -27,9 +30,12 @@ def content_of(kind: Kind[Any], session: JobSession, out: Path, parties_here: li
     """
     content = {
         **_header(session.id, session.job.name, session.job.protocol, session.state),
+        **describe_rehearsal(session, out, parties_here),
         "job": _job(session.job),
+        **describe_network(session.job),
         "parties": {name: _party(session, name) for name in session.job.parties},
         "seconds": dict(session.seconds),
+        **session.notes,
         "parties_here": list(parties_here),
         **_files_here(session.id, out, parties_here, kind),
     }
@@ -60,6 +66,7 @@ def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> di
         model = _model(directory, kind)
         content = {
             **_header(str(report["session"]), str(report["session"]), str(job["protocol"]), "DONE"),
+            **{name: report[name] for name in (FIELD, WARNINGS) if name in report},
             "job": nest(job, name),
             "parties": {
                 name: {"role": str(report["role"]), "dataset": str(report.get("dataset", "")), "summary": report},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT_INCHES = 2.7
-BAND = "The band holds each point with 95 % chance, over which rows are the test rows."
+BAND = "The band holds each point with 95% chance, over which rows are the test rows."
 
 
 class Point(Protocol):
@@ -250,7 +250,7 @@ def calibration_plot(points: Sequence[CalibrationPoint]) -> Plot:
     _unit_axes(axes, "mean probability", "share of positives")
     within = sum(a <= p.probability <= b for p, a, b in zip(points, low, high, strict=True))
     note = (
-        f"Test rows in {count(len(points))} groups by probability, each with the range that holds its share with 95 % "
+        f"Test rows in {count(len(points))} groups by probability, each with the range that holds its share with 95% "
         f"chance. Of a calibrated model these meet the dashed line: here {_of_all(within, len(points))}."
     )
     return Plot("Calibration", note, svg_of(figure))

@@ -12,6 +12,9 @@ from rich.text import Text
 
 from blindfit.coordinator.report.content import content_of
 from blindfit.coordinator.report.kind import Kind
+from blindfit.coordinator.report.network import network_lines
+from blindfit.coordinator.report.rehearsed import rehearsal_lines
+from blindfit.coordinator.report.timeline import show_faults
 from blindfit.coordinator.running.session import JobSession
 from blindfit.coordinator.terminal.summary_table import places, summary_table
 from blindfit.parties.files.written import write_file, write_json
@@ -29,9 +32,11 @@ class Written:
     def summarise(self) -> Iterator[RenderableType]:
         """Yield the report in short."""
         kind = self.kind
-        yield summary_table(kind.summary(self.content))
+        yield from show_faults(self.content)
+        yield summary_table([*kind.summary(self.content), *network_lines(self.content)])
         yield from (Text.assemble(("! ", "bold yellow"), caution) for caution in kind.cautions(self.content))
         yield Text(kind.in_short(self.content), style="dim")
+        yield from rehearsal_lines(self.content)
         yield from places(self._paths())
 
     def _paths(self) -> Iterator[tuple[str, object]]:

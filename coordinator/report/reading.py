@@ -24,6 +24,7 @@ def fullest(report: Mapping[str, Any], party: str) -> Mapping[str, Any]:
 class ProcessFigures:
     peak_memory_mib: float | None = None
     bytes_sent: int | None = None
+    messages_sent: int | None = None
     dataset_rows: int | None = None
 
 

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Coroutine, Iterator
+from shlex import quote
 from typing import Any, Literal
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running.launcher import Launched
 from blindfit.coordinator.running.progress import JobProgress
 from blindfit.coordinator.running.session import JobSession
+from blindfit.coordinator.running.study import Study
 from blindfit.coordinator.running.watcher import Stop, Watcher
 from blindfit.coordinator.terminal.stopped import Stopped
 from blindfit.protos import control_pb2 as pb
@@ -30,11 +32,18 @@ def drive(
     talk: Talk = "normal",
     session: JobSession | None = None,
     watcher: Watcher | None = None,
+    study: Study | None = None,
 ) -> JobSession:
-    """Raises Stopped: by Ctrl-C, SIGTERM or the watcher."""
+    """
+    Args:
+        study: the faults that happen meanwhile.
+
+    Raises:
+        Stopped: by Ctrl-C, SIGTERM or the watcher.
+    """
     watcher = watcher or Watcher()
     epochs, verbose, quiet = job.parameters.max_epochs, talk == "verbose", talk == "quiet" or watcher.shows
-    session = session or JobSession(job, launched.addresses, launched.identity)
+    session = session or JobSession(job, launched.addresses, launched.identity, routes=launched.routes)
     judge = next(iter(job.with_role("key-node")), "")
     with JobProgress(
         list(job.parties), console, epochs=epochs, judge=judge, verbose=verbose, quiet=quiet or watcher.shows
@@ -43,18 +52,23 @@ def drive(
         def show(party: str, event: pb.Event) -> None:
             progress.show(party, event)
             watcher.on_event(party, event)
+            if study is not None:
+                study.hear(party, event)
 
         session.on_event = show
         with terminable():
             try:
-                asyncio.run(_until_terminated(session.run(), watcher.stop))
+                work = session.run() if study is None else study.run(session.run(), session.id, launched)
+                asyncio.run(_until_terminated(work, watcher.stop))
             except (TransportError, ProtocolError) as error:
                 found = launched.find_lost_process(error)
-                way_on = _way_on(session, progress)
+                way_on = _way_on(session, epoch_begun=progress.epoch_begun)
                 found.hint = "; ".join(filter(None, [found.hint, way_on and f"when it is mended, {way_on}"]))
                 raise found from None
             except (KeyboardInterrupt, asyncio.CancelledError):
-                raise Stopped(f"the parties were told to end {session.id}", _way_on(session, progress)) from None
+                raise Stopped(
+                    f"the parties were told to end {session.id}", _way_on(session, epoch_begun=progress.epoch_begun)
+                ) from None
     return session
 
 
@@ -88,13 +102,21 @@ def _hears_signals() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _way_on(session: JobSession, progress: JobProgress) -> str:
-    """A training that had come to its first epoch left checkpoints at its parties; one that goes on has found some."""
+def _way_on(session: JobSession, *, epoch_begun: bool) -> str:
     asked = session.job.parameters
-    kept = progress.epoch_begun or (asked.resumes and "set_up" in session.seconds)
-    if not asked.can_resume or not kept:
+    if not can_go_on(session, epoch_begun=epoch_begun):
         return ""
-    return f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    way = f"go on from the last epoch: --set {asked.resume_option}={asked.resumes or session.id}"
+    stage = session.job.stage
+    return way if stage is None else f"{way} --rehearse --out {quote(str(stage.folder.parent))}"
+
+
+def can_go_on(session: JobSession, *, epoch_begun: bool) -> bool:
+    """Return whether the parties have checkpoints of a training: an epoch has begun, or it went on from some."""
+    asked, stage = session.job.parameters, session.job.stage
+    if stage is not None and not stage.is_kept:
+        return False
+    return asked.can_resume and (epoch_begun or bool(asked.resumes and "set_up" in session.seconds))
 
 
 @contextlib.contextmanager

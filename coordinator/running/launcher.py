@@ -1,4 +1,4 @@
-"""`blindfit run`: certificates made for the occasion, one process for each party on this machine."""
+"""`blindfit run`: certificates made for the occasion, one process for each party on this machine, forked from one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import json
 import secrets
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from blindfit.algorithms.errors import BlindfitError, ConfigError, PeerAborted, PolicyRefused, TransportError
+from blindfit.algorithms.errors import (
+    BlindfitError,
+    ConfigError,
+    PeerAborted,
+    PeerUnreachable,
+    PolicyRefused,
+    TransportError,
+)
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.job.out_dir import Out, hold_folder, make_folder
+from blindfit.coordinator.running.nursery import Child, Nursery
+from blindfit.coordinator.running.rehearsal import Rehearsal, check_apart, on_stage, overrides_of
 from blindfit.coordinator.running.scratch import scratch_folder
 from blindfit.coordinator.running.snapshots import publish_first
 from blindfit.coordinator.running.watcher import Stop
@@ -25,10 +33,10 @@ from blindfit.parties.files.private_files import make_private, open_private
 from blindfit.parties.identity import authority
 from blindfit.parties.identity.identity import Identity, load_identity
 from blindfit.parties.settings import PartySettings
+from blindfit.parties.store.excess import PASSES_LIMIT
 from blindfit.parties.systems import load_party
 from blindfit.parties.tables import read_values, toml_of
 
-BLINDFIT = (sys.executable, "-m", "blindfit")
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LOST_TIMEOUT_S = 1.0  # a connection is cut a moment before the system tells how its process ended
@@ -44,22 +52,51 @@ class Launched:
 
     Attributes:
         processes: of the parties that were started here; each logs into its folder in `out`.
+        struck: by the party whose process this command has ended on purpose, the sentence that says so.
+        routes: by party, the addresses at which it finds the others, if a network is simulated between them.
+        job: the job as the parties run it.
+        nursery: the process from which the parties were forked.
     """
 
     addresses: dict[str, str]
     identity: Identity
-    processes: Mapping[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: Mapping[str, Child] = field(default_factory=dict)
     out: Path = Path()
+    struck: dict[str, str] = field(default_factory=dict)
+    start: Callable[..., dict[str, str]] = lambda *_names: {}
+    """Start parties whose processes have ended, and return their addresses."""
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    job: Job[Any] | None = None
+    nursery: Nursery | None = None
 
     def find_lost_process(self, error: BlindfitError) -> BlindfitError:
         """Return an error that says which party's process ended during the job, and how; else the same error."""
         may_be_one = isinstance(error, TransportError | PeerAborted)
         give_up = time.monotonic() + (LOST_TIMEOUT_S if self.processes and may_be_one else 0)
-        while not (ended := [name for name, process in self.processes.items() if process.poll() is not None]):
+        while True:
+            for name, process in self.processes.items():
+                if (code := process.poll()) is not None:
+                    if self.nursery is not None and self.nursery.code is not None:
+                        return nursery_lost(self.nursery, "run")
+                    lost = process_lost(name, code, self.out / name / LOG)
+                    lost.hint = self.struck.get(name, lost.hint)
+                    return lost
             if time.monotonic() >= give_up:
-                return error
+                return self._with_silent_process(error)
             time.sleep(0.02)
-        return process_lost(ended[0], self.processes[ended[0]].returncode, self.out / ended[0] / LOG)
+
+    def _with_silent_process(self, error: BlindfitError) -> BlindfitError:
+        """Say of a party that cannot be reached that its process is there: nobody needs to start it."""
+        if isinstance(error, PeerUnreachable) and error.peer in self.processes:
+            process, log = self.processes[error.peer], self.out / error.peer / LOG
+            error.hint = f"its process {process.pid} is there, and may be stopped or busy; its log is {log}"
+        return error
+
+    def start_again(self, party: str) -> Launched:
+        """Start a party again whose process has ended, and return where all parties are then."""
+        self.processes[party].wait()
+        struck = {name: why for name, why in self.struck.items() if name != party}
+        return replace(self, addresses={**self.addresses, **self.start(party)}, struck=struck)
 
 
 @contextlib.contextmanager
@@ -69,6 +106,8 @@ def launch(
     command: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
+    rehearsal: Rehearsal | None = None,
+    nursery: Nursery | None = None,
 ) -> Iterator[Launched]:
     """Publish what the job reads and nobody has published, start every party of the job, and stop them at the end.
 
@@ -77,6 +116,8 @@ def launch(
         command: what is this command line, in a process of its own; None: `python -m blindfit`.
         say: prints a line about what was published.
         stop: another thread's wish that the start ends.
+        rehearsal: how the job is rehearsed, if it is.
+        nursery: forks the parties, also for other runs at the same time; None: `command` starts one for this run.
 
     Raises:
         KeyboardInterrupt: another thread asked to stop.
@@ -85,21 +126,35 @@ def launch(
     """
     for name in job.parties:
         check_member(job, name)
-    coordinator, out = coordinator_name(job), make_folder(out, job.protocol)
-    publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    with hold_folder(out), scratch_folder("blindfit run") as temporary:
+    coordinator = coordinator_name(job)
+    with contextlib.ExitStack() as stack:
+        temporary = stack.enter_context(scratch_folder("blindfit run"))
+        # It imports what parties need while this process publishes.
+        nursery = nursery or stack.enter_context(Nursery(command))
+        out = make_folder(out, job.protocol, rehearses=rehearsal is not None)
+        stack.enter_context(hold_folder(out))
+        if rehearsal is not None:
+            check_apart({name: party_settings(job, name) for name in job.parties}, out)
+            job = rehearsal.set_up(job, rehearsal.stage_in(out))
+        publish_first(job, {name: party_settings(job, name) for name in job.parties}, say)
         certificates = temporary / "authority"
         roles = {name: member.role for name, member in job.parties.items()}
         _make_certificates(certificates, {**roles, coordinator: "coordinator"})
-        try:
-            for name in job.parties:
-                processes[name] = _start(job, name, certificates, out, command or BLINDFIT)
-            ports = {name: _port(name, process, out, stop or Stop()) for name, process in processes.items()}
-            addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
-            yield Launched(addresses, identity_of(certificates, coordinator), processes, out)
-        finally:
-            _stop(list(processes.values()))
+        processes: dict[str, Child] = {}
+        stack.callback(_stop, processes)
+
+        def start(*names: str) -> dict[str, str]:
+            """Start parties, and return their addresses."""
+            for name in names:
+                processes[name] = _start(job, name, certificates, out, nursery, again=name in processes)
+            started = {name: processes[name] for name in names}
+            ports = _wait_for_ports(started, out, nursery, stop or Stop())
+            return {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+
+        addresses = start(*job.parties)
+        yield Launched(
+            addresses, identity_of(certificates, coordinator), processes, out, job=job, start=start, nursery=nursery
+        )
 
 
 def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
@@ -112,16 +167,18 @@ def _make_certificates(directory: Path, roles: Mapping[str, str]) -> None:
     (directory / "authority.key").unlink()
 
 
-def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
+def _stop(processes: Mapping[str, Child]) -> None:
+    """Stop all at once: they share one deadline."""
+    for process in processes.values():
         process.terminate()
-    for process in processes:
+    give_up = time.monotonic() + STOP_TIMEOUT_S
+    for process in processes.values():
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(max(0.0, give_up - time.monotonic()))
+    for process in processes.values():
         process.kill()
+    for process in processes.values():
         process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
 
 
 def identity_of(certificates: Path, name: str) -> Identity:
@@ -130,6 +187,7 @@ def identity_of(certificates: Path, name: str) -> Identity:
 
 
 def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
+    """Return the path of a party's file and what it says, with the state folder of a rehearsal in its place."""
     config = job.parties[name].config
     if config is None:
         raise ConfigError(
@@ -142,7 +200,7 @@ def party_settings(job: Job[Any], name: str) -> tuple[Path, PartySettings]:
     settings = load_party(path, [f"identity={_inline_table(unread)}"])
     if settings.name != name:
         raise ConfigError(f"{path}: name = {settings.name}, but the job calls this party {name}")
-    return path, settings
+    return path, settings if job.stage is None else on_stage(settings, job, job.stage)
 
 
 def check_member(job: Job[Any], name: str) -> None:
@@ -184,7 +242,7 @@ def coordinator_name(job: Job[Any]) -> str:
     return common[0]
 
 
-def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(job: Job[Any], name: str, certificates: Path, out: Path, nursery: Nursery, *, again: bool) -> Child:
     path, settings = party_settings(job, name)
     files = authority.PartyFiles.in_folder(certificates / name)
     directory = out / name
@@ -201,14 +259,17 @@ def _start(job: Job[Any], name: str, certificates: Path, out: Path, command: Seq
             overrides[f"peers.{peer}"] = _inline_table({"role": said.role})
     if settings.passphrase_file is not None:
         overrides["secrets.passphrase_file"] = toml_of(str(settings.passphrase_file))
-    words = [*command, "party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
+    words = ["party", str(path), "--ready-file", str(directory / "port"), "--no-first-snapshots"]
     words += ["--launcher", str(certificates.parent)]
+    if job.stage is not None:
+        overrides |= dict(overrides_of(settings))
+        words += ["--rehearse", "warn" if job.stage.warn_only else "refuse"]
     for key, value in overrides.items():
         words += ["--set", f"{key}={value}"]
     (directory / "port").unlink(missing_ok=True)
-    with open_private(directory / LOG, "wb") as log:
-        # The party's standard input ends when this process does, however that ends.
-        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    with open_private(directory / LOG, "ab" if again else "wb") as log:
+        log.write(b"\n" if again else b"")  # the end of the process before may have cut a line
+    return nursery.start(words, settings.policy.systems, directory / LOG)
 
 
 def _paths(files: authority.PartyFiles) -> dict[str, str]:
@@ -220,29 +281,57 @@ def _inline_table(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name} = {toml_of(value)}" for name, value in values.items()) + "}"
 
 
-def _port(name: str, process: subprocess.Popen[bytes], out: Path, stop: Stop) -> int:
-    ready = out / name / "port"
+def _wait_for_ports(processes: Mapping[str, Child], out: Path, nursery: Nursery, stop: Stop) -> dict[str, int]:
+    """Wait until every party is up; they start at the same time."""
+    ports: dict[str, int] = {}
     give_up = time.monotonic() + READY_TIMEOUT_S
-    while time.monotonic() < give_up:
+    while waiting := [name for name in processes if name not in ports]:
         stop.check()
-        if ready.exists() and (text := ready.read_text().strip()):
-            return int(text)
-        if (code := process.poll()) is not None:
-            if code < 0:
-                raise process_lost(name, code, out / name / LOG, "before it was up")
-            said, hint = _last_words(out / name / LOG)
-            raise ConfigError(f"{name} did not start: {said}", hint=hint)
+        for name in waiting:
+            if (port := _port(name, processes[name], out, nursery)) is not None:
+                ports[name] = port
+        if time.monotonic() >= give_up:
+            raise TransportError(f"{waiting[0]} was not up after {READY_TIMEOUT_S:g} s", peer=waiting[0], step="start")
         time.sleep(0.02)
-    raise TransportError(f"{name} was not up after {READY_TIMEOUT_S:g} s", peer=name, step="start")
+    return ports
+
+
+def _port(name: str, process: Child, out: Path, nursery: Nursery) -> int | None:
+    """Return a party's port, or None as long as the party has none.
+
+    Raises:
+        ConfigError, TransportError: its process has ended.
+    """
+    ready = out / name / "port"
+    if ready.exists() and (text := ready.read_text().strip()):
+        return int(text)
+    if (code := process.poll()) is None:
+        return None
+    if nursery.code is not None:
+        raise nursery_lost(nursery, "start")
+    if code < 0:
+        raise process_lost(name, code, out / name / LOG, "before it was up")
+    said, hint = _last_words((out / name / LOG).read_text(errors="replace"))
+    raise ConfigError(f"{name} did not start: {said}", hint=hint)
+
+
+def nursery_lost(nursery: Nursery, step: str) -> TransportError:
+    """Return the error that all parties are lost because the process has ended from which they were forked."""
+    how, said = _how(nursery.code or 0), " ".join(filter(None, _last_words(nursery.said))) if nursery.said else ""
+    hint = said or (KILLED if nursery.code == -signal.SIGKILL else "")
+    return TransportError(f"the process from which the parties start {how}", peer="", step=step, hint=hint)
 
 
 def process_lost(name: str, code: int, log: Path, when: str = "in the middle of the job") -> TransportError:
     """Args:
     code: as `subprocess` has it: the number of a signal, negative, or an exit code.
     """
-    how = f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
-    hint = KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
+    how, hint = _how(code), KILLED if code == -signal.SIGKILL else "" if code <= 0 else _last_line(log)
     return TransportError(f"{name}'s process {how} {when}; its log is {log}", peer=name, step="run", hint=hint)
+
+
+def _how(code: int) -> str:
+    return f"was killed ({_signal(-code)})" if code < 0 else f"ended with exit code {code}"
 
 
 def _signal(number: int) -> str:
@@ -252,15 +341,15 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_words(path: Path) -> tuple[str, str]:
-    """The error that a party's process ended with, and its hint."""
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+def _last_words(text: str) -> tuple[str, str]:
+    """Return the error that a process ended with, from what it wrote, and its hint."""
+    lines = [line for line in text.splitlines() if line.strip()]
     hint = lines.pop().removeprefix("hint: ") if lines and lines[-1].startswith("hint: ") else ""
     return (lines[-1].removeprefix("error: ") if lines else "it said nothing"), hint
 
 
 def _last_line(path: Path) -> str:
-    return " ".join(filter(None, _last_words(path)))
+    return " ".join(filter(None, _last_words(path.read_text(errors="replace"))))
 
 
 def _records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -276,16 +365,23 @@ def reason_in_log(out: Path, name: str, error: str) -> tuple[str, str]:
     Returns:
         The reason and its hint; empty: it wrote none.
     """
-    found = [r for r in _log_of(out, name) if r.get("error") == error and "reason" in r]
+    found = [r for r in log_of(out, name) if r.get("error") == error and "reason" in r]
     return (str(found[-1]["reason"]), str(found[-1].get("hint", ""))) if found else ("", "")
 
 
 def cautions_in_log(out: Path, name: str) -> list[str]:
     """Return what a party on this machine wrote about its datasets, for its operator only."""
-    return [str(r["event"]) for r in _log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
+    return [str(r["event"]) for r in log_of(out, name) if r.get("level") == "warning" and "dataset" in r]
 
 
-def _log_of(out: Path, name: str) -> list[dict[str, Any]]:
+def limits_in_log(out: Path, name: str) -> list[str]:
+    """Return the sentences in which a party on this machine said that a job passes a limit of a budget or an
+    account."""
+    return [str(r["event"]) for r in log_of(out, name) if r.get(PASSES_LIMIT)]
+
+
+def log_of(out: Path, name: str) -> list[dict[str, Any]]:
+    """Return the records of the log of a party on this machine."""
     try:
         return list(_records((out / name / LOG).read_text(errors="replace").splitlines()))
     except OSError:

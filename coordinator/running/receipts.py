@@ -13,8 +13,10 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blindfit.algorithms.errors import ConfigError
+from blindfit.coordinator.job.job import Job
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.sessions.admission import MOST_RECEIPTS
 from blindfit.parties.store.receipts import SignedReceipt, check_given, proves_more
@@ -25,6 +27,11 @@ CREATE TABLE IF NOT EXISTS receipts (
     party TEXT, key BLOB, population TEXT, position INTEGER NOT NULL, statement BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (party, key, population))
 """
+
+
+def receipts_of(job: Job[Any]) -> HeldReceipts:
+    """Return the receipts that a job presents and adds to: those of this user, or of the rehearsal."""
+    return of_this_user() if job.stage is None else HeldReceipts(job.stage.receipts)
 
 
 def of_this_user() -> HeldReceipts:

@@ -26,7 +26,7 @@ from blindfit.algorithms.protocols.handshake import PROTOCOL_VERSION
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.running import root_cause
 from blindfit.coordinator.running.control import Control
-from blindfit.coordinator.running.receipts import HeldReceipts, of_this_user
+from blindfit.coordinator.running.receipts import HeldReceipts, receipts_of
 from blindfit.coordinator.running.watcher import OnEvent
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.wire import codec, error_codes, waits
@@ -66,7 +66,7 @@ def proposal_of(
 ) -> pb.Proposal:
     """
     Args:
-        addresses: of every party.
+        addresses: at which the party that gets the proposal finds every party.
         receipts: of the ledger of the party that gets the proposal.
     """
     return pb.Proposal(
@@ -95,7 +95,12 @@ def receipt_key_of(job: Job[Any], name: str, description: pb.PartyDescription) -
 
 @dataclass
 class JobSession:
-    """Brings one job through its states."""
+    """Brings one job through its states.
+
+    Attributes:
+        addresses: of every party, as the coordinator calls it.
+        routes: by party, the addresses at which that party finds others, where these differ.
+    """
 
     job: Job[Any]
     addresses: dict[str, str]
@@ -103,15 +108,18 @@ class JobSession:
     on_event: OnEvent = lambda _party, _event: None
     id: str = ""
     state: State = State.NEW
-    receipts: HeldReceipts = field(default_factory=of_this_user)
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    receipts: HeldReceipts = field(init=False)
     summaries: dict[str, dict[str, ParameterValue]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)  # what the command that runs the job adds to its report
     _controls: dict[str, Control] = field(default_factory=dict)
     _proposed: list[str] = field(default_factory=list)
     _keys: dict[str, bytes] = field(default_factory=dict)  # of the ledger that may be charged, by party
 
     def __post_init__(self) -> None:
         self.id = self.id or f"{self.job.name}-{secrets.token_hex(4)}"
+        self.receipts = receipts_of(self.job)
 
     async def run(self) -> None:
         """Raises the typed error of the party that ended the job."""
@@ -161,7 +169,7 @@ class JobSession:
         self._change("propose")
         for name in self.addresses:
             held = self.receipts.of(name, self._keys[name]) if name in self._keys else []
-            proposal = proposal_of(self.job, self.id, self.addresses, held)
+            proposal = proposal_of(self.job, self.id, {**self.addresses, **self.routes.get(name, {})}, held)
             answer = await self._controls[name].call("Propose", proposal)
             self._proposed.append(name)
             if answer.state == pb.HELD:

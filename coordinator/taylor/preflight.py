@@ -221,11 +221,26 @@ def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
     return cost.train_seconds(speed, cores(), _count_epochs(job.parameters))
 
 
+def growth(job: Job[TaylorJob], here: Sequence[PartyHere], times: int) -> float:
+    """Return how many times as long a training takes on so many times the rows, as its operations are counted."""
+    rows, records = joint.rows_here(job, here)
+    speed, epochs = taylor_cost.measure(job.parameters.taylor.key_bits), _count_epochs(job.parameters)
+    now, later = (
+        _cost_of(trial_of(joint.repeat_rows(rows, n), records, joint.roles_of(job), job.parameters), speed)
+        for n in (1, times)
+    )
+    return later.train_seconds(speed, cores(), epochs) / now.train_seconds(speed, cores(), epochs)
+
+
 def _estimate_cost(job: Job[TaylorJob], trial: Trial) -> tuple[taylor_cost.Speed, taylor_cost.Cost]:
     """Estimate the cost from what operations take here and now."""
     speed = taylor_cost.measure(job.parameters.taylor.key_bits)
+    return speed, _cost_of(trial, speed)
+
+
+def _cost_of(trial: Trial, speed: taylor_cost.Speed) -> taylor_cost.Cost:
     batch_rows, held_out = [len(batch) for batch in trial.plan.batches], len(trial.plan.validation)
-    return speed, taylor_cost.Cost(
+    return taylor_cost.Cost(
         trial.parameters, batch_rows, held_out, len(trial.plan.test), trial.n_rows, unit_product=speed.unit_product
     )
 
@@ -260,4 +275,4 @@ def _cost(job: Job[TaylorJob], trial: Trial) -> Iterator[Finding]:
         f"nothing else: {epochs} epochs{fewer} of {each:.2g} s; measured now, {1e6 * speed.product_s:.2f} us a product "
         "mod n^2",
     )
-    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes()))
+    yield Finding("note", "bytes", on_the_wire(cost.start_bytes() + epochs * cost.epoch_bytes(), job))

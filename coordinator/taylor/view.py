@@ -29,4 +29,5 @@ VIEW = View(
     report=KIND,
     released=describe_release,
     given_up=GIVEN_UP,
+    growth=preflight.growth,
 )

@@ -105,12 +105,7 @@ def _with_json(function: Callable[..., Any], signature: inspect.Signature) -> Ca
     def command(context: typer.Context, as_json: bool, **given: Any) -> None:
         call_of(context).as_json = as_json
         found: Found = function(context, **given) if has_context else function(**given)
-        if as_json:
-            sys.stdout.write(found.to_json())
-        else:
-            from blindfit.coordinator.terminal.terminal import terminal
-
-            found.show(terminal())
+        show_found(found, as_json=as_json)
         if found.status is not ExitCode.DONE:
             raise typer.Exit(found.status)
 
@@ -124,6 +119,15 @@ def _with_json(function: Callable[..., Any], signature: inspect.Signature) -> Ca
     )
     command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return command
+
+
+def show_found(found: Found, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(found.to_json())
+    else:
+        from blindfit.coordinator.terminal.terminal import terminal
+
+        found.show(terminal())
 
 
 def error_line(kind: str, message: str, hint: str, status: int) -> str:

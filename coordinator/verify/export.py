@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.rehearsal import STAMP, stamp_of
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.wording import plain
 from blindfit.coordinator.verify import checks
@@ -23,6 +24,8 @@ def export(directory: Path, out: Path) -> Found:
         DataError: what is there does not pass an auditor's checks, or the model was replaced; nothing is written.
     """
     source = _find_release(directory)
+    if stamp_of(read_json(source.parent / "model.json")):
+        raise DataError(f"{source} comes from a {STAMP}", hint="run the job without --rehearse")
     encoded = read_file(source)
     checked = checks.verify(encoded)
     if failed := [result for result in checked.results if result.why]:

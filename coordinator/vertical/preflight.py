@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from blindfit.algorithms.columns.record import TableRecord
@@ -98,6 +99,16 @@ def rows_here(job: Job[Any], here: Sequence[PartyHere]) -> tuple[Rows, dict[str,
         name: read_rows(source, labels=name == roles.active, report=lambda *_: None) for name, source in sources.items()
     }
     return rows, {name: source.record for name, source in sources.items()}
+
+
+def repeat_rows(rows: Rows, times: int) -> Rows:
+    """Return tables that have each row so many times, under other ids: for what a larger job would take."""
+    found: Rows = {}
+    for name, own in rows.items():
+        ids = [f"{name_} {copy}" for copy in range(times) for name_ in own.ids.to_pylist()]
+        labels = None if own.labels is None else np.tile(own.labels, times)
+        found[name] = PartyRows(pa.array(ids), np.tile(own.features, (times, 1)), labels, np.tile(own.there, times))
+    return found
 
 
 # --- all of them together ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ BASE_RATE, STRENGTH = 0.1, 1.0  # where nobody says
 
 def assume(read: Read, source: Source, active: PartyHere, asked: Asked) -> tuple[Assumed, list[tuple[str, str]]]:
     if asked.strength is not None and asked.model is not None:
-        raise ConfigError("--strength does nothing beside --model, remove one: a model has a strength of its own")
+        raise ConfigError("--strength does nothing with --model, remove one: a model has a strength of its own")
     known, where = _find_model(read, source, active, asked)
     if known is None:
         rate, strength = asked.base_rate, asked.strength
@@ -57,4 +57,4 @@ def _rate(assumed: Assumed) -> str:
 
 def _list_guesses(options: Sequence[str]) -> Iterator[tuple[str, str]]:
     if options:
-        yield "", f"nobody said so: give {' and '.join(options)}, or a model that is known (--model)"
+        yield "", f"these are defaults: give {' and '.join(options)}, or a known model (--model)"

@@ -50,8 +50,8 @@ class Outcome:
         together = (f"{self.asked.cadences} releases cost",) if self.asked.cadences else ()
         return Table(
             "What each epsilon buys",
-            "Log loss over that of a constant; 1 is a model that knows the base rate alone. Nine draws of labels and "
-            "noise in ten lie in the range.",
+            "Log loss over that of a constant; 1 is a model that knows only the base rate. The range holds nine in "
+            "ten draws of labels and noise.",
             ("epsilon", "noise of the mean", "expected loss", "range", "gain kept", *together),
             tuple(rows),
         )

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+import pyarrow.compute as pc
+
 from blindfit.algorithms.errors import PolicyRefused
 from blindfit.algorithms.paillier.keys import KEY_BITS
 from blindfit.algorithms.privacy.events import UNITS
@@ -16,7 +18,7 @@ from blindfit.algorithms.statistics.walr import defaults
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.measured.rows_of_unit import RowsOfUnit
 from blindfit.coordinator.measured.trust import ANSWERED_BEFORE, leaks_of_shares, rows_are_hidden
-from blindfit.coordinator.measured.unknown_ids import check_ids
+from blindfit.coordinator.measured.unknown_ids import check_ids, ids_of
 from blindfit.coordinator.preflight.findings import Finding, Level, catch_error, large_delta, on_the_wire
 from blindfit.coordinator.preflight.parties import PartyHere, check_least_rows, describe_budget, list_derived
 from blindfit.coordinator.terminal.wording import join_names, quantity
@@ -68,7 +70,7 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
     checks: dict[str, Check] = {"measurement": _check_labels, "active": active}
     if passives := job.with_role("passive"):
         holders = [p for p in here if p.settings.role in ("active", "passive")]
-        yield from _check_holders(job, holders, 1 + len(passives), unit)
+        yield from _check_holders(job, holders, servers, 1 + len(passives), unit)
         checks = {"measurement": _check_labels}
     for party in here:
         if check := checks.get(party.settings.role):
@@ -76,12 +78,15 @@ def check_rows(job: Job[WalrJob], here: Sequence[PartyHere]) -> Iterator[Finding
     yield from catch_error("ids", partial(check_ids, job, here))
 
 
-def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int, unit: RowsOfUnit) -> Iterator[Finding]:
-    """Of columns of the same people; the noise, where all of them are here."""
+def _check_holders(
+    job: Job[WalrJob], holders: Sequence[PartyHere], servers: Sequence[PartyHere], of_all: int, unit: RowsOfUnit
+) -> Iterator[Finding]:
+    """Check columns of the same people, and the noise where all parties with columns are here."""
     told: list[ReadColumns] = []
     for party in holders:
         yield from catch_error(party.name, partial(_check_columns, job, party, told))
-    yield from _check_rows_for_columns(job, told)
+    (server,) = job.with_role("measurement")
+    yield from catch_error(server, partial(_check_rows_for_columns, server, told, servers))
     if len(told) == of_all:
         squares = sum(read.norm_bound(job.parameters.walr) ** 2 for read in told)
         whole = job.parameters.walr.norm_bound
@@ -90,18 +95,38 @@ def _check_holders(job: Job[WalrJob], holders: Sequence[PartyHere], of_all: int,
         yield _noise(job, rows, columns, bound, unit)
 
 
-def _check_rows_for_columns(job: Job[WalrJob], told: Sequence[ReadColumns]) -> Iterator[Finding]:
-    """Refuse as the server would: both numbers are public."""
+def _check_rows_for_columns(
+    server: str, told: Sequence[ReadColumns], servers: Sequence[PartyHere]
+) -> Iterator[Finding]:
+    """Refuse as the server would, from the tables that are here: all parties have at most their common rows.
+
+    Raises:
+        PolicyRefused: the weights would reveal too much, and no limit only warns.
+    """
     if not told:
         return
+    widths = [read.columns.width for read in told]
     rows = min(len(read.norms) for read in told)
-    if reason := several_parties.too_few_rows(rows, [read.columns.width for read in told]):
-        (server,) = job.with_role("measurement")
+    if reason := several_parties.too_few_rows(rows, widths):
         yield Finding("refuses", server, str(PolicyRefused(party=server, field="rows", reason=reason)))
         return
+    if not several_parties.fits_rows(widths, _count_common(told, servers)):
+        error = PolicyRefused(party=server, field="parties", reason=several_parties.TOO_MANY_BITS)
+        if not servers:
+            raise error
+        servers[0].settings.excess.stop(error)
     bits = several_parties.score_bits_of_a_fit(rows)
     text = f"the weights of this fit count as {bits:.2g} bits about each row's score"
     yield Finding("note", "who learns what", text)
+
+
+def _count_common(told: Sequence[ReadColumns], servers: Sequence[PartyHere]) -> int:
+    """Return how many training rows the parties that are here have in common."""
+    common, *others = (read.train.all_ids() for read in told)
+    others += [ids_of(server) for server in servers if server.dataset.unknown_rows != "zero"]
+    for ids in others:
+        common = common.filter(pc.is_in(common, value_set=ids))
+    return len(common)
 
 
 def _check_labels(job: Job[WalrJob], party: PartyHere) -> Iterator[Finding]:
@@ -136,7 +161,7 @@ def _check_features(
         Plan(n, k, grid.norm_bound)
     yield from large_delta(job.parameters.delta, n)
     row_bytes = _row_bytes(job, n, k, grid, unit)
-    yield Finding("note", "bytes", on_the_wire(len(job.with_role("measurement")) * n * (row_bytes + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(len(job.with_role("measurement")) * n * (row_bytes + BYTES_PER_ID), job))
 
 
 def _start(start: Start, path: str) -> Finding:
@@ -162,7 +187,7 @@ def _check_columns(job: Job[WalrJob], party: PartyHere, told: list[ReadColumns])
     told.append(read)
     yield Finding("ok", party.name, f"{n:,} rows to train on, {k} columns, row norms up to {bound:.3g}")
     yield from list_derived(party, read.source)
-    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID)))
+    yield Finding("note", "bytes", on_the_wire(n * (4 * k + BYTES_PER_ID), job))
     yield from large_delta(settings.delta, n)
 
 

@@ -1,4 +1,4 @@
-"""Makes the two files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
+"""Makes the files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
 
     python examples/walr/prepare.py [--out DIR] [--holders]
 
@@ -7,6 +7,10 @@ The files name the rows by the same made-up ids, each in an order of its own:
 
     features.parquet    id, lncoins, idp, lpi, fmde, physlm, disea, hlthg, hlthf, hlthp
     visits.csv          id, saw_doctor
+
+A third file has all columns of some of the rows, for `blindfit simulate`, which cuts one table into parties:
+
+    sample.csv          id, the nine features, saw_doctor
 
 With --holders, two more: the same features at two parties, each of which does not know some of the people:
 
@@ -31,6 +35,7 @@ SEED = 20190  # public: it only decides ids and orders
 OUTCOME = "mdvis"  # how often a doctor was seen in the year
 HOLDERS = {"plans": ["lncoins", "idp", "lpi", "fmde"], "health": ["physlm", "disea", "hlthg", "hlthf", "hlthp"]}
 KNOWN = 0.95  # of the people, to each holder
+SAMPLE_ROWS = 2000
 
 
 def rand_table() -> pa.Table:
@@ -80,11 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write(out / "features.parquet", lambda path: pq.write_table(features, path))
     write(out / "visits.csv", lambda path: pyarrow.csv.write_csv(visits, path))
+    write(out / "sample.csv", lambda path: pyarrow.csv.write_csv(shuffled(table, SEED + 5).slice(0, SAMPLE_ROWS), path))
     share = np.mean(visits["saw_doctor"].to_numpy())
     print(f"{os.path.relpath(out / 'features.parquet')}: {len(features):,} rows, {features.num_columns - 1} features")
     if given.holders:
         write_holders(table, out)
     print(f"{os.path.relpath(out / 'visits.csv')}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
+    print(f"{os.path.relpath(out / 'sample.csv')}: {SAMPLE_ROWS:,} rows, with all columns")
 
 
 if __name__ == "__main__":

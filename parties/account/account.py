@@ -179,7 +179,7 @@ class Account:
             spent = round(self.spent(reader, entry.subject, entry.about), 1)
             told = {"revealed": spent, "asked": round(asked, 1), "limit": round(limit, 1)}
             log.warning(f"{entry.subject.removesuffix('s')} bits", session=entry.session, **told)
-            raise error
+            reader.excess.stop(error)
         return True
 
     def is_new(self, reader: AccountReads, entry: Disclosure) -> bool:

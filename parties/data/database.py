@@ -108,7 +108,7 @@ class SqlTable:
         return "as text" if kind == "category" and isinstance(base, _WITH_ONE_TEXT) else "refused"
 
     def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
-        nulls = pa.nulls(len(values), objects.ARROW[self._kind(name)])
+        nulls = pa.nulls(len(values), objects.arrow_type(self._kind(name)))
         return or_nulls(name, partial(self._to_arrow, name, values, first_row), nulls, self.problems, self.tolerates)
 
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:

@@ -121,7 +121,7 @@ class ExcelFile:
             first_row += len(batch)
 
     def _tolerant(self, name: str, values: Sequence[Any], first_row: int) -> Any:
-        nulls = pa.nulls(len(values), objects.ARROW[self.kinds.of(name)])
+        nulls = pa.nulls(len(values), objects.arrow_type(self.kinds.of(name)))
         return or_nulls(name, partial(self._to_arrow, name, values, first_row), nulls, self.problems, self.tolerates)
 
     def _to_arrow(self, name: str, values: Sequence[Any], first_row: int) -> Any:

@@ -13,7 +13,7 @@ from blindfit.parties.data.advice import Advice
 from blindfit.parties.data.csv_file import MissingWords
 from blindfit.parties.data.encoding import FromTable, describe, kind_in
 from blindfit.parties.data.files import open_file
-from blindfit.parties.data.local_files import local_path
+from blindfit.parties.data.local_files import file_fingerprint, local_path, require_file
 from blindfit.parties.data.origin import (
     ColumnKinds,
     Origin,
@@ -53,21 +53,24 @@ def open_source(settings: DatasetSettings, base_dir: Path, name: str, tolerates:
 
 
 def fingerprint_of(settings: DatasetSettings, base_dir: Path, name: str) -> str | None:
-    """As that of `open_source`, and no row is read, whatever levels are to be found in them.
+    """Return the fingerprint of a dataset's file, which is not opened; None for a table of a database.
 
     Raises:
-        DataError: as `open_source`, but for what is wrong with rows.
+        DataError: there is no such file.
     """
-    reader = _open_reader(settings, base_dir, name)
-    _features_of(reader, settings, lambda _column: True)
-    return reader.fingerprint()
+    found = file_of(settings.url)
+    if not found:
+        return None
+    path = local_path(found[1], base_dir, name)
+    require_file(path, Origin(name, str(path)), settings.made_by)
+    return file_fingerprint(path)
 
 
 def kinds_of(settings: DatasetSettings, base_dir: Path, name: str) -> dict[str, Kind]:
     """Return the kind of each column that could be read as a feature or by a recipe, without reading a row.
 
     Raises:
-        DataError: as `fingerprint_of`.
+        DataError: as `open_source`, but for what is wrong with rows.
     """
     reader = _open_reader(settings, base_dir, name)
     columns, _ = _features_of(reader, settings, lambda _column: True)

@@ -30,7 +30,7 @@ from blindfit.parties.data.origin import (
 from blindfit.parties.data.row_batch import RowBatch, in_equal_batches, take
 from blindfit.parties.data.settings import DatasetSettings
 
-_LABELS = {"binary": pa.uint8(), "number": pa.float64(), "share": pa.uint64()}
+_LABELS = {"binary": "uint8", "number": "float64", "share": "uint64"}  # names of Arrow's types
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Source:
                 found = self._or_null(
                     label,
                     partial(self._labels, arrow, label, first_row),
-                    _LABELS[settings.label_kind],
+                    pa.type_for_alias(_LABELS[settings.label_kind]),
                     arrow.num_rows,
                     problems,
                 )

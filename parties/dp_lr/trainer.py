@@ -22,7 +22,7 @@ from blindfit.parties.dp_lr.budget import TrainingLedger
 from blindfit.parties.dp_lr.report import DPLRReport, evaluation_of, report_of
 from blindfit.parties.dp_lr.rows import PrivateRows, Start, check_private, check_start, find_start, read_private
 from blindfit.parties.dp_lr.settings import DPLRJob
-from blindfit.parties.files.written import encode_json, encode_table
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
@@ -51,7 +51,8 @@ class Trainer:
 
     async def run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         told = await asyncio.to_thread(self._run, session)
-        return {**told, "bytes_sent": session.channel.bytes_sent}
+        channel = session.channel
+        return {**told, "bytes_sent": channel.bytes_sent, "messages_sent": channel.messages_sent}
 
     def _run(self, session: Session[DPLRJob]) -> dict[str, ParameterValue]:
         job, clock, source = session.job, Clock(), check_private(session.published.source())
@@ -98,13 +99,15 @@ class Trainer:
         report: DPLRReport,
     ) -> None:
         party, me = self._party, session.id
-        party.write(me, "model.json", encode_json({**model.to_dict(), "privacy": report.privacy.to_dict()}))
-        party.write(me, "report.json", encode_json(report.content(session, dataset=session.me.dataset)))
+        party.write(
+            me, "model.json", encode_json(party.stamp({**model.to_dict(), "privacy": report.privacy.to_dict()}))
+        )
+        party.write_report(me, report.content(session, dataset=session.me.dataset))
         if rows.test.any():
             ids = rows.ids.to_numpy(zero_copy_only=False)[rows.test]
             labels = rows.labels[rows.test].astype(np.int64)
             columns = {"id": ids.tolist(), "label": labels, "probability": probabilities}
-            party.write(me, "held_out_scores.csv", encode_table(columns))
+            party.write_table(me, "held_out_scores.csv", columns)
 
 
 def ledger_of(party: Party, session: Session[DPLRJob], source: Source, start: Start) -> TrainingLedger:

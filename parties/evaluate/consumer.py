@@ -137,7 +137,7 @@ class Evaluation:
         clock.lap("aggregate_s")
         figures = evaluate(rows, released)
         report = report_of(rows, released, figures, clock.laps)
-        self._party.write(session.id, "report.json", written.encode_json(report.content(session)), "evaluations")
+        self._party.write_report(session.id, report.content(session), "evaluations")
         return report.shown_to_coordinator()
 
     def score(self, session: Session[EvaluateJob]) -> Scored:

@@ -68,6 +68,10 @@ class EvaluateJob(SumJob):
         return wide_grid(NORM_BOUND, self.noise_multiplier, self.required_privacy.max_rows_per_person or 1)
 
     @property
+    def takes_models_of(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.evaluate.scores, self.evaluate.session)))
+
+    @property
     def trust(self) -> Trust:
         return self.evaluate.trust
 

@@ -10,7 +10,6 @@ from blindfit.algorithms.protocols.falcon import FalconParameters, Trained
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.falcon.settings import FalconJob
-from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.vertical.model_store import ModelStore, SharedModels
@@ -62,7 +61,7 @@ def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
 
 def write_shared(party: Party, session: str, part: SharedModelPart, report: dict[str, Any]) -> None:
     """The shares go where predictions take them from, and to no directory of reports."""
-    party.write(session, "report.json", encode_json(report))
+    party.write_report(session, report)
     models = SharedModels(party.data_dir, party.vault)
     party.noted(models.path(session), session)
-    models.keep(part, session)
+    models.keep(part, session, party.stamp_text)

@@ -20,7 +20,7 @@ from blindfit.parties.falcon.settings import FalconJob
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.account import Disclosure
-from blindfit.parties.store.database import Store
+from blindfit.parties.store.database import Reads, Store
 
 END, SELECTION = "end of training", "grid and end of training"
 
@@ -84,7 +84,9 @@ def count_end(
     bits = begin_bits(parameters, epochs)
     event = END if parameters.selection is None else SELECTION
     with store.transaction() as transaction:
-        account, entry, refuse = _entry(session, settings, parameters, event, bits, weights_bits(parameters) + bits)
+        account, entry, refuse = _entry(
+            transaction, session, settings, parameters, event, bits, weights_bits(parameters) + bits
+        )
         account.enter_below(
             transaction, entry, account.label_limit(transaction), refuse, asked=weights_bits(parameters) + bits
         )
@@ -96,7 +98,7 @@ def check_end(
     """Return how many bits a whole training adds to the account; nothing is counted. Arguments and errors as above."""
     bits = weights_bits(parameters) + begin_bits(parameters, epochs)
     with store.view() as reader:
-        account, entry, refuse = _entry(session, settings, parameters, END, bits, bits)
+        account, entry, refuse = _entry(reader, session, settings, parameters, END, bits, bits)
         return bits * account.check_below(reader, entry, account.label_limit(reader), refuse)
 
 
@@ -111,11 +113,12 @@ def count_weights(
     """
     bits = weights_bits(parameters)
     with store.transaction() as transaction:
-        account, entry, refuse = _entry(session, settings, parameters, "weights", bits, bits)
+        account, entry, refuse = _entry(transaction, session, settings, parameters, "weights", bits, bits)
         account.enter_below(transaction, entry, account.label_limit(transaction), refuse)
 
 
 def _entry(
+    reader: Reads,
     session: Session[FalconJob],
     settings: PartySettings,
     parameters: FalconParameters,
@@ -133,14 +136,14 @@ def _entry(
     def refuse() -> PolicyRefused | None:
         return None if "weight-bits" in job.falcon.unsafe else refusal(job, parameters, asked, me)
 
-    check_weight_bits(job, parameters, asked, me)
+    check_weight_bits(reader, job, parameters, asked, me)
     account = Account.of(settings, session.me.dataset)
     read = session.published.id, job.resumes or session.id  # a share is not used up by the training that is resumed
     learners, question = parameters.data_parties[1:], f"{event} {session.id}"
     return account, account.entry("labels", account.label, learners, event, question, bits, read), refuse
 
 
-def check_weight_bits(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> None:
+def check_weight_bits(reader: Reads, job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> None:
     """Check one training by itself, from public sizes.
 
     Args:
@@ -150,7 +153,7 @@ def check_weight_bits(job: FalconJob, parameters: FalconParameters, bits: float,
         PolicyRefused: too much would be revealed, and no flag of the job allows it.
     """
     if "weight-bits" not in job.falcon.unsafe and bits / parameters.train_rows > BITS_OF_A_LABEL:
-        raise refusal(job, parameters, bits, party)
+        reader.excess.stop(refusal(job, parameters, bits, party))
 
 
 def refusal(job: FalconJob, parameters: FalconParameters, bits: float, party: str) -> PolicyRefused:

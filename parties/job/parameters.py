@@ -121,6 +121,11 @@ class JobParameters(Settings):
         return ""
 
     @property
+    def takes_models_of(self) -> tuple[str, ...]:
+        """Return the sessions whose models or scores it takes, the newest first."""
+        return ()
+
+    @property
     def can_resume(self) -> bool:
         """Return whether its training, if it stops, goes on from its last epoch."""
         return bool(self.resume_option)

@@ -13,12 +13,13 @@ from blindfit.algorithms.fixed_point import MAX_ROWS
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors, explain
 
 LEAST_EPSILON, LEAST_DELTA = 1e-6, 1e-100  # that a measurement server answers
+MOST_EPSILON = 50.0
 
 
 class PrivacySettings(Settings):
     """What the release may tell, and so how much noise it has."""
 
-    epsilon: float = Field(gt=0, le=50)
+    epsilon: float = Field(gt=0, le=MOST_EPSILON)
     """Privacy loss of all that the job releases together. A smaller epsilon reveals less and adds more noise."""
     delta: float = Field(1e-5, gt=0, lt=0.5)
     """Probability with which the promise of epsilon may fail. Keep it below 1 / the number of rows."""

@@ -24,7 +24,7 @@ from blindfit.algorithms.statistics.label_dp.model import LabelRegressionModel
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.quality.evaluation import evaluate_values
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.written import encode_json, encode_table
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.label_dp.fit import Fitted, Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.label_dp.settings import MECHANISM_OPTIONS, LabelDPJob
@@ -151,21 +151,21 @@ class LabelRegression:
         """Write the model, the report, and of each row what the report's figures are made of."""
         party, me = self._party, session.id
         model = {**fitted.fit.model.to_dict(), "privacy": report.privacy.to_dict()}
-        party.write(me, "model.json", encode_json(model))
+        party.write(me, "model.json", encode_json(party.stamp(model)))
         server = session.with_role("measurement").name
-        party.write(me, "report.json", encode_json(report.content(session, server=server)))
+        party.write_report(me, report.content(session, server=server))
         kept = np.flatnonzero(released.kept)
         ids = np.array(rows.ids, dtype=object)
         labels = {"id": ids[kept].tolist(), "label": released.labels[kept]}
         if session.job.label_dp.debias:
             labels["label_debiased"] = fitted.labels[kept]
-        party.write(me, "released_labels.csv", encode_table(labels))
+        party.write_table(me, "released_labels.csv", labels)
         if len(rows.test_features):
             predictions = {"id": rows.ids[rows.n_trained :], "prediction": fitted.test_predictions}
-            party.write(me, "held_out_predictions.csv", encode_table(predictions))
+            party.write_table(me, "held_out_predictions.csv", predictions)
         if study is not None:
             true = {"id": study.ids, "label": study.labels, "prediction": study.predictions}
-            party.write(me, "true_label_predictions.csv", encode_table(true))
+            party.write_table(me, "true_label_predictions.csv", true)
 
 
 def cost_of(job: LabelDPJob, n_rows: int, n_columns: int) -> FitCost:

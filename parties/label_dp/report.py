@@ -88,6 +88,7 @@ class LabelDPReport(Report):
     mechanism: Own[Mapping[str, Any]]
     plots: Own[Mapping[str, Any]]
     bytes_sent: int
+    messages_sent: int
     timing: TimingFigures
 
 
@@ -113,6 +114,7 @@ def report_of(
         mechanism=released.mechanism.parameters(),
         plots={"held_out": _points(rows, fitted), "laws": _laws(released)},
         bytes_sent=released.bytes_sent,
+        messages_sent=released.messages_sent,
         timing=TimingFigures(**laps),
     )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from blindfit.algorithms.errors import PolicyRefused, RequestConflict
-from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.accountant import spent_epsilon
 from blindfit.algorithms.privacy.events import UNITS, ReleaseEvent
 from blindfit.algorithms.privacy.ledger import Budget, Charge, LedgerEntry
@@ -180,7 +179,7 @@ class ChargingService:
         self.check_approval(reader, request, dataset, consumer, cost)
         check_space(reader, self.policy, self.name, consumer, cost.kept_bytes)
         events = self.receipts.books.events(reader, dataset.population)
-        book.check_budget(events, cost.event, self.budgets[dataset.population], dataset.population)
+        charging.check_fits(reader, events, cost.event, self.budgets[dataset.population], dataset.population)
 
     def check_approval(
         self,

@@ -50,6 +50,7 @@ class Aggregate:
     answer: NoisySum
     kept: Bits
     bytes_sent: int
+    messages_sent: int
     opening: Opening | None = None
 
     @property
@@ -89,6 +90,7 @@ class ReleasedLabels:
     neighbours: str
     receipt: tuple[bytes, bytes]
     bytes_sent: int
+    messages_sent: int
 
     @property
     def kept(self) -> Bits:
@@ -149,7 +151,7 @@ class MeasurementClient:
         async def ask(channel: measurement_codec.ClientSide) -> Aggregate:
             on_rows(-1)  # from the start again
             answer, kept = await walr.run_active(rows, request, self._server, channel, asyncio.to_thread, on_rows)
-            return Aggregate(answer, kept, channel.bytes_sent)
+            return Aggregate(answer, kept, channel.bytes_sent, channel.messages_sent)
 
         return await self._converse("Aggregate", measurement_codec.AGGREGATE, ask)
 
@@ -198,7 +200,7 @@ class MeasurementClient:
         async def ask(channel: measurement_codec.ClientSide) -> ReleasedLabels:
             on_rows(-1)  # from the start again
             received = await release_labels.run_consumer(ids, request, self._server, channel, on_rows)
-            return _make_released(received, channel.bytes_sent)
+            return _make_released(received, channel.bytes_sent, channel.messages_sent)
 
         return await self._converse("ReleaseLabels", measurement_labels_codec.MESSAGES, ask)
 
@@ -273,7 +275,7 @@ class MeasurementClient:
             wait_s = min(2 * wait_s, 2.0)
 
 
-def _make_released(received: release_labels.Received, bytes_sent: int) -> ReleasedLabels:
+def _make_released(received: release_labels.Received, bytes_sent: int, messages_sent: int) -> ReleasedLabels:
     release, outside = received.release, received.release.share_outside
     labels = received.mechanism.grid.reals(received.steps)
     labels[received.withheld] = np.nan
@@ -290,6 +292,7 @@ def _make_released(received: release_labels.Received, bytes_sent: int) -> Releas
         neighbours=release.neighbours,
         receipt=(release.receipt, release.receipt_signature),
         bytes_sent=bytes_sent,
+        messages_sent=messages_sent,
     )
 
 

@@ -303,7 +303,7 @@ class ClientSide:
         self._read: asyncio.Future[Any] | None = None
         self._status: tuple[grpc.StatusCode, grpc.aio.Metadata, str] | None = None
         call.add_done_callback(self._note_status)
-        self.bytes_sent = 0
+        self.bytes_sent = self.messages_sent = 0
 
     async def send(self, to: str, message: object) -> None:
         self._gate.check_sent(message, to)
@@ -312,6 +312,7 @@ class ClientSide:
         if size > self._max_message_bytes:
             raise RangeError(f"a batch of {size} bytes does not fit in a message of {self._max_message_bytes}")
         self.bytes_sent += size
+        self.messages_sent += 1
         step = type(message).__name__
         self._reading()
         try:

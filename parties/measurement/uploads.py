@@ -55,14 +55,14 @@ def check_uploads(
     """
     if reader.count_uploads(consumer=consumer, since=stamp(-WINDOW)) >= policy.max_failed_uploads:
         reason = f"{policy.max_failed_uploads} uploads of this party had no answer in 24 hours: no more may"
-        raise PolicyRefused(party=server, field="max_failed_uploads", reason=reason)
+        reader.excess.stop(PolicyRefused(party=server, field="max_failed_uploads", reason=reason))
     start, share = Account(policy, dataset).start(reader), policy.account_shares.get(consumer, 0.0)
     is_over = reader.count_uploads(since=start) >= MOST_UPLOADS
     if policy.account_shares and not is_over:
         is_over = reader.count_uploads(consumer=consumer, since=start) >= max(1, share * MOST_UPLOADS)
     if is_over:
         reason = "the disclosure account has no room for one more upload without an answer"
-        raise PolicyRefused(party=server, field="uploads", reason=reason)
+        reader.excess.stop(PolicyRefused(party=server, field="uploads", reason=reason))
 
 
 class Upload:

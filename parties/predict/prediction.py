@@ -24,7 +24,6 @@ from blindfit.algorithms.statistics.vertical.model import VerticalModelPart, rea
 from blindfit.parties.data.sink import Sink
 from blindfit.parties.data.sinks import FileSink, open_sink
 from blindfit.parties.data.source import Source
-from blindfit.parties.files.written import encode_json
 from blindfit.parties.predict.in_shares import scores_in_shares, what_is_told
 from blindfit.parties.predict.report import ModelFigures, PredictReport, RowFigures, ScoreFigures
 from blindfit.parties.predict.settings import PredictJob
@@ -116,7 +115,8 @@ class JointPrediction:
         if scores is not None:
             sink = self._sink(session)
             session.report("write scores")
-            await asyncio.to_thread(sink.write, table_of(part, _in_own_order(rows, positions, scores)))
+            table = self._party.stamp_table(table_of(part, _in_own_order(rows, positions, scores)))
+            await asyncio.to_thread(sink.write, table)
             self._note(session, sink)
             found = scores_in_short(part, scores, sink.origin.where)
         clock.lap("score_s")
@@ -128,7 +128,7 @@ class JointPrediction:
             scores=found,
             timing=TimingFigures(**clock.laps),
         )
-        self._party.write(session.id, "report.json", encode_json(report.content(session)), "predictions")
+        self._party.write_report(session.id, report.content(session), "predictions")
         return report.shown_to_coordinator()
 
     async def _scores(

@@ -24,6 +24,10 @@ class PredictJob(AlignedParameters):
     predict: PredictSettings = PredictSettings()
     scores_rows: ClassVar[bool] = True
 
+    @property
+    def takes_models_of(self) -> tuple[str, ...]:
+        return (self.predict.session,)
+
     @model_validator(mode="after")
     def _has_a_model(self) -> PredictJob:
         if not self.predict.session:

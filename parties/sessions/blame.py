@@ -8,6 +8,7 @@ from blindfit.algorithms.errors import (
     BlindfitError,
     ConfigError,
     CutOff,
+    PeerAborted,
     PeerTimeout,
     PeerUnreachable,
     TransportError,
@@ -19,6 +20,10 @@ from blindfit.parties.sessions.state import ENDS
 from blindfit.parties.wire import waits
 from blindfit.parties.wire.link import OpenPeer
 from blindfit.parties.wire.pulse import Pulse
+from blindfit.protos import errors_pb2
+
+FORGOTTEN = errors_pb2.ErrorCode.Name(errors_pb2.SESSION_UNKNOWN)
+STILL_S = 5.0  # a process that stood still for so long may have been given up by the others
 
 
 def report_of(session: Session[JobParameters], pulse: Pulse) -> waits.Report:
@@ -32,7 +37,11 @@ def report_of(session: Session[JobParameters], pulse: Pulse) -> waits.Report:
 
 
 async def trace(session: Session[JobParameters], error: Exception, open_peer: OpenPeer) -> Exception:
-    """Return the error, or for a wait that failed one that says more: whom the others wait for."""
+    """Return the error, or one that says more: of a wait that failed, whom the others wait for."""
+    if isinstance(error, PeerAborted) and error.code == FORGOTTEN and _stood_still(session):
+        # The others gave this party up meanwhile: a peer that ended the session for them is not the cause.
+        about = {"session": error.session, "step": error.step, "lost": session.me.name}
+        return PeerAborted(culprit=error.culprit, code=error.code, **about)
     if not isinstance(error, PeerTimeout | PeerUnreachable) or error.peer not in session.channel.peers:
         return error
     reports = await waits.ask_all({name: partial(_ask, session, open_peer, name) for name in session.channel.peers})
@@ -50,6 +59,10 @@ async def trace(session: Session[JobParameters], error: Exception, open_peer: Op
         found=root.found,
         still_s=root.still_s,
     )
+
+
+def _stood_still(session: Session[JobParameters]) -> bool:
+    return session.channel.waits.pulse.longest_s(session.began) >= STILL_S
 
 
 async def _ask(session: Session[JobParameters], open_peer: OpenPeer, peer: str) -> waits.Report:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from blindfit.algorithms.errors import LocalProtocolError
+from blindfit.algorithms.rehearsal import FIELD, NOTHING, STAMP, WARNINGS, with_stamp
 from blindfit.algorithms.workers import Workers
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.files.secret import PartySecret
 from blindfit.parties.files.vault import PARTY_KEY, RECEIPT_KEY, Vault, vault_of
+from blindfit.parties.files.written import csv_of, encode_json
 from blindfit.parties.identity.identity import Identity
 from blindfit.parties.sessions import kept_files
 from blindfit.parties.sessions.sessions import Sessions
@@ -69,6 +73,28 @@ class Party:
         path = self.file(session, name, kind)
         self.write_to(path, content, session)
         return path
+
+    def write_report(self, session: str, report: Mapping[str, Any], kind: str = "models") -> Path:
+        warnings = {WARNINGS: self.store.excess.sentences} if self.store.excess.sentences else {}
+        return self.write(session, "report.json", encode_json({**self.stamp(report), **warnings}), kind)
+
+    def write_table(self, session: str, name: str, columns: Mapping[str, Any]) -> Path:
+        return self.write(session, name, csv_of(self.stamp_table(pa.table(dict(columns)))))
+
+    def stamp(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a document as this party writes it: with a stamp where it rehearses."""
+        return with_stamp(document, self.stamp_text)
+
+    @property
+    def stamp_text(self) -> str:
+        """Return the stamp of what this party writes; it is empty unless the party rehearses."""
+        return STAMP if self.settings.rehearses else ""
+
+    def stamp_table(self, table: pa.Table) -> pa.Table:
+        """Return a table as this party writes it: with one more column where it rehearses."""
+        if not self.settings.rehearses:
+            return table
+        return table.append_column(FIELD, pa.repeat(NOTHING, len(table)))
 
     def write_to(self, path: Path, content: bytes, session: str) -> None:
         kept_files.write(self.store, self.data_dir, session, path, content)

@@ -78,7 +78,7 @@ class System(Generic[J]):
     unsafe: frozenset[str] = frozenset()
 
     def wrong_roles(self, roles: Sequence[str]) -> str:
-        """What a job needs, as in "exactly one active and 1 to 15 passive"; "" if these are as many of each."""
+        """Return what a job needs, as in "exactly one active and 1 to 16 passive"; "" if these are as many of each."""
         wanted = self.roles.items()
         if set(roles) <= set(self.roles) and all(w.at_least <= roles.count(role) <= w.at_most for role, w in wanted):
             return ""

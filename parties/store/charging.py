@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from blindfit.algorithms.errors import DataError, LedgerBehind, LedgerUnavailable
+from blindfit.algorithms.errors import BudgetExhausted, DataError, LedgerBehind, LedgerUnavailable
 from blindfit.algorithms.privacy import ledger as book
 from blindfit.algorithms.privacy.charges import ChargeCounter, Charges
 from blindfit.algorithms.privacy.events import ReleaseEvent
@@ -43,7 +44,21 @@ def check_event(reader: Reads, population: str, event: ReleaseEvent, budget: Bud
     """Raise as `check`."""
     check_rollbacks(reader, population)
     events = [ReleaseEvent.from_canonical(entry.event) for entry in reader.ledger(population)]
-    book.check_budget(events, event, budget, population)
+    check_fits(reader, events, event, budget, population)
+
+
+def check_fits(
+    reader: Reads, events: Sequence[ReleaseEvent], event: ReleaseEvent, budget: Budget, population: str
+) -> None:
+    """Refuse a release that would pass the budget; a rehearsal that only warns goes on.
+
+    Raises:
+        BudgetExhausted, UnsupportedEvent: as `check`.
+    """
+    try:
+        book.check_budget(events, event, budget, population)
+    except BudgetExhausted as error:
+        reader.excess.stop(error)
 
 
 def check_before(reader: Reads, population: str, event: ReleaseEvent, budget: Budget, snapshot: str) -> None:

@@ -19,6 +19,7 @@ from blindfit.algorithms.errors import ConfigError, LedgerUnavailable
 from blindfit.parties.files.private_files import make_private
 from blindfit.parties.store.account import AccountReads, AccountWrites
 from blindfit.parties.store.answers import AnswerReads, AnswerWrites
+from blindfit.parties.store.excess import Excess
 from blindfit.parties.store.ledger import LedgerReads, LedgerWrites
 from blindfit.parties.store.losses import LossReads, LossWrites, find_unexplained
 from blindfit.parties.store.migrations import check_known, migrate, newest, version_of
@@ -44,6 +45,8 @@ class KeepsData(Protocol):
 
     @property
     def data_dir(self) -> Path: ...
+    @property
+    def excess(self) -> Excess: ...
 
 
 def path_of(party: KeepsData, base_dir: Path) -> Path:
@@ -67,11 +70,17 @@ def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
 
 
 class Store:
-    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`."""
+    """Methods that change several things take the transaction they belong to, `with store.transaction() as t`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        excess: what happens where a job passes a limit of a budget or an account; by default it is refused.
+    """
+
+    def __init__(self, path: Path, excess: Excess | None = None) -> None:
+        self.path, self.excess = path, excess or Excess()
         self._lock = threading.RLock()
+        self._left = threading.Condition()  # guards the two below
+        self._inside, self._is_closed = 0, False
         self._of_thread = threading.local()
         self._readers: list[sqlite3.Connection] = []
         try:
@@ -90,9 +99,37 @@ class Store:
             ) from None
 
     def close(self) -> None:
-        with self._lock:
+        """Wait until every thread has left, then close all connections; a later use raises LedgerUnavailable.
+
+        SQLite frees a connection that is closed, also while another thread runs a query on it. A thread does not close
+        the store within its own `view` or `transaction`: it would wait for itself.
+        """
+        with self._left:
+            self._is_closed = True
+            self._left.wait_for(lambda: not self._inside)
             for connection in (*self._readers, self._db):
                 connection.close()
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """Keep the connections open, as they are used.
+
+        Raises:
+            LedgerUnavailable: the store was closed.
+        """
+        with self._left:
+            if self._is_closed:
+                raise LedgerUnavailable(
+                    f"{self.path} is closed, because the party stops: this step released nothing and charged nothing",
+                    hint="ask again when the party has started again",
+                )
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._left:
+                self._inside -= 1
+                self._left.notify_all()
 
     @classmethod
     def of(cls, party: KeepsData, base_dir: Path) -> Store:
@@ -102,7 +139,7 @@ class Store:
             ConfigError: the party has files of a database that is gone, and its operator has not acknowledged that.
         """
         path = path_of(party, base_dir)
-        store = cls(path)
+        store = cls(path, party.excess)
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
             raise lost(path, unexplained)
@@ -127,14 +164,14 @@ class Store:
         """All or nothing, and on the disk when it returns.
 
         Raises:
-            LedgerUnavailable: the database could not be written; nothing was changed.
+            LedgerUnavailable: the database could not be written, or was closed; nothing was changed.
         """
-        with self._lock:
+        with self._open(), self._lock:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     self._check_version()
-                    yield Writes(_executing(self._db))
+                    yield Writes(_executing(self._db), self.excess)
                     self._db.execute("COMMIT")
                 except BaseException:
                     with contextlib.suppress(sqlite3.Error):
@@ -161,13 +198,13 @@ class Store:
         with self._reading() as connection:
             connection.execute("BEGIN")
             try:
-                yield Reads(_executing(connection))
+                yield Reads(_executing(connection), self.excess)
             finally:
                 connection.execute("ROLLBACK")
 
     def reader(self) -> Reads:
         """Each read alone, of what is on the disk."""
-        return Reads(self._read)
+        return Reads(self._read, self.excess)
 
     def _read(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._reading() as connection:
@@ -175,20 +212,22 @@ class Store:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Each thread by a connection of its own: who reads waits for nobody's charge to be on the disk."""
-        try:
-            connection: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
-            if connection is None:
-                connection = self._of_thread.connection = _connect(self.path)
-                connection.execute("PRAGMA query_only = ON")
-                connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
-                self._readers.append(connection)
-            yield connection
-        except sqlite3.Error as error:
-            raise LedgerUnavailable(
-                f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
-                hint="look at its disk; if it is damaged, restore a backup, and every consumer's receipt will say so",
-            ) from None
+        """Give each thread a connection of its own, so that a read does not wait until a charge is on the disk."""
+        with self._open():
+            try:
+                connection: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
+                if connection is None:
+                    connection = self._of_thread.connection = _connect(self.path)
+                    connection.execute("PRAGMA query_only = ON")
+                    connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+                    self._readers.append(connection)
+                yield connection
+            except sqlite3.Error as error:
+                raise LedgerUnavailable(
+                    f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
+                    hint="look at its disk; if it is damaged, restore a backup, "
+                    "and every consumer's receipt will say so",
+                ) from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from blindfit.parties.store.excess import Excess
+
 R = TypeVar("R")
 Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
@@ -13,8 +15,8 @@ Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 class RowReads:
     """Reads of one state of the database, or of what is on the disk at each read."""
 
-    def __init__(self, execute: Execute) -> None:
-        self._execute = execute
+    def __init__(self, execute: Execute, excess: Excess | None = None) -> None:
+        self._execute, self.excess = execute, excess or Excess()
 
     def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._execute(query, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from blindfit.parties.store.rows import RowReads, RowWrites
@@ -105,6 +106,12 @@ class SessionWrites(SessionReads, RowWrites):
 
     def forget_file(self, path: str) -> None:
         self._change("DELETE FROM kept_files WHERE path = ?", path)
+
+    def move_files(self, move: Callable[[str], str]) -> None:
+        """Rename every file that is noted, in a copy of the database that lies in another folder."""
+        for table in ("kept_files", "begun_files", "predictions"):
+            for (path,) in self._all(f"SELECT path FROM {table} WHERE path != ''"):  # noqa: S608 - our own tables
+                self._change(f"UPDATE {table} SET path = ? WHERE path = ?", move(str(path)), path)  # noqa: S608
 
     def note_prediction(self, prediction: Prediction) -> None:
         self._insert("predictions", prediction, "INSERT OR REPLACE")

@@ -22,6 +22,7 @@ from blindfit.algorithms.protocols.taylor import KeySeat, Progress, TaylorParame
 from blindfit.algorithms.randomness import UniformInt, keyed_uniform
 from blindfit.algorithms.statistics.vertical.optimiser import Patience
 from blindfit.algorithms.statistics.vertical.row_plan import RowPlan
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
 from blindfit.parties.sessions.session import Session
@@ -33,7 +34,7 @@ from blindfit.parties.training.receipts import keep_proof
 from blindfit.parties.vertical.alignment import linkage_settings, match_ids
 from blindfit.parties.vertical.checkpoints import Checkpoints, common_epoch
 from blindfit.parties.vertical.key_node import KeyNodeSeat
-from blindfit.parties.vertical.linkage_report import linkage_report
+from blindfit.parties.vertical.linkage_report import content_of
 from blindfit.parties.vertical.linkages import digest_linkage
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.long_work import while_wanted
@@ -188,7 +189,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
                 while_wanted=partial(while_wanted, max_s=job.timeouts.session_s),
                 report=lambda step, done, total: session.report(step, done, total, "pairs"),
             )
-            self._party.write(session.id, "linkage.json", linkage_report(linked))
+            self._party.write(session.id, "linkage.json", encode_json(self._party.stamp(content_of(linked))))
             tell_of_few_matches(linked, job.align.match_rate)
             rows = max(linked.sizes)
         else:

@@ -73,7 +73,7 @@ def _check_room(reader: Reads, account: Account, session: Session[TrainingParame
             "and more would place some of them: its operator can start the account again "
             "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
         )
-        raise PolicyRefused(party=session.me.name, field="split", reason=reason)
+        reader.excess.stop(PolicyRefused(party=session.me.name, field="split", reason=reason))
 
 
 def _context_of(data_parties: Sequence[str]) -> bytes:

@@ -52,7 +52,12 @@ class Checkpoints:
 
     @property
     def exists(self) -> bool:
-        return (self.directory / "base.json").exists() and not (self.directory / CHECK_BEGUN).exists()
+        return (self.directory / "base.json").exists() and not self.stopped_in_check
+
+    @property
+    def stopped_in_check(self) -> bool:
+        """Return whether the training ended between the two halves of a check of its shares."""
+        return (self.directory / CHECK_BEGUN).exists()
 
     def check_begun(self, begun: bool) -> None:
         """A training in shares that ends between the two is not resumed."""
@@ -147,11 +152,12 @@ class Checkpoints:
 
 def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
     """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
-    if job.resumes and not Checkpoints.of(data_dir, job, "").exists:
-        reason = (
-            f"there is no checkpoint of {job.resumes}: it had not begun, or every party has stored its model; run the "
-            f"job without {job.resume_option}"
-        )
+    checkpoints = Checkpoints.of(data_dir, job, "")
+    if job.resumes and not checkpoints.exists:
+        why = "it had not begun, or every party has stored its model"
+        if checkpoints.stopped_in_check:
+            why = "it stopped during a check of its shares, after which no training goes on"
+        reason = f"there is no checkpoint of {job.resumes}: {why}; run the job without {job.resume_option}"
         raise PolicyRefused(party=party, field=job.resume_option, reason=reason)
 
 

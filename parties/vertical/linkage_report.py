@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 from blindfit.algorithms.protocols.linkage import LinkageSummary
-from blindfit.parties.files.written import encode_json
 
 EFFECT = (
     "A wrong match is noise in the second party's features: its weights shrink, the more so the better it predicts. "
@@ -19,12 +18,8 @@ TOO_LOW = "The ends of wrong_share lie far apart: the threshold is too low for s
 FAR = 0.05
 
 
-def linkage_report(summary: LinkageSummary) -> bytes:
-    """A data party that reads it learns more than it should."""
-    return encode_json(content_of(summary))
-
-
 def content_of(summary: LinkageSummary) -> dict[str, Any]:
+    """Return what only the key node's operator may read: a data party would learn more than it should."""
     errors, bars = summary.errors, summary.histogram
     least, most = errors.wrong_share
     return {

@@ -121,6 +121,7 @@ def _count(
             count = sum(entry.event == event and other in entry.learner.split(",") for entry in before)
             if count >= MOST_MEMBERSHIP:
                 _refuse(
+                    transaction,
                     session,
                     f"{count} alignments of the people of {dataset} with {other} {reveals}, or have its operator start "
                     "the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
@@ -150,12 +151,14 @@ def _check(reader: Reads, session: Session[AlignedParameters], account: Account)
     first = int(before[0].event.removeprefix(EVENT)) if before else session.job.align.min_common
     if session.job.align.min_common != first:
         _refuse(
+            reader,
             session,
             f"the people of {dataset} were first linked with {other} at min_common = {first}, and other numbers would "
             f"reveal how many rows match: set align.min_common = {first}",
         )
     if len(before) >= MOST_MEMBERSHIP and asked not in [entry.question for entry in before]:
         _refuse(
+            reader,
             session,
             f"{len(before)} linkages of the people of {dataset} with {other} were begun, and each reveals whether "
             "enough rows match: align by ids, or have its operator start the account again "
@@ -163,5 +166,5 @@ def _check(reader: Reads, session: Session[AlignedParameters], account: Account)
         )
 
 
-def _refuse(session: Session[AlignedParameters], reason: str) -> None:
-    raise PolicyRefused(party=session.me.name, field="align", reason=reason)
+def _refuse(reader: Reads, session: Session[AlignedParameters], reason: str) -> None:
+    reader.excess.stop(PolicyRefused(party=session.me.name, field="align", reason=reason))

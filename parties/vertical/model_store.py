@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.protocols.shared_scores.model import SharedModelPart
+from blindfit.algorithms.rehearsal import with_stamp
 from blindfit.algorithms.statistics.vertical.model import VerticalModelPart
 from blindfit.parties.files import written
 from blindfit.parties.files.vault import MODEL_KEY, PLAIN, Vault
@@ -45,9 +46,13 @@ class PartStore(Generic[P]):
     def has(self, session: str) -> bool:
         return self.path(session).exists()
 
-    def keep(self, part: P, session: str) -> None:
+    def keep(self, part: P, session: str, stamp: str = "") -> None:
+        """
+        Args:
+            stamp: of a rehearsal; empty in a real job.
+        """
         key = self._vault.signing_key(self._key_path)
-        content = written.encode_signed_json({**part.to_dict(), "session": session}, key)
+        content = written.encode_signed_json(with_stamp({**part.to_dict(), "session": session}, stamp), key)
         written.write_file(self.path(session), self._lock.sealed(self.file, content))
 
     def read(self, session: str) -> P:

@@ -228,28 +228,33 @@ class ScoreQuota:
     def _check(self, reader: Reads, asked: _Asked, people: Digests, asked_models: int = 1) -> None:
         if self._is_unlimited:
             return
-        check_number_of_models(self._settings, self._dataset, self.most_models, asked_models)
+        try:
+            check_number_of_models(self._settings, self._dataset, self.most_models, asked_models)
+        except PolicyRefused as error:
+            reader.excess.stop(error)
         known, models = join(reader.people(self._account.population)), self.most_models
         before = _reveal(self._entries(reader), asked, places(known, people), len(known))
         is_model = asked.event in (SCORES, OPENED_FIT)
         if is_model and len(before.models) and before.models.max() + asked_models > models:
             self._refuse(
+                reader,
                 f"some of these rows have had scores of {models_in_words(models)}, the most that it allows of a row "
                 "(the weights or gradients of a training are one model, a model of another active party counts for "
                 "every row, and a new snapshot changes nothing): predict with an earlier model, train with "
                 'falcon.weights = "shared" or falcon\'s privacy.epsilon, or have its operator start the account again '
-                "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
+                "(`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
             )
         most = before.bits.max(initial=0.0)
         if len(before.bits) and most + asked_models * asked.bits > self._most_bits:
             self._refuse(
+                reader,
                 f"{asked.event} would reveal more of a row than {MODEL_BITS} bits for each model that it allows, with "
                 f"what was revealed of some of these rows before: {INSTEAD.get(asked.event, '')}have its operator "
-                "start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)"
+                "start the account again (`blindfit ledger PARTY.TOML --reset-account DATASET --reason TEXT`)",
             )
 
-    def _refuse(self, reason: str) -> None:
-        raise PolicyRefused(party=self._settings.name, field="models_per_row", reason=reason)
+    def _refuse(self, reader: Reads, reason: str) -> None:
+        reader.excess.stop(PolicyRefused(party=self._settings.name, field="models_per_row", reason=reason))
 
 
 def check_gives_scores(party: PartySettings, dataset: str) -> None:

@@ -22,6 +22,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+import structlog
+
 from blindfit.algorithms.errors import ConfigError
 from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.protocols import ready
@@ -42,6 +44,8 @@ from blindfit.parties.vertical.report import SelectionFigures, VerticalReport
 from blindfit.parties.vertical.scored_rows import Fit, ScoreQuota
 from blindfit.parties.vertical.seats import Seats
 from blindfit.parties.work.clock import Clock
+
+log = structlog.get_logger(__name__)
 
 
 class Parameters(Protocol):
@@ -338,6 +342,8 @@ async def agree(method: Method[J, B, P, T], work: Work[J], aligned: Aligned[B]) 
     parameters = method.make_parameters(told, prepared)
     resumed = common_epoch(told)
     first_epoch = checkpoints.first_epoch(resumed, parameters.epochs)
+    if work.session.job.resumes:
+        log.info("training goes on", session=work.session.id, after_epoch=resumed)
     work.clock.lap("prepare_s")
     return Agreed(**vars(aligned), told=told, parameters=parameters, resumed=resumed, first_epoch=first_epoch)
 

@@ -12,7 +12,7 @@ from blindfit.algorithms.messages import ParameterValue
 from blindfit.algorithms.randomness import PublicRandomness
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr.defaults import Bounds
-from blindfit.parties.files.written import encode_json, encode_table
+from blindfit.parties.files.written import encode_json
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.proposal import Member
@@ -101,11 +101,11 @@ class Consumer:
     ) -> None:
         party, me = self._party, session.id
         model = {**fit.model.to_dict(), "privacy": report.privacy.to_dict(), "session": me}
-        party.write(me, "model.json", encode_json(model))
-        party.write(me, "report.json", encode_json(report.content(session)))
+        party.write(me, "model.json", encode_json(party.stamp(model)))
+        party.write_report(me, report.content(session))
         if len(tested):
             columns = {"id": prepared.test_ids, "probability": tested}
-            party.write(me, HELD_OUT_SCORES, encode_table(columns))
+            party.write_table(me, HELD_OUT_SCORES, columns)
 
 
 def _stated(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:

@@ -9,7 +9,6 @@ from blindfit.algorithms.protocols.walr import several_parties
 from blindfit.algorithms.protocols.walr.messages import BlockFit
 from blindfit.algorithms.statistics.walr.fit import treatment_of
 from blindfit.algorithms.workers import Workers
-from blindfit.parties.files.written import encode_table
 from blindfit.parties.measurement.servers import Released, release_sum
 from blindfit.parties.sessions.party import Party
 from blindfit.parties.sessions.session import Session
@@ -52,7 +51,7 @@ async def lead(party: Party, session: Session[WalrJob], workers: Workers | None)
     write_release(party, session, released, part, servers_fit(job, fit), grid.norm_bound)
     write_rows(party, session, released, prepared.train.ids)
     if len(prepared.test_ids):
-        party.write(session.id, HELD_OUT_ROWS, encode_table({"id": prepared.test_ids}))
+        party.write_table(session.id, HELD_OUT_ROWS, {"id": prepared.test_ids})
     return report.shown_to_coordinator()
 
 
@@ -86,5 +85,6 @@ def report_of(
             feasible=None if fit.feasible < 0 else bool(fit.feasible),
         ),
         bytes_sent=released.aggregate.bytes_sent + session.channel.bytes_sent,
+        messages_sent=released.aggregate.messages_sent + session.channel.messages_sent,
         timing=TimingFigures(**laps),
     )

@@ -66,6 +66,7 @@ class ColumnHolder:
                 left_out=find_left_out(prepared, fit) or None,
             ),
             bytes_sent=session.channel.bytes_sent,
+            messages_sent=session.channel.messages_sent,
             timing=TimingFigures(**clock.laps),
         )
         write_part(party, session.id, part, report.content(session))

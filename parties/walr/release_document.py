@@ -26,6 +26,7 @@ from blindfit.algorithms.errors import DataError
 from blindfit.algorithms.messages import canonical_json
 from blindfit.algorithms.paillier import key_checks
 from blindfit.algorithms.protocols.walr.encrypted_rows import Opening
+from blindfit.algorithms.rehearsal import STAMP
 from blindfit.parties.files import signing
 from blindfit.parties.files.signing import SigningKey
 from blindfit.parties.identity.key_proof import KeyProof
@@ -203,11 +204,15 @@ class Document:
             raise DataError(f"the seal is not the signature of {self.parts.party.name} over these parts")
 
 
-def encode(parts: Parts, key: SigningKey) -> bytes:
-    content = parts.model_dump()
+def encode(parts: Parts, key: SigningKey, *, rehearses: bool = False) -> bytes:
+    """
+    Args:
+        rehearses: whether the parts come from a rehearsal: then the format says so, and nobody reads the file.
+    """
+    content, kind = parts.model_dump(), STAMP if rehearses else FORMAT
     digests = _digests(content)
-    document = {"format": FORMAT, "parts": content, "sha256": digests, "seal": key.sign(_encode_sealed(digests)).hex()}
-    return canonical_json(document) + b"\n"
+    seal = key.sign(_encode_sealed(digests, kind)).hex()
+    return canonical_json({"format": kind, "parts": content, "sha256": digests, "seal": seal}) + b"\n"
 
 
 def read_file(path: Path) -> bytes:
@@ -234,6 +239,8 @@ def read(encoded: bytes) -> Document:
     content = _json(encoded)
     if not isinstance(content, dict) or content.keys() != {"format", "parts", "sha256", "seal"}:
         raise DataError("it has other parts than a release file")
+    if content["format"] == STAMP:
+        raise DataError(f"it comes from a {STAMP}")
     if content["format"] != FORMAT:
         raise DataError(f"its format is not {FORMAT}")
     try:
@@ -276,5 +283,5 @@ def _first_other(stated: object, digests: Mapping[str, str]) -> str:
     return next((name for name, digest in digests.items() if known.get(name) != digest), "a part that is not there")
 
 
-def _encode_sealed(digests: Mapping[str, str]) -> bytes:
-    return canonical_json({"format": FORMAT, "sha256": dict(digests)})
+def _encode_sealed(digests: Mapping[str, str], kind: str = FORMAT) -> bytes:
+    return canonical_json({"format": kind, "sha256": dict(digests)})

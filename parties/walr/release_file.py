@@ -85,7 +85,7 @@ def write_release(
         transcript=[message for of_server in messages for message in of_server],
         made=Made(time=stamp(), session=session.id, numpy=np.__version__),
     )
-    party.write(session.id, RELEASE_FILE, release_document.encode(parts, key))
+    party.write(session.id, RELEASE_FILE, release_document.encode(parts, key, rehearses=party.settings.rehearses))
 
 
 def _between(session: Session[WalrJob], server: Server) -> Between:

@@ -89,6 +89,7 @@ class WalrReport(Report):
     privacy: PrivacyFigures
     fit: FitFigures
     bytes_sent: int
+    messages_sent: int
     timing: TimingFigures
     servers: Own[list[Any]] = None
 
@@ -129,6 +130,7 @@ def report_of(
             mean_prediction=float(tested.mean()) if len(tested) else None,
         ),
         bytes_sent=released.aggregate.bytes_sent,
+        messages_sent=released.aggregate.messages_sent,
         timing=TimingFigures(**laps),
         **released.told(),
     )
@@ -152,4 +154,5 @@ class HolderReport(Report):
     members: Own[Mapping[str, str]]
     rows: HolderRows
     bytes_sent: int
+    messages_sent: int
     timing: TimingFigures

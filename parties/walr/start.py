@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.rehearsal import STAMP, stamp_of
 from blindfit.algorithms.statistics.linear.pretraining import Pretrained
 from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 from blindfit.parties.data.source import Source
@@ -47,6 +48,10 @@ def read_start(job: WalrJob, base_dir: Path, source: Source, settings: PartySett
     if job.walr.init is None:
         return None
     path = within("walr.init", job.walr.init, base_dir)
+    if stamp_of(read_json(path)) and not settings.rehearses:
+        raise DataError(
+            f"{path} comes from a {STAMP}", hint="set walr.init to the model of a real training, or add --rehearse"
+        )
     model = read_known_model(path, source)
     return Start(model, declared_public(model, settings) or None, _release_beside(path))
 

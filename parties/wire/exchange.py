@@ -111,7 +111,7 @@ class ExchangeChannel:
         self._is_closed = False
         self.on_waiting = on_waiting
         self.on_received: Callable[[str, str, bytes], None] = lambda _sender, _kind, _data: None
-        self.bytes_sent = 0  # of messages, without what frames and TLS add
+        self.bytes_sent = self.messages_sent = 0  # of messages, without what frames and TLS add
 
     def start(self) -> None:
         """From now on somebody reads; what comes before waits on its way."""
@@ -136,6 +136,7 @@ class ExchangeChannel:
         """The rest of `send`."""
         await self._link(to).send(message.step, message.data)
         self.bytes_sent += len(message.data)
+        self.messages_sent += 1
 
     async def receive(self, sender: str, kind: type[M]) -> M:
         """Raises:

@@ -452,7 +452,7 @@ def test_a_set_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 @each_case(
     ("parties", "key_node"),
-    [(["a"], "k"), ([], "k"), (["a", "a"], "k"), (["a", "b"], "a"), ([str(n) for n in range(17)], "k")],
+    [(["a"], "k"), ([], "k"), (["a", "a"], "k"), (["a", "b"], "a"), ([str(n) for n in range(18)], "k")],
 )
 def test_parties_that_cannot_align_are_refused(parties: list[str], key_node: str) -> None:
     with pytest.raises(ConfigError):

@@ -68,7 +68,7 @@ async def test_a_party_counts_itself_who_takes_part(authority: Path, tmp_path: P
         asked.parameters.CopyFrom(codec.parameters_to_pb(TaylorJob().to_parameters()))
         with pytest.raises(PolicyRefused) as refused:
             await node.sessions.propose(asked, "coordinator")
-        needs = "exactly one active and 1 to 15 passive and exactly one key-node"
+        needs = "exactly one active and 1 to 16 passive and exactly one key-node"
         assert refused.value.message == f"helper refuses the job: parties: taylor needs {needs}"
 
 

@@ -19,6 +19,7 @@ from unittest import mock
 import pytest
 
 from benchmarks.kit import machine
+from benchmarks.network import __main__ as network
 from benchmarks.vertical import falcon, falcon_threshold, psi
 from benchmarks.vertical.taylor import Party
 from benchmarks.walr import __main__ as walr
@@ -102,6 +103,7 @@ def _small() -> Iterator[None]:
         mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),  # no process of theirs has use for pytest's
         mock.patch.object(psi, "OPERATIONS", 400),
         mock.patch.object(walr_choice, "SIMULATED_DRAWS", 2),
+        mock.patch.object(network, "is_available", return_value=False),  # tests change no network of the machine
         mock.patch.object(machine, "product_times", cache(machine.product_times)),  # a tenth of a second each
         mock.patch.object(compute, "_loky_workers", return_value=TwoHere()),
         mock.patch.object(falcon_threshold, "KEY_BITS", KEY_BITS),
@@ -124,6 +126,8 @@ def test_a_benchmark_runs_and_names_its_machine(module: str, data: Path, tmp_pat
         options += ["--results", str(tmp_path / "results.jsonl")]
     path = MODULES[module].relative_to(ROOT).with_suffix("")
     main = importlib.import_module(".".join(path.parts)).main
+    if module == "network":
+        options += ["--case", "tcp", "--case", "psi"]
     if module == "paillier":
         options += ["--bits", str(KEY_BITS)]
         main = partial(main, make_key=insecure_private_key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import tomli_w
 
 from blindfit.algorithms.errors import PeerAborted, PeerTimeout
 from blindfit.coordinator.job.job import load_job
+from blindfit.parties.sessions import blame
 from blindfit.parties.sessions.session import Session
 from blindfit.parties.systems import SYSTEMS
 from blindfit.parties.wire import waits
@@ -86,3 +88,16 @@ def test_what_goes_wrong_while_asking_hides_nothing(nodes: World, monkeypatch: p
     found = "silent" if fails else "waiting"
     assert (caught.value.peer, caught.value.found) == ("p1", found)
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("stood_s", "lost"), [(0.0, ""), (1.0, ""), (9.0, "p1")])
+async def test_a_party_that_stood_still_does_not_blame_who_has_forgotten_the_session(stood_s: float, lost: str) -> None:
+    error = PeerAborted(culprit="p0", code="SESSION_UNKNOWN", step="Token")
+    pulse = SimpleNamespace(longest_s=lambda _since: stood_s)
+    session: Any = SimpleNamespace(
+        channel=SimpleNamespace(waits=SimpleNamespace(pulse=pulse), peers={}), began=0.0, me=SimpleNamespace(name="p1")
+    )
+    found = await blame.trace(session, error, None)  # type: ignore[arg-type]
+    assert isinstance(found, PeerAborted)
+    assert (found.culprit, found.lost) == ("p0", lost)
+    assert await blame.trace(session, other := PeerAborted(culprit="p0", code="CANCELLED"), None) is other  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def test_walr_data(tmp_path):
     done = run("walr/prepare.py", "--out", tmp_path)
     assert done.returncode == 0
     assert "20,190 rows, 9 features" in done.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["features.parquet", "visits.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["features.parquet", "sample.csv", "visits.csv"]
     features = source_of(tmp_path, "parquet:features.parquet", features="rest")
     assert len(features.feature_names) == 9
     assert sum(map(len, features.batches())) == 20_190

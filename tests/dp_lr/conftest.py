@@ -81,7 +81,7 @@ class Clinic(World):
     def session_of(self, session: str, **changes: Any) -> Session:
         content = {name: value for name, value in job(**changes).items() if name not in ("name", "parties")}
         parameters = DPLRJob.model_validate(content)
-        me, channel = Member("clinic", "active", "", "patients"), SimpleNamespace(bytes_sent=0)
+        me, channel = Member("clinic", "active", "", "patients"), SimpleNamespace(bytes_sent=0, messages_sent=0)
         about: Any = ("coordinator", {"clinic": me}, parameters.to_parameters(), parameters, channel, me)
         return Session(session, *about)
 

@@ -217,3 +217,15 @@ def test_a_place_that_cannot_be_written_is_told_before_the_job(tmp_path: Path, k
     with pytest.raises(ConfigError, match=r"receipts\.sqlite cannot be used") as refused:
         HeldReceipts(tmp_path / "file" / "receipts.sqlite").of("clinic", key.public_bytes)
     assert "XDG_STATE_HOME" in refused.value.hint
+
+
+async def test_a_report_says_nothing_of_the_jobs_that_were_refused_before(clinic: Clinic) -> None:
+    clinic.kept.close()
+    world = World(clinic.root)
+    world.publish("clinic", "archive")
+    async with world.up(world.load("dp_lr.iterations=2")) as nodes:
+        with pytest.raises(BudgetExhausted, match="the budget of patients would be passed"):
+            await world.session(world.load("privacy.epsilon=4.5"), nodes).run()
+        session = world.session(world.load("dp_lr.iterations=2"), nodes)
+        await session.run()
+    assert "warnings" not in world.written("clinic", session, "report.json")

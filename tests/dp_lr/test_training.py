@@ -545,7 +545,7 @@ def test_a_row_more_moves_no_other_and_its_number_is_not_told(clinic: Clinic) ->
 
 def test_the_coordinator_hears_no_weight_and_no_figure_on_private_rows(clinic: Clinic) -> None:
     told = clinic.train()
-    assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing", "bytes_sent"}
+    assert {name.split(".")[0] for name in told} == {"rows", "privacy", "fit", "timing", "bytes_sent", "messages_sent"}
     report = clinic.written("clinic", "s1", "report.json")
     assert report["evaluation"]["accuracy"] > 0.7
     hidden = [*clinic.written("clinic", "s1")["weights"].values(), report["evaluation"]["auc"], *report["losses"]]

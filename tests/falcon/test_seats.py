@@ -22,6 +22,7 @@ from blindfit.parties.account.account import Account
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.settings import FalconSettings
 from blindfit.parties.falcon.weight_bits import check_weight_bits
+from blindfit.parties.store.database import Reads
 from tests.falcon.local import Case
 from tests.falcon.project import REPEATABLE, Begun, make_judged, make_quick, table
 from tests.falcon.stopping import epochs_at, plain_descent, stopped_after, together
@@ -191,7 +192,7 @@ def test_one_training_that_reveals_too_much_says_how_much_whatever_was_before() 
     job: Any = SimpleNamespace(falcon=FalconSettings())
     parameters = Case().parameters
     with pytest.raises(PolicyRefused, match=r"could learn 0\.30 bits"):
-        check_weight_bits(job, parameters, 0.3 * parameters.train_rows, "bank")
+        check_weight_bits(Reads(lambda _query, _values: []), job, parameters, 0.3 * parameters.train_rows, "bank")
 
 
 def test_the_same_question_has_the_same_answer_and_nothing_is_opened_or_counted(

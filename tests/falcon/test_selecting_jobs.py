@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,12 @@ from blindfit.algorithms.statistics.vertical.selection import LossSteps
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.jobs.party_page import render_party
 from blindfit.coordinator.python.calls import run
-from blindfit.coordinator.running import launcher
 from blindfit.parties.account.account import Account
 from blindfit.parties.falcon import data_party
 from blindfit.parties.falcon.weight_bits import SELECTION
 from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.vertical.scored_rows import GRID
-from tests.command import Forked
+from tests.command import forked_parties
 from tests.falcon.project import NO_TEST_ROWS, QUICK
 from tests.hints.following import led_past, refused
 from tests.world import World
@@ -239,12 +236,12 @@ def test_a_grid_that_means_nothing_is_refused(case: str) -> None:
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def test_a_python_call_ends_in_a_typed_table_and_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked}))
+def test_a_python_call_ends_in_a_typed_table_and_a_page(tmp_path: Path) -> None:
     world = bank_and_shops_in_shares(tmp_path, rows=600, epochs=2, falcon=QUICK, split=NO_TEST_ROWS)
     grid = {"l2": [0.5, 0.1], "optimiser": ["sgd"], "epochs": [2, 3]}
     job = Job(world.root / "job.toml", select={"folds": 3, "by": "auc", "grid": grid})
-    result = run(job, out=tmp_path / "out", progress=False)
+    with forked_parties():
+        result = run(job, out=tmp_path / "out", progress=False)
     selected = result.report.selected
     assert [point.options for point in selected.points][1] == "l2 = 0.5, epochs = 3, optimiser = sgd"
     best = max(selected.points, key=lambda point: point.figure)

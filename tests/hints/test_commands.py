@@ -256,7 +256,7 @@ def test_a_system_without_a_plan(project: World) -> None:
 def test_a_strength_beside_a_model(tmp_path: Path) -> None:
     read: Any = None
     for asked in (Asked(strength=1.0, model=tmp_path), Asked(strength=1.0)):
-        told = Told("--strength does nothing beside --model, remove one: a model has a strength of its own")
+        told = Told("--strength does nothing with --model, remove one: a model has a strength of its own")
         try:
             assume(read, read, read, asked)
         except Exception as error:  # noqa: BLE001 - the one that is followed has no rows to read here

@@ -14,13 +14,18 @@ from typing import Any
 import pandas as pd
 
 
-def titanic(folder: Path) -> None:
-    """Save the passengers of the Titanic (scikit-learn's tests): names, gaps; German spreadsheets, one in cp1252."""
+def read_titanic() -> Any:
+    """Return the passengers as a data frame."""
     packed = files("sklearn").joinpath("datasets/tests/data/openml/id_40945/data-v1-dl-16826755.arff.gz").read_bytes()
     lines = gzip.decompress(packed).decode().splitlines()
     names = [line.split("'")[1] for line in lines if line.startswith("@attribute")]
     rows = [line for line in lines[lines.index("@data") + 1 :] if not line.startswith("%")]
-    table: Any = pd.read_csv(io.StringIO("\n".join(rows)), names=names, na_values="?", escapechar="\\")
+    return pd.read_csv(io.StringIO("\n".join(rows)), names=names, na_values="?", escapechar="\\")
+
+
+def titanic(folder: Path) -> None:
+    """Save the passengers of the Titanic (scikit-learn's tests): names, gaps; German spreadsheets, one in cp1252."""
+    table = read_titanic()
     table.insert(0, "passenger", [f"T{i:04}" for i in range(len(table))])
     german: dict[str, Any] = {"sep": ";", "decimal": ","}
     table[["passenger", "name", "sex", "age", "survived"]].to_csv(folder / "register.csv", **german)  # with its index

@@ -140,12 +140,25 @@ def write_features(tables: Path, strangers: int) -> None:
     )
 
 
-def test_a_label_of_numbers_is_a_linear_job(tables: Path) -> None:
-    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
+@pytest.mark.parametrize("system", ["taylor", "falcon"])
+def test_a_label_of_numbers_is_a_linear_job(tables: Path, system: str) -> None:
+    made = init(tables, "--system", system, "My Bank.csv", "shop.parquet", "--label", "income", "--out", "linear")
     assert made.returncode == 0, made.stderr
-    assert 'model = "linear"' in (tables / "linear/job.toml").read_text()
+    job = (tables / "linear/job.toml").read_text()
+    assert 'model = "linear"' in job
+    assert ("learning_rate = 0.2" in job) == (system == "falcon")
     assert 'label_kind = "number"' in (tables / "linear/shop.toml").read_text()
     assert blindfit(tables, "show", "linear/job.toml").returncode == 0
+
+
+def test_labels_that_pandas_writes_as_1_0_are_labels_0_and_1(tables: Path) -> None:
+    text = (tables / "My Bank.csv").read_text()
+    (tables / "My Bank.csv").write_text(text.replace('"yes"', "1.0").replace('"no"', "0.0"))
+    made = init(tables, "--system", "taylor", "My Bank.csv", "shop.parquet", "--label", "churned")
+    assert made.returncode == 0, made.stderr
+    assert "positive" not in (tables / "joint/my-bank.toml").read_text()
+    assert "linear" not in (tables / "joint/job.toml").read_text()
+    assert blindfit(tables, "check", "joint/job.toml").returncode == 0
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
@@ -228,6 +241,10 @@ def _one_row(tables: Path) -> None:
     pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 1), tables / "shop.parquet")
 
 
+def _no_row(tables: Path) -> None:
+    pq.write_table(pq.read_table(tables / "shop.parquet").slice(0, 0), tables / "shop.parquet")
+
+
 def _a_folder(tables: Path) -> None:
     (tables / "shop.parquet").unlink()
     (tables / "shop.parquet").mkdir()
@@ -253,7 +270,7 @@ def _there_already(tables: Path) -> None:
     ("change", "words", "said"),
     [
         (None, ("--system", "taylor", "My Bank.csv", "none.csv", "--label", "churned"), "none.csv"),
-        (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 16 tables, not 1"),
+        (None, ("--system", "taylor", "My Bank.csv", "--label", "churned"), "takes 2 to 17 tables, not 1"),
         (None, ("--system", "taylor", "My Bank.csv", "My Bank.csv", "--label", "churned"), "named twice"),
         (None, (*BOTH[:-1], "chruned"), "no table has a column chruned: the nearest name is churned"),
         (None, (*BOTH, "--id", "number"), "there is no column number"),
@@ -267,6 +284,7 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
+        (_no_row, BOTH, "shop.parquet: there are no rows"),
         (None, ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"), ".: this kind of table is not known"),
         (_a_folder, BOTH, "this is a directory"),
         (None, ("--system", "dp-lr", *BOTH[2:]), "--system dp-lr takes 1 table, not 2"),

@@ -22,7 +22,7 @@ import structlog
 
 from blindfit.parties.data.source import Source
 from blindfit.parties.store.database import Writes
-from blindfit.parties.work.plain_arrow import leave_pandas_out
+from blindfit.parties.work.late_arrow import load_arrow
 from tests.interference.neighbours import changed
 from tests.interference.systems import SYSTEMS
 from tests.interference.world import Case, run
@@ -75,7 +75,7 @@ def _plant(label: float) -> None:
 
 
 def main(authority: str) -> None:
-    leave_pandas_out()  # as a party's process does
+    load_arrow()  # as a party's process does with its first table
     for line in sys.stdin:
         system, party, *planted = line.split()
         one, other = worlds(system, party)

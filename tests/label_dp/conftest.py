@@ -89,6 +89,7 @@ class MadeUp:
             neighbours="one row's label changes",
             receipt=(receipt, b""),
             bytes_sent=1234,
+            messages_sent=12,
         )
         rows = Rows([f"u{i}" for i in range(N_ROWS)], features[:2400], features[2400:], COLUMNS)
         me, meter = SimpleNamespace(name="shop", role="active"), SimpleNamespace(name="meter")

@@ -76,6 +76,7 @@ async def test_describe_aggregate_budget(open_house: OpenHouse, authority: Path)
         aggregate = await client.aggregate(rows, house.request(rows), told.append)
         assert aggregate.kept.all()
         assert aggregate.bytes_sent > rows.weights.nbytes
+        assert aggregate.messages_sent >= 2
         assert told == [-1, 12]
         budget = await client.budget("visits")
         assert (budget.releases, budget.epsilon) == (1, 50.0)

@@ -243,8 +243,8 @@ MUTANTS = (
         "others-are-told-how-many-layouts-there-were",
         (12,),
         "blindfit.parties.account.account:Account.check_below",
-        "            raise error\n",
-        "            error.hint = f'{spent} bits were revealed before'\n            raise error\n",
+        "            reader.excess.stop(error)\n",
+        "            error.hint = f'{spent} bits were revealed before'\n            reader.excess.stop(error)\n",
         (f"{REPEATS}::test_a_layout_is_refused_in_the_same_words_whatever_was_revealed_before",),
     ),
     Mutant(

@@ -9,7 +9,28 @@ DIGESTS = "tests/store/test_digests.py"
 
 LOST = "tests/keeping/test_lost_database.py"
 
+CLOSING = "tests/store/test_closing.py"
+
 MUTANTS = (
+    *(
+        Mutant(name, (1, 21), f"blindfit.parties.store.database:{definition}", before, after, (f"{CLOSING}::{test}",))
+        for name, definition, before, after, test in (
+            (
+                "a-connection-is-closed-under-its-thread",
+                "Store.close",
+                "            self._left.wait_for(lambda: not self._inside)\n",
+                "",
+                "test_close_waits_for_a_thread_that_is_inside",
+            ),
+            (
+                "a-closed-database-is-opened-again",
+                "Store._open",
+                "            if self._is_closed:",
+                "            if False:",
+                "test_a_thread_that_comes_later_is_refused",
+            ),
+        )
+    ),
     *(
         Mutant(
             name,

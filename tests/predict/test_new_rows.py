@@ -16,7 +16,7 @@ import pytest
 
 from blindfit.algorithms.errors import CannotTakePart, ConfigError, DataError, PolicyRefused
 from blindfit.coordinator.job.job import Job, read_job, read_tables
-from blindfit.coordinator.job.trained import evaluation_of, prediction_of, training_session
+from blindfit.coordinator.job.trained import evaluation_of, job_with_model, prediction_of, training_session
 from blindfit.coordinator.jobs.run import _in_full
 from blindfit.coordinator.predict.statement import who_learnt_what
 from blindfit.coordinator.running.session import JobSession
@@ -237,7 +237,7 @@ def job(**values: Any) -> Job:
         ({"privacy": {"epsilon": 1.0}}, "[privacy] does nothing in a predict job"),
         ({"align": {"method": "linkage", "fields": ["a", "b", "c"]}}, "none can be scored"),
         ({"parties": {k: v for k, v in PARTIES.items() if k != "keys"}}, "exactly one key-node"),
-        ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 15 passive"),
+        ({"parties": {k: v for k, v in PARTIES.items() if k != "shop"}}, "1 to 16 passive"),
     ],
 )
 def test_an_option_of_the_job_acts_or_is_refused(values, words):
@@ -288,6 +288,13 @@ def test_two_trainings_none_or_another_kind_of_job_are_refused(job_file):
     for source in (job_file, read_tables(job_file), Job(job_file, predict={"session": "x-1"})):
         with pytest.raises(ConfigError, match="protocol = predict, but `blindfit evaluate` takes an evaluate job"):
             evaluation_of(source, "x-1", None)
+
+
+def test_a_training_takes_no_model(job_file):
+    with refused("leave out --model (in Python, model)") as told:
+        job_with_model(job_file, job_file.parent / "runs", rehearses=False, protocol="taylor")
+    assert "protocol = taylor, and only a predict or an evaluate job takes a model" in told.text
+    assert job_with_model(job_file, None, rehearses=False, predict={"session": "x-1"}).protocol == "predict"
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"session": 3}'])

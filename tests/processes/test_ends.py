@@ -15,7 +15,6 @@ import pytest
 
 from blindfit.algorithms.errors import PeerAborted, PeerUnreachable, PolicyRefused, TransportError
 from blindfit.coordinator.running.launcher import KILLED, Launched, _port, process_lost
-from blindfit.coordinator.running.watcher import Stop
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,6 +175,7 @@ def test_a_party_that_is_killed_before_it_is_up_has_not_been_given_wrong_input(t
     """Its log says nothing, and the exit status of a wrong file would send its operator the wrong way."""
     (tmp_path / "hospital").mkdir()
     killed: Any = SimpleNamespace(poll=lambda: -signal.SIGKILL)
+    nursery: Any = SimpleNamespace(code=None)
     with pytest.raises(TransportError, match=r"hospital's process was killed \(SIGKILL\) before it was up") as lost:
-        _port("hospital", killed, tmp_path, Stop())
+        _port("hospital", killed, tmp_path, nursery)
     assert lost.value.hint == KILLED

@@ -65,7 +65,10 @@ def held_out(project: World) -> set[str]:
 
 
 def test_held_out_rows(trained: World) -> None:
-    report = evaluated(trained)
+    report = evaluated(trained, "--network", "1ms")
+    network = "simulated: 1 ms one way (2 ms there and back)"
+    assert report["network"] == network
+    assert f"network  {network}" in report["said"]
     true = true_figures(trained, held_out(trained))
     assert report["rows"]["counted"] == true["rows"]
     rate = report["figures"]["positive_rate"]
@@ -76,6 +79,7 @@ def test_held_out_rows(trained: World) -> None:
     page = trained.path("tried/report.html").read_text()
     assert "Released figures" in page
     assert "AUC of score bins" in page
+    assert network in page
 
 
 def test_all_rows_of_the_dataset_and_fewer_figures(trained: World) -> None:

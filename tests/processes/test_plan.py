@@ -44,7 +44,7 @@ def test_two_worlds_of_labels_have_one_plan(project: World) -> None:
 def test_the_price_of_a_loss_and_what_was_guessed(project: World) -> None:
     plan = planned(project, "--wanted", "0.99")
     assert f"expected from epsilon {plan['min_epsilon']:.4g} on" in plan["said"]
-    assert "nobody said so: give --base-rate and --strength" in plan["said"]
+    assert "these are defaults: give --base-rate and --strength" in plan["said"]
     none = planned(project, "--wanted", "0.01")
     assert none["min_epsilon"] is None
     assert "No epsilon up to 8 is expected to reach a loss of 0.01" in none["said"]
@@ -111,7 +111,7 @@ def test_more_rows_of_a_person_are_more_noise(project: World) -> None:
         (["--wanted", "-1"], "--wanted must be above 0, not -1"),
         (["--model", "rows.csv"], "rows.csv is not JSON"),
         (["--model", "none.json"], "none.json cannot be read: No such file or directory"),
-        (["--model", "x.json", "--strength", "1"], "--strength does nothing beside --model"),
+        (["--model", "x.json", "--strength", "1"], "--strength does nothing with --model"),
         (["--set", "parties.shop.address=1"], "job.toml"),
     ],
 )

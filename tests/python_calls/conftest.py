@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from blindfit.coordinator.running import launcher
-from tests.command import Forked
+from tests.command import forked_parties
 from tests.world.loans import loans
 from tests.world.measured import shop_and_meter
 from tests.world.world import World
 
 
 @pytest.fixture(autouse=True)
-def forked_parties(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def in_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Fork the parties, and work in the test's folder, as a notebook does in its own."""
-    monkeypatch.setattr(launcher, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked}))
     monkeypatch.chdir(tmp_path)
+    with forked_parties():
+        yield
 
 
 @pytest.fixture

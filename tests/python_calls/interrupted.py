@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from types import SimpleNamespace
-from unittest import mock
-
 import blindfit
-from blindfit.coordinator.running import launcher
-from tests.command import Forked
+from tests.command import forked_parties
 
 if __name__ == "__main__":
-    with mock.patch.object(launcher, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked})):
+    with forked_parties():
         try:
             blindfit.run("job.toml", out="out", taylor={"epochs": 10_000, "patience": 0})
         except KeyboardInterrupt:

@@ -111,6 +111,7 @@ class Typed:
         return self.instead or f"{shown} {self.add}".rstrip()
 
 
+FREEZE = 'blindfit run examples/taylor/job.toml --rehearse --out runs/frozen --fault "freeze notary at epoch 3 for 5s"'
 ONE_EPOCH = "an epoch does all that twenty do"
 TWO_EPOCHS = "two do all that twenty do"
 NO_TEST_ROWS = {  # of the Falcon jobs after the demo
@@ -146,6 +147,11 @@ CHECK = "blindfit check examples/walr/job.toml"
 AUDIT_A_MODEL = (
     "blindfit attack pretrained.json --label malignant --members examples/dp_lr/data/archive.csv "
     "--non-members examples/dp_lr/data/patients.csv"
+)
+SIMULATE = "blindfit simulate examples/walr/data/sample.csv --label saw_doctor --id id"
+SIMULATE_BY_NAME = (
+    f'{SIMULATE} --party "insurer: lncoins, idp, lpi, fmde" --party "clinic: physlm, disea, hlthg, hlthf, hlthp" '
+    "--systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5 --out runs/epsilons"
 )
 SAMPLES = Typed(
     add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
@@ -219,9 +225,11 @@ GIVEN: dict[str, Given] = {
     "docs/dp_lr.md": a_public_model,
     "docs/falcon.md": a_job_of_the_falcon_code,
     "docs/measurement.md": walr_has_run,
+    "docs/networks.md": data_of_walr,
     "docs/policy.md": a_job_waits,
     "docs/prediction.md": quick_demos,
     "docs/organisations.md": walr_has_run,
+    "docs/rehearsal.md": data_of_walr,
     "docs/taylor.md": data_of_taylor,
     "docs/tour.md": walr_has_run_and_quick_demos,
     "docs/walr.md": data_of_walr,
@@ -236,6 +244,7 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     LINK: "docs/tour.md",
     CHECK: "docs/tour.md",
     AUDIT_A_MODEL: "docs/attack.md",
+    SIMULATE: "docs/simulate.md",
     PLAN: "README.md",
     RELEASE_LABELS: "docs/label_dp.md",
     TRAIN_IN_PRIVATE: "docs/dp_lr.md",
@@ -255,6 +264,17 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +\d +1\.\d+ +3 ", "insurer")),
         "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
+    },
+    "docs/simulate.md": {
+        SIMULATE: Typed(
+            add="--set taylor.epochs=1 --set falcon.epochs=1",
+            why=ONE_EPOCH,
+            says=("active party alone", "label-dp, epsilon 1: ", "There was one repeat"),
+            writes=("runs/simulate/simulation.html", "runs/simulate/simulation.csv"),
+        ),
+        SIMULATE_BY_NAME: Typed(
+            add="--epsilon 1 --repeat 1", why="one run of each does", writes=("runs/epsilons/simulation.json",)
+        ),
     },
     "docs/tour.md": {
         "blindfit run joint/job.toml --out joint/run": Typed(
@@ -357,6 +377,12 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
+    "docs/networks.md": {
+        'blindfit run examples/walr/job.toml --network "40ms 100mbit"': Typed(
+            says=("network +simulated: 40 ms one way .80 ms there and back., 100 Mbit/s",),
+            writes=("runs/latest/report.html",),
+        ),
+    },
     "docs/falcon.md": {
         'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
             says=("starts again",)
@@ -447,6 +473,19 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("scores.csv",)
         ),
     },
+    "docs/rehearsal.md": {
+        "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
+        "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --set privacy.epsilon=0.5": Typed(
+            says=("rehearsal: nothing was charged",), writes=("runs/latest-rehearsal/report.html",)
+        ),
+        "blindfit evaluate examples/walr/evaluate.toml --rehearse --model runs/study": Typed(
+            says=("log loss", "rehearsal: nothing was charged"), writes=("runs/evaluate-rehearsal/report.json",)
+        ),
+        "blindfit run examples/walr/job.toml --rehearse --warn-only": Typed(says=("rehearsal: nothing was charged",)),
+    },
     "docs/snapshots.md": {
         "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
     },
@@ -475,6 +514,21 @@ TYPED: dict[str, dict[str, Typed]] = {
         "--out runs/walr-holders-scores": Typed(says=("18,225 rows scored",)),
         "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
         "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
+    },
+    "docs/faults.md": {
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(
+            status=1,
+            says=("archive +is killed", "names archive as the cause", "--set taylor.resume="),
+            writes=("runs/killed/faults.json",),
+        ),
+        'blindfit run examples/taylor/job.toml --rehearse --out runs/restarted --fault "restart archive at epoch 3"': (
+            Typed(says=("archive +is started again", "goes on as taylor-"), writes=("runs/restarted/report.html",))
+        ),
+        FREEZE: Typed(
+            instead=FREEZE.replace("for 5s", "for 1s"),
+            why="one second does all that five do",
+            says=(r"notary +goes on \(SIGCONT\)",),
+        ),
     },
     "docs/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),

@@ -34,6 +34,7 @@ FEWER = {  # of what a cell repeats: once does all that many times do
     "taylor": ('"epochs": 6', '"epochs": 1'),
     "falcon": ('"epochs": 3', '"epochs": 2'),
     "dp_lr": ("range(5)", "range(1)"),
+    "five_systems": ("repeats=2", 'repeats=1, overrides=["taylor.epochs=1", "falcon.epochs=1"]'),
     "two_tables": ("select={", 'falcon={"epochs": 1}, select={'),
 }
 

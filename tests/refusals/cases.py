@@ -271,6 +271,13 @@ CASES = [
     Case(
         "parties/walr/start.py read_known_model", walr, "shop", writing("start.json", "{}"), ['walr.init="start.json"']
     ),
+    Case(
+        "parties/walr/start.py read_start",
+        walr,
+        "shop",
+        writing("start.json", '{"rehearsal": "yes"}'),
+        ['walr.init="start.json"'],
+    ),
     Case("parties/training/unit.py refuse_dependent_rows: datasets.{}.categories", dp_lr, "shop", regions),
     Case(
         "parties/dp_lr/rows.py public_source: datasets.{} and {} do not",

@@ -81,6 +81,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/predict/in_shares.py parameters_of",
     ],
     FILES: [
+        "coordinator/running/rehearsal.py",
         "parties/sessions/admission.py Admission._check_policy: {} needs",
         "parties/sessions/admission.py Admission._check_policy: (_refuse)",
         "parties/sessions/admission.py Admission.check",
@@ -100,6 +101,7 @@ REASONS: dict[str, Sequence[str]] = {
         "parties/snapshots/snapshots.py Snapshots.published",
     ],
     ELSEWHERE: [
+        "coordinator/running/faults.py",
         "parties/vertical/checkpoints.py Checkpoints.base",
         "parties/sessions/purge.py",
         "parties/snapshots/populations.py refuse_another_population",

@@ -54,6 +54,7 @@ async def test_labels_come_with_their_law_and_stay_the_same(counter: Counter, au
         assert (released.prior_mechanism, released.epsilon_prior) == ("laplace", pytest.approx(1 / 3))
         assert 0 <= released.rows_outside <= 40
         assert released.bytes_sent > sum(map(len, NAMES))
+        assert released.messages_sent >= 2
         await world.server.restart()
         again = await ask(world, NAMES[::-1], RP, "bank", receipt=released.receipt)
         assert again.labels.tolist() == released.labels[::-1].tolist()

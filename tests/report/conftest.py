@@ -77,6 +77,7 @@ PARTY_REPORT: dict[str, Any] = {
         "mean_prediction": 0.312,
     },
     "bytes_sent": 1_234_567,
+    "messages_sent": 12,
     "timing": {"prepare_s": 0.42, "aggregate_s": 1.3, "fit_s": 0.08},
 }
 

@@ -170,7 +170,7 @@ def _report_of_the_active_party() -> tuple[active.WalrReport, dict[str, Any]]:
         rows_clipped=1,
         standardiser=SimpleNamespace(columns=("a", "b", "same"), dropped=("same",)),
     )
-    server, aggregate = SimpleNamespace(), SimpleNamespace(answer=answer, bytes_sent=10)
+    server, aggregate = SimpleNamespace(), SimpleNamespace(answer=answer, bytes_sent=10, messages_sent=2)
     released = Released([server], aggregate, [request], [aggregate], [budget])  # type: ignore[list-item, arg-type]
     laps = {"prepare_s": 0.1, "aggregate_s": 0.2, "fit_s": 0.3}
     made = active.report_of(prepared, released, fitted, np.zeros(0), laps)  # type: ignore[arg-type]

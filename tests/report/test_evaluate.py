@@ -46,7 +46,12 @@ def written(out: Path, *, trust: str = "trusted", told: dict[str, Any] | None = 
         "parties": {"shop": {"role": "active", "dataset": "rows"}, **servers, **dealer},
     }
     session: Any = SimpleNamespace(
-        job=read_job(job), id="tried-1", state="DONE", seconds={"job": 1.0}, summaries={"shop": TOLD | (told or {})}
+        job=read_job(job),
+        id="tried-1",
+        state="DONE",
+        seconds={"job": 1.0},
+        summaries={"shop": TOLD | (told or {})},
+        notes={},
     )
     return evaluate.write(session, out, [])
 

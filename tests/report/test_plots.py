@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,35 +12,9 @@ from blindfit.coordinator.plan.pictures import figure_by_epsilon
 from blindfit.coordinator.report import curves
 from blindfit.coordinator.report.plots import objective_plot, set_log_scale, svg_of, weights_plot
 from blindfit.coordinator.taylor.plots import loss_plot
+from tests.report.faults import faults_of
 
-SVG_DPI = 72.0
-POINTS = 8.0  # that a text as pixels may be wider than one of lines
 SCALES = (1e-9, 0.3, 1.00001, 87_654.3, 1e9)
-
-
-def faults_of(figure: Any) -> list[str]:
-    """What a reader of the drawn figure would complain about."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    figure.set_dpi(SVG_DPI)
-    renderer: Any = FigureCanvasAgg(figure).get_renderer()
-    found: list[str] = []
-    for axes in figure.axes:
-        if axes.get_window_extent(renderer).width < 0.3 * figure.bbox.width:
-            found.append("the labels leave no room for the plot")
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            slack = 1e-9 * max(abs(low), abs(high))
-            ticks = [tick for tick in axis.get_major_ticks() if low - slack <= tick.get_loc() <= high + slack]
-            labels = [tick.label1 for tick in ticks if tick.label1.get_text()]
-            found += [] if labels else [f"the {axis.axis_name} axis has no label"]
-            boxes = [(label.get_text(), label.get_window_extent(renderer)) for label in labels]
-            found += [f"{a} covers {b}" for (a, one), (b, other) in combinations(boxes, 2) if one.overlaps(other)]
-            for text in (*labels, axis.label, axis.get_offset_text()):
-                box = text.get_window_extent(renderer)
-                within = min(box.x0, box.y0, figure.bbox.x1 - box.x1, figure.bbox.y1 - box.y1) > -POINTS
-                found += [f"{text.get_text()} is cut"] if text.get_text() and not within else []
-    return found
 
 
 @pytest.fixture

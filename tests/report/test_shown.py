@@ -32,14 +32,14 @@ VERTICAL = {
 }
 SHOWN = {  # by the class of the report
     "WalrReport": {
-        "": "bytes_sent",
+        "": "bytes_sent messages_sent",
         "rows": "trained held_out not_counted unknown features",
         "privacy": f"{SUM} noise_std_of_mean holders",
         "fit": "solver iterations converged reason l2 mu feasible",
     },
-    "HolderReport": {"": "bytes_sent", "rows": "sent held_out trained features"},
+    "HolderReport": {"": "bytes_sent messages_sent", "rows": "sent held_out trained features"},
     "LabelDPReport": {
-        "": "bytes_sent",
+        "": "bytes_sent messages_sent",
         "rows": "sent trained held_out withheld features",
         "privacy": f"unit neighbours max_rows_per_person epsilon delta mechanism epsilon_of_row epsilon_prior "
         f"prior_mechanism rows_outside label_lo label_hi grid_cells noise_std largest_bias {BUDGET} releases snapshot",

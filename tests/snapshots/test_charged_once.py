@@ -173,7 +173,7 @@ class OneParty(RuleBasedStateMachine):
             {"clinic": me, **others},
             job.to_parameters(),
             job,
-            SimpleNamespace(bytes_sent=0),  # type: ignore[arg-type]
+            SimpleNamespace(bytes_sent=0, messages_sent=0),  # type: ignore[arg-type]
             me,
         )
         made.snapshot = snapshot or published(self.party.snapshots, dataset)

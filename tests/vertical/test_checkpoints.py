@@ -105,8 +105,12 @@ def test_a_training_that_a_party_does_not_know_is_refused_before_it_starts(tmp_p
     refuse_unknown(tmp_path, job(), "shop")
     with pytest.raises(PolicyRefused, match=r"shop refuses the job: taylor\.resume: there is no"):
         refuse_unknown(tmp_path, job(resume="s"), "shop")
-    Checkpoints(tmp_path, "s", OPTION).begin(QUESTION, {})
+    kept = Checkpoints(tmp_path, "s", OPTION)
+    kept.begin(QUESTION, {})
     refuse_unknown(tmp_path, job(resume="s"), "shop")
+    kept.check_begun(True)
+    with pytest.raises(PolicyRefused, match="it stopped during a check of its shares, after which no training goes on"):
+        refuse_unknown(tmp_path, job(resume="s"), "shop")
 
 
 DATA_ROLES = {"bank": "active", "shop": "passive"}

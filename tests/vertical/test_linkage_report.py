@@ -11,8 +11,8 @@ import pytest
 from blindfit.algorithms.alignment.matching import Histogram
 from blindfit.algorithms.alignment.sensitivity import ExpectedErrors
 from blindfit.algorithms.protocols.linkage import LinkageSummary
-from blindfit.parties.files.written import write_file
-from blindfit.parties.vertical.linkage_report import EFFECT, TOO_LOW, content_of, linkage_report
+from blindfit.parties.files.written import write_json
+from blindfit.parties.vertical.linkage_report import EFFECT, TOO_LOW, content_of
 
 
 def summary(wrong_most: float = 4.0) -> LinkageSummary:
@@ -22,7 +22,7 @@ def summary(wrong_most: float = 4.0) -> LinkageSummary:
 
 def test_it_says_what_was_found_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "notary" / "linkage.json"
-    write_file(path, linkage_report(summary()))
+    write_json(path, content_of(summary()))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     written = json.loads(path.read_text())
     assert written == content_of(summary())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from blindfit.algorithms.protocols import handshake
+from blindfit.coordinator.running import launcher
+from blindfit.coordinator.running.nursery import Child, Nursery
 from blindfit.parties.systems import system
-from tests import command
 from tests.world import World
 from tests.world.vertical import ROLES, bank_and_shops
 
@@ -84,24 +85,22 @@ def test_a_killed_party_is_named_and_the_training_goes_on_to_the_same_weights(tm
 
 def _run_until_killed(project: World, victim: str, epoch: int) -> str:
     """Its session, of which the victim had kept that epoch."""
-    started: list[command.Forked] = []
+    started: dict[str, Child] = {}
     found: list[Path] = []
     ended = threading.Event()
 
-    class Noted(command.Forked):
-        def __init__(self, *words: Any, **how: Any) -> None:
-            super().__init__(*words, **how)
-            started.append(self)
+    class Noting(Nursery):
+        def start(self, words: Sequence[str], *how: Any) -> Child:
+            return started.setdefault(Path(words[1]).stem, super().start(words, *how))
 
     def kill() -> None:
         while not found and not ended.is_set():
             found.extend((project.root / "state" / victim / "checkpoints").glob(f"*/epoch-{epoch}.json"))
             time.sleep(0.02)
-        config = str(project.root / f"{victim}.toml")
-        next(process for process in started if config in process.args).send_signal(signal.SIGKILL)
+        started[victim].kill()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "Forked", Noted)
+        patch.setattr(launcher, "Nursery", Noting)
         killing = threading.Thread(target=kill)
         killing.start()
         try:

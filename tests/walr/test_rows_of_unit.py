@@ -63,6 +63,6 @@ def test_an_evaluation_of_persons_is_told_as_widely(tmp_path: Path) -> None:
         world.set("policy.systems", ["walr", "evaluate"], party)
     (tmp_path / "evaluate.toml").write_text(EVALUATION)
     text = said("check", str(tmp_path / "evaluate.toml"))
-    _, _, figures = text.partition("95 % chance (")
+    _, _, figures = text.partition("95% chance (")
     noises = 2 * gaussian.noise_multiplier("analytic", 1.0, 1e-5) * int(figures.split()[0]) ** 0.5
-    assert f"told to within {Z_95 * noises:.0f} / n" in text
+    assert f"known to within {Z_95 * noises:.0f} / n" in text

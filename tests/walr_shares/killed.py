@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from types import SimpleNamespace
-from unittest import mock
 
 from rich.console import Console
 
@@ -13,7 +10,7 @@ from blindfit.algorithms.errors import BlindfitError
 from blindfit.coordinator.job.job import load_job
 from blindfit.coordinator.running import launcher
 from blindfit.coordinator.running.driving import drive
-from tests.command import Forked
+from tests.command import forked_parties
 from tests.world.holders import Holders
 from tests.world.split_labels import Split
 
@@ -22,9 +19,8 @@ def run(house: Split | Holders, job: str) -> None:
     """Every party a process, forked from one that has imported all; each ends itself where an order says so."""
     loaded = load_job(house.root / job, ["timeouts.step_s=15", "timeouts.reconnect_s=4"])
     command = [sys.executable, "-m", "tests.vertical.victim", str(house.root)]
-    forks = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     with (
-        mock.patch.object(launcher, "subprocess", forks),
+        forked_parties(),
         launcher.launch(loaded, house.root / "out", command) as launched,
     ):
         try:

@@ -372,6 +372,7 @@ async def test_what_no_table_lists_does_not_leave(authority: Path) -> None:
         error = await failure(p0.send("p1", Postcard(1)), LocalProtocolError)
         assert str(error).startswith("Postcard does not go from a party that is active to one that is passive")
         assert p0.bytes_sent == 0
+        assert p0.messages_sent == 0
         assert not p0._links  # not even a stream was opened
         await failure(p1.receive("p0", Postcard), LocalProtocolError, within_s=0.5)  # nobody may send it: no wait
 

@@ -368,6 +368,17 @@ def score_bits_of_a_fit(rows: int) -> float:
     return bits_of_a_weight(rows) * lone_rows.MOST_LEVERAGE
 
 
+TOO_MANY_BITS = (  # no number: either would reveal how many rows are common
+    "the weights of this fit and of earlier ones reveal more bits about the columns of one party than a quarter of the "
+    "common rows: use more rows or fewer columns"
+)
+
+
+def fits_rows(n_columns: Sequence[int], rows_kept: int) -> bool:
+    """Return whether so many common rows allow one fit to reveal its weights."""
+    return max(bits_told_of(n_columns, rows_kept)) <= max_bits(rows_kept)
+
+
 def max_bits(rows_kept: int) -> int:
     """That others may be told which hang on one holder's rows: a quarter of one bit for each row."""
     return rows_kept // ROWS_FOR_A_BIT

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from blindfit.algorithms.rehearsal import stamp_of, with_stamp
 from blindfit.algorithms.statistics.linear import fields
 from blindfit.algorithms.statistics.linear.logistic import Floats
 from blindfit.algorithms.statistics.linear.named_columns import Features
@@ -30,12 +31,13 @@ class DPLogisticModel(StandardisedLogistic):
         return scores
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        content = {
             "format": FORMAT,
             "scale": self.standardiser.to_dict(),
             "weights": self.feature_weights,
             "intercept": self.intercept,
         }
+        return with_stamp(content, self.rehearsal)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DPLogisticModel:
@@ -45,4 +47,10 @@ class DPLogisticModel(StandardisedLogistic):
         fields.check_format(stored, FORMAT)
         scale = Standardiser.from_dict(fields.table(stored, "scale"))
         weights = fields.weights(stored, scale.kept_columns)
-        return cls(scale, weights, fields.number(stored, "intercept"), fields.optional_table(stored, "privacy"))
+        return cls(
+            scale,
+            weights,
+            fields.number(stored, "intercept"),
+            fields.optional_table(stored, "privacy"),
+            stamp_of(stored),
+        )

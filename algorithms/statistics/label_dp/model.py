@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from blindfit.algorithms.errors import ConfigError, DataError
+from blindfit.algorithms.rehearsal import stamp_of, with_stamp
 from blindfit.algorithms.statistics.label_dp.options import OptionValue, check_options
 from blindfit.algorithms.statistics.label_dp.trees import Layer, Tree, predict_layers
 from blindfit.algorithms.statistics.linear import fields
@@ -123,6 +124,7 @@ class LabelRegressionModel(LinearModel):
     regressor, options: what was fitted, with every option.
     debiased: the labels that it was fitted to had the mechanism's bias removed.
     privacy: what its file says of it.
+    rehearsal: the stamp of a model that was rehearsed.
     """
 
     standardiser: Standardiser
@@ -131,6 +133,7 @@ class LabelRegressionModel(LinearModel):
     debiased: bool
     form: Form
     privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    rehearsal: str = field(default="", compare=False)
 
     def standardised_weights(self) -> tuple[Floats, float]:
         """Raises AttributeError: of trees, as scikit-learn's have no coef_."""
@@ -159,7 +162,7 @@ class LabelRegressionModel(LinearModel):
         return dict(zip(self.standardiser.kept_columns, self.form.weights.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        content = {
             "format": FORMAT,
             "regressor": self.regressor,
             "options": dict(self.options),
@@ -167,6 +170,7 @@ class LabelRegressionModel(LinearModel):
             "standardiser": self.standardiser.to_dict(),
             **self.form.to_dict(self.standardiser.kept_columns),
         }
+        return with_stamp(content, self.rehearsal)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> LabelRegressionModel:
@@ -183,4 +187,12 @@ class LabelRegressionModel(LinearModel):
             raise DataError("debiased: neither true nor false")
         standardiser = Standardiser.from_dict(fields.table(stored, "standardiser"))
         form = _READERS[FORMS[regressor]](stored, standardiser.kept_columns)
-        return cls(standardiser, regressor, options, stored["debiased"], form, fields.optional_table(stored, "privacy"))
+        return cls(
+            standardiser,
+            regressor,
+            options,
+            stored["debiased"],
+            form,
+            fields.optional_table(stored, "privacy"),
+            stamp_of(stored),
+        )

@@ -35,7 +35,8 @@ class FittedModel:
     @property
     def privacy_statement_(self) -> str:
         """One sentence, of what its file says: for whom, how much, by which mechanism."""
-        return statement_of(getattr(self, "privacy", {}))
+        stamp = getattr(self, "rehearsal", "")
+        return f"{stamp}. " * bool(stamp) + statement_of(getattr(self, "privacy", {}))
 
 
 class LinearModel(FittedModel, ABC):

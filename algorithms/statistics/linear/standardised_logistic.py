@@ -22,13 +22,14 @@ class StandardisedLogistic(LogisticModel):
         weights: one for each kept column, standardised.
         intercept: of standardised rows.
         privacy: what its file says of it.
-    privacy: what its file says of it.
+        rehearsal: the stamp of a model that was rehearsed.
     """
 
     standardiser: Standardiser
     weights: tuple[float, ...]
     intercept: float
     privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    rehearsal: str = field(default="", compare=False)
 
     @property
     def columns(self) -> tuple[str, ...]:

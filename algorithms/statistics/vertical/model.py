@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from blindfit.algorithms.errors import DataError, RangeError
 from blindfit.algorithms.fixed_point import clip_integer_rows
+from blindfit.algorithms.rehearsal import stamp_of, with_stamp
 from blindfit.algorithms.statistics.linear import fields
 from blindfit.algorithms.statistics.linear.fitted_model import LinearModel
 from blindfit.algorithms.statistics.linear.named_columns import Features
@@ -30,7 +31,7 @@ SCORE_BITS = FEATURE_BITS + WEIGHT_BITS
 GRID = {"feature_bits": FEATURE_BITS, "weight_bits": WEIGHT_BITS}
 LARGEST_FEATURE_BOUND = 2.0**10  # squares of integer rows stay below 2^62
 MOST_ROUNDING = 60
-LARGEST_SCORE = 2.0**14  # of a part: those of 16 parties add to 2^60 steps at most
+LARGEST_SCORE = 2.0**14  # of a part: those of 17 parties add to less than 2^61 steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class VerticalModelPart(LinearModel):
     slope, offset: of a logistic model, at the active party: p = sigmoid(slope z + offset).
     trained_in: the session that began the training; "" in a file of an earlier version.
     options: those that the training chose from a grid.
+    rehearsal: the stamp of a model that was rehearsed.
 
     Raises:
         DataError, RangeError: this is no part of a model, or its scores could overflow.
@@ -67,6 +69,7 @@ class VerticalModelPart(LinearModel):
     offset: float = 0.0
     trained_in: str = ""
     options: Mapping[str, float | int | str] = field(default_factory=dict)
+    rehearsal: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         self._check_seat()
@@ -165,7 +168,7 @@ class VerticalModelPart(LinearModel):
         if self.role == "active":
             content |= {"intercept": self.intercept, "label_mean": self.label_mean, "label_scale": self.label_scale}
             content |= {"slope": self.slope, "offset": self.offset}
-        return content
+        return with_stamp(content, self.rehearsal)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> VerticalModelPart:
@@ -188,6 +191,7 @@ class VerticalModelPart(LinearModel):
             score_rounding=_whole(stored, "score_rounding"),
             trained_in=fields.text(stored, "trained_in") if "trained_in" in stored else "",
             options=_options(stored),
+            rehearsal=stamp_of(stored),
             **own,
         )
 

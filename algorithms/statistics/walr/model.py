@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindfit.algorithms.errors import DataError
+from blindfit.algorithms.rehearsal import stamp_of, with_stamp
 from blindfit.algorithms.statistics.linear import fields
 from blindfit.algorithms.statistics.linear.fitted_model import LogisticModel
 from blindfit.algorithms.statistics.linear.named_columns import Features
@@ -25,6 +26,7 @@ class WALRModel(LogisticModel):
     weights: one for each kept column, then the intercept where there is one.
     norm_bound: rows to be scored are clipped to it, as the rows that were trained on were.
     privacy: what its file says of it.
+    rehearsal: the stamp of a model that was rehearsed.
     """
 
     standardiser: Standardiser
@@ -32,6 +34,7 @@ class WALRModel(LogisticModel):
     intercept: bool
     norm_bound: float
     privacy: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    rehearsal: str = field(default="", compare=False)
 
     def rows(self, features: Features) -> NDArray[np.float64]:
         """Raw features (n, columns) -> standardised rows, with the constant, clipped.
@@ -60,13 +63,14 @@ class WALRModel(LogisticModel):
         return dict(zip(self.standardiser.kept_columns, map(float, self.weights), strict=False))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        content = {
             "format": FORMAT,
             "standardiser": self.standardiser.to_dict(),
             "norm_bound": self.norm_bound,
             "weights": self.feature_weights,
             "intercept": float(self.weights[-1]) if self.intercept else None,
         }
+        return with_stamp(content, self.rehearsal)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> WALRModel:
@@ -82,4 +86,11 @@ class WALRModel(LogisticModel):
         norm_bound = fields.number(stored, "norm_bound")
         if norm_bound <= 0:
             raise DataError("norm_bound: not above 0")
-        return cls(standardiser, np.array(numbers), intercept, norm_bound, fields.optional_table(stored, "privacy"))
+        return cls(
+            standardiser,
+            np.array(numbers),
+            intercept,
+            norm_bound,
+            fields.optional_table(stored, "privacy"),
+            stamp_of(stored),
+        )

@@ -204,12 +204,8 @@ class AtServer(way.AtServer):
         call = self.call
         account = Account(call.service.policy, call.dataset.settings)
 
-        def refuse() -> BlindfitError:  # no number: either would tell how many rows are common
-            reason = (
-                "the holders' weights, those of earlier fits included, have more bits that hang on columns of another "
-                "one than a quarter of the common rows: use more rows or fewer columns"
-            )
-            return PolicyRefused(party=call.service.name, field="parties", reason=reason)
+        def refuse() -> BlindfitError:
+            return PolicyRefused(party=call.service.name, field="parties", reason=several_parties.TOO_MANY_BITS)
 
         with call.service.store.transaction() as transaction:
             for owner, more in bits.items():

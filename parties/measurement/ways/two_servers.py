@@ -176,7 +176,8 @@ class AtActiveParty(way.AtActiveParty):
         first, second = aggregates
         if (first.kept != second.kept).any():
             raise DataError(f"at {' and '.join(self.servers)} different rows counted", hint="ask their operators")
-        return Aggregate(answer, first.kept, first.bytes_sent + second.bytes_sent)
+        sent = first.bytes_sent + second.bytes_sent, first.messages_sent + second.messages_sent
+        return Aggregate(answer, first.kept, *sent)
 
     def report(self, request: AggregateOpen) -> dict[str, Any]:
         """Both have answered the same request, so the active party alone sees a noise of twice the variance."""

@@ -15,12 +15,12 @@ if _of_this_process is not None:
     _of_this_process.stop()
 
 
-def _recorded(words: list[str], directory: str, logs: Any, environment: dict[str, str], stdin: Any) -> None:
+def _recorded(words: list[str], directory: str, environment: dict[str, str], files: Any) -> None:
     test = environment.get("PYTEST_CURRENT_TEST", "")
     record = coverage.Coverage(config_file=str(SETTINGS), data_suffix=True, context=test)
     record.start()
     try:
-        _run(words, directory, logs, environment, stdin)
+        _run(words, directory, environment, files)
     finally:
         record.stop()
         record.save()

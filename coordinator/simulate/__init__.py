@@ -1,0 +1,1 @@
+"""Simulate systems on one table that is cut into parties."""

@@ -51,6 +51,26 @@ class Kept:
         project.stop()
 
 
+def run_once(make: Callable[[Path], World], out: str) -> tuple[Any, Any]:
+    """Return two fixtures: first_run, what a module's first real run left; and ran, the project with it, for a test.
+
+    Args:
+        make: makes the project in a folder.
+        out: the folder of the run's reports.
+    """
+
+    @pytest.fixture(scope="module")
+    def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+        return Kept.after_a_run(make(folder(tmp_path_factory)), out)
+
+    @pytest.fixture
+    def ran(first_run: Kept) -> Iterator[World]:
+        with first_run.anew() as project:
+            yield project
+
+    return first_run, ran
+
+
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("first") / "project"
     directory.mkdir()

@@ -53,7 +53,7 @@ RESUMED, OVER, CLEAN, WRONG = "resumed", "done without the party", "a clean end"
 
 @dataclass(frozen=True)
 class Struck:
-    """What became of a job.
+    """The end of a job.
 
     Attributes:
         doing: what the party did at that moment.

@@ -54,7 +54,7 @@ def main() -> None:
         "machine": machine.describe(),
         "aims": AIMS,
         "runs": [measure(number, rounds, idle_s) for number in numbers],
-        "alone": measure_alone(idle_s),
+        "by_command": measure_by_command(idle_s),
     }
     Console().print(table_of(result))
     if options.json:
@@ -89,7 +89,7 @@ def start(job: Job[Any], base: Path, idle_s: float) -> dict[str, float]:
     }
 
 
-def measure_alone(idle_s: float) -> dict[str, float]:
+def measure_by_command(idle_s: float) -> dict[str, float]:
     """Return the figures of one passive party that is started by itself, after its dataset was published."""
     with tempfile.TemporaryDirectory(prefix="blindfit-benchmark-") as directory:
         base = Path(directory)
@@ -152,7 +152,7 @@ def table_of(result: dict[str, Any]) -> Table:
     table = Table(*columns, box=None)
     for run in result["runs"]:
         table.add_row(f"{run['passive']} passive, {run['parties']} in all", *_figures(run), *_left(run))
-    table.add_row("one, by `blindfit party`", *_figures(result["alone"]), "", "")
+    table.add_row("one, by `blindfit party`", *_figures(result["by_command"]), "", "")
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,13 @@ app = App()
 ENDS_S = 5.0  # how long a party of an earlier run may take to end, when the command that started it was killed
 
 
+class AtLimit(StrEnum):
+    """What a party of a rehearsal does where the job passes a limit of a budget or an account."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
 @app.command(rich_help_panel=PANEL)
 def party(
     settings: PartyFile,
@@ -39,11 +47,8 @@ def party(
         ),
     ] = None,
     rehearse: Annotated[
-        str,
-        typer.Option(
-            metavar="refuse|warn", hidden=True, help="Of `blindfit run --rehearse`: what a passed limit does."
-        ),
-    ] = "",
+        AtLimit | None, typer.Option(hidden=True, help="Rehearse, and refuse or warn at a limit.")
+    ] = None,
 ) -> None:
     """Run one party until a signal stops it."""
     from blindfit.parties.work import ending, late_arrow
@@ -58,11 +63,11 @@ def party(
 
     loaded = read_party(settings, overrides)
     data_dir = settings.parent / loaded.data_dir
-    if not rehearse:
+    if rehearse is None:
         check_is_no_stage(data_dir)
     else:
         check_is_stage(data_dir)
-        loaded = loaded.in_rehearsal(Excess(only_warns=rehearse == "warn"))
+        loaded = loaded.in_rehearsal(Excess(only_warns=rehearse is AtLimit.WARN))
     set_up_logs(loaded.log_level, loaded.log_format, data_dir)
 
     def on_ready(port: int) -> None:

@@ -32,7 +32,7 @@ _TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|min)")
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one party at one moment of a job.
+    """A fault of one party at one moment of a job.
 
     Attributes:
         text: what the person wrote.

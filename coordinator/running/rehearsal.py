@@ -98,7 +98,8 @@ def _knows(state: Path, parties: Sequence[str], session: str) -> bool:
         with contextlib.suppress(ConfigError):  # another version's
             if path.is_file():
                 with contextlib.closing(Store(path)) as store:
-                    return store.reader().session(session) is not None
+                    if store.reader().session(session) is not None:
+                        return True
     return False
 
 

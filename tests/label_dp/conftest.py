@@ -24,7 +24,7 @@ from blindfit.parties.label_dp.fit import Rows
 from blindfit.parties.label_dp.report import LabelDPReport, report_of
 from blindfit.parties.measurement.client import ReleasedLabels
 from blindfit.protos import measurement_pb2 as pb
-from tests.done_once import Kept, folder
+from tests.done_once import run_once
 from tests.reports import write_report
 from tests.world import World
 from tests.world.files import write_csv
@@ -150,13 +150,4 @@ def project(tmp_path: Path) -> Iterator[World]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    return Kept.after_a_run(write_project(folder(tmp_path_factory)), "one")
-
-
-@pytest.fixture
-def ran(first_run: Kept) -> Iterator[World]:
-    """A project whose job has run once, into one."""
-    with first_run.anew() as project:
-        yield project
+first_run, ran = run_once(write_project, "one")

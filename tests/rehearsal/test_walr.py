@@ -17,22 +17,12 @@ from blindfit import load_model
 from blindfit.algorithms.rehearsal import NOTHING, STAMP
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from tests.command import ROOT
-from tests.done_once import Kept, folder
+from tests.done_once import Kept, folder, run_once
 from tests.rehearsal.kept import kept_in
 from tests.world import World
 from tests.world.measured import shop_and_meter
 
-
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    return Kept.after_a_run(shop_and_meter(folder(tmp_path_factory)), "out")
-
-
-@pytest.fixture
-def ran(first_run: Kept) -> Iterator[World]:
-    """A project whose job has run once for real, into out."""
-    with first_run.anew() as project:
-        yield project
+first_run, ran = run_once(shop_and_meter, "out")
 
 
 @pytest.fixture(scope="module")

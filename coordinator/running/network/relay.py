@@ -56,7 +56,7 @@ class Breaker:
 
 @dataclass(frozen=True)
 class Cable:
-    """What lies between two parties, seen from the one that opens a connection."""
+    """The link between two parties, seen from the one that opens a connection."""
 
     there: Link
     back: Link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
 
 import pytest
@@ -118,8 +119,15 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
     project.start("shop", "meter")
     with project.submitting() as submitted:
         session = session_of(submitted)
-        wait_until(project, "shop", "RUNNING")
+        give_up = time.monotonic() + 30
+        while "session starts" not in project.log("shop"):
+            assert time.monotonic() < give_up, project.log("shop")
+            time.sleep(0.005)
+        project.processes["meter"].send_signal(
+            signal.SIGSTOP
+        )
         done = project.blindfit("cancel", "shop.toml", session, "--json")
+        project.processes["meter"].send_signal(signal.SIGCONT)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == {"session": session, "parties": {"shop": "ENDED"}}
         _, errors = submitted.communicate(timeout=60)

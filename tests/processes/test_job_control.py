@@ -123,9 +123,7 @@ def test_an_operator_cancels_at_the_own_party(project: World) -> None:
         while "session starts" not in project.log("shop"):
             assert time.monotonic() < give_up, project.log("shop")
             time.sleep(0.005)
-        project.processes["meter"].send_signal(
-            signal.SIGSTOP
-        )
+        project.processes["meter"].send_signal(signal.SIGSTOP)
         done = project.blindfit("cancel", "shop.toml", session, "--json")
         project.processes["meter"].send_signal(signal.SIGCONT)
         assert done.returncode == 0, done.stderr

@@ -53,7 +53,7 @@ def _restore(kind: type[BlindfitError], args: tuple[Any, ...]) -> BlindfitError:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Keeps what an error says, and not the variables of every function that it passed through, nor of its causes."""
+    """Keep what an error says, and not the variables of every function that it passed through, nor of its causes."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
 
 

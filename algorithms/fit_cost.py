@@ -27,7 +27,7 @@ class FitCost:
     lower: str
 
     def check(self) -> None:
-        """Raises ConfigError: it is more than a party spends on one job."""
+        """Raise ConfigError: it is more than a party spends on one job."""
         if refused := self.excess():
             raise ConfigError(refused)
 

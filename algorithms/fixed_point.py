@@ -78,7 +78,7 @@ class Fixed:
         return cls(np.array([int(value) for value in values.flat], object).reshape(values.shape), frac_bits)
 
     def to_reals(self) -> npt.NDArray[np.float64]:
-        """The nearest float64 of each.
+        """Return the nearest float64 of each.
 
         Raises:
             RangeError: one is larger than any float64.
@@ -126,7 +126,7 @@ class Fixed:
 
 
 def _wide(left: Fixed, bound: int) -> npt.NDArray[Any]:
-    """The left values in a type that holds the result: int64 wraps round without a word."""
+    """Return the left values in a type that holds the result: int64 wraps round without a word."""
     return left.values if bound < 2**MAX_BITS else left.values.astype(object)
 
 
@@ -152,7 +152,7 @@ def clip_integer_rows(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArr
 
 
 def norm_bound_steps(norm_bound: float, frac_bits: int) -> int:
-    """The bound R in grid steps, rounded down so that integer rows within it have norm at most R.
+    """Return the bound R in grid steps, rounded down so that integer rows within it have norm at most R.
 
     Raises:
         RangeError: the bound is not positive, or too large for exact 64-bit arithmetic.
@@ -178,7 +178,7 @@ def integer_type(norm_bound: int) -> type[np.int16 | np.int32]:
 
 
 def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRows:
-    """Clips real rows to the bound and rounds them toward zero.
+    """Clip real rows to the bound and rounds them toward zero.
 
     Args:
         rows: (n, k) float64, finite, however large.
@@ -204,7 +204,7 @@ def quantise_rows(rows: RealRows, norm_bound: int, frac_bits: int) -> IntegerRow
 
 
 def enforce_norm_bound(rows: IntegerRows, norm_bound: int) -> tuple[IntegerRows, int]:
-    """Makes integer rows that are too long shorter: the bound then holds for the integers themselves.
+    """Make integer rows that are too long shorter: the bound then holds for the integers themselves.
 
     Returns:
         The rows (the same object where none was too long) and how many were made shorter.
@@ -224,7 +224,7 @@ def _too_long(rows: npt.NDArray[np.integer], norm_bound: int) -> npt.NDArray[np.
 
 
 def _shorten(rows: npt.NDArray[np.int64], norm_bound: int) -> npt.NDArray[np.int64]:
-    """Scales each row to the bound and truncates; a row that is still too long by float rounding shrinks again."""
+    """Scale each row to the bound and truncates; a row that is still too long by float rounding shrinks again."""
     unit, factor = _directions(rows.astype(np.float64), norm_bound)
     shortened = (unit * factor).astype(np.int64)
     while (long := _too_long(shortened, norm_bound)).any():

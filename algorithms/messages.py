@@ -51,7 +51,7 @@ class Channel(Protocol):
 
 
 def canonical_bytes(parameters: Mapping[str, ParameterValue]) -> bytes:
-    """One byte string for one set of parameters: sorted, typed, every part preceded by its length."""
+    """Return one byte string for one set of parameters: sorted, typed, every part preceded by its length."""
     return b"".join(_prefix_size(name.encode()) + _canonical_value(parameters[name]) for name in sorted(parameters))
 
 

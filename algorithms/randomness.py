@@ -18,12 +18,12 @@ UniformInt = Callable[[int], int]
 
 
 def system_uniform(m: int) -> int:
-    """An integer uniform on [0, m), from the operating system's generator."""
+    """Return an integer uniform on [0, m), from the operating system's generator."""
     return secrets.randbelow(m)
 
 
 def public_generator(seed: int, purpose: str) -> np.random.Generator:
-    """A reproducible generator, for public choices only (splits, batch plans): who knows the seed knows all.
+    """Return a reproducible generator, for public choices only (splits, batch plans): who knows the seed knows all.
 
     Two purposes under one seed give unrelated streams, so that a split tells nothing about a batch plan.
     """
@@ -56,11 +56,11 @@ class PublicRandomness:
         return cls(hashlib.sha256(f"blindfit public randomness v2/{seed}".encode()).digest(), orders_by_count=True)
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """Two purposes under one key give unrelated streams."""
+        """Return two purposes under one key give unrelated streams."""
         return generator_of(self.seed_of(purpose))
 
     def seed_of(self, purpose: str) -> bytes:
-        """All of one purpose's stream, and nothing of the key or of another purpose: it may be told."""
+        """Return all of one purpose's stream, and nothing of the key or of another purpose: it may be told."""
         return hashlib.sha256(self.key + b"/" + purpose.encode()).digest()
 
     def draws(self, purpose: str, texts: Iterable[str]) -> npt.NDArray[np.uint64]:

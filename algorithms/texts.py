@@ -9,5 +9,5 @@ def printable(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning and how much was left out."""
+    """Return the text, or its beginning and how much was left out."""
     return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} characters left out)"

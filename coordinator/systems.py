@@ -71,7 +71,7 @@ VIEWS: dict[str, Callable[[], View[Any]]] = {
 
 @cache
 def view(system: str) -> View[Any]:
-    """Takes a name of VIEWS."""
+    """Take a name of VIEWS."""
     return VIEWS[system]()
 
 

@@ -16,7 +16,7 @@ GAIN_KEPT = "gain kept: 0% is as good as the first row, 100% as good as the last
 
 
 def begin(here: Path, about: str, a_file_of_its_data: str, *, data_of: Path | None = None) -> argparse.Namespace:
-    """Reads the options; makes the data of the folder `here` if they are not there; empties its parties' state.
+    """Read the options; makes the data of the folder `here` if they are not there; empties its parties' state.
 
     Every demo starts with an empty ledger; a real party's is never thrown away.
 

@@ -345,7 +345,7 @@ async def serve(
 
 
 async def _take(keeps: DataDirLock, patience_s: float) -> None:
-    """Raises ConfigError: another process keeps the folder, and goes on keeping it."""
+    """Raise ConfigError: another process keeps the folder, and goes on keeping it."""
     give_up = time.monotonic() + patience_s
     while True:
         try:

@@ -122,7 +122,7 @@ class PolicySettings(Settings):
         return frozenset(f"policy.{option}" for option in inner | (own - set(tables)))
 
     def check_rows(self, n_rows: int) -> None:
-        """Raises TooFewRows: so few rows are less than `min_rows`."""
+        """Raise TooFewRows: so few rows are less than `min_rows`."""
         if n_rows < self.min_rows:
             raise TooFewRows(rows=n_rows, least=self.min_rows)
 

@@ -324,7 +324,7 @@ def _all_tables() -> frozenset[str]:
 
 
 def read_proposed(parameters: Mapping[str, ParameterValue]) -> JobParameters:
-    """Raises ConfigError: they are no job."""
+    """Raise ConfigError: they are no job."""
     tables = nest(parameters)
     return validate(tables, job_class(tables, PROPOSED), source=PROPOSED)
 
@@ -399,7 +399,7 @@ def policy_class(systems: Sequence[str]) -> type[PolicySettings]:
 
 
 def _check_options_of_systems(settings: PartySettings, source: str) -> None:
-    """Raises ConfigError: this party's systems do not use an option in this party's role, or do not know a flag."""
+    """Raise ConfigError: this party's systems do not use an option in this party's role, or do not know a flag."""
     systems, role = settings.policy.systems, settings.role
     if unknown := [name for name in systems if name not in SYSTEMS]:
         raise ConfigError(f"{source}: policy.systems: {unknown[0][:64]!r} is not one of {', '.join(SYSTEMS)}")
@@ -420,7 +420,7 @@ def _refuse_option(option: str, role: str, source: str) -> NoReturn:
 
 
 def load_model(path: str | Path) -> Any:
-    """A model.json of any system: a whole model, or one party's part of a vertical one.
+    """Return a model.json of any system: a whole model, or one party's part of a vertical one.
 
     Raises:
         DataError: names the file and what is wrong with it.

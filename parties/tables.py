@@ -76,7 +76,7 @@ def as_value_errors(prefix: str = "") -> Iterator[None]:
 
 
 def read_values(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Raises ConfigError: the file is not there or not TOML, or an override is not `key.path=value`."""
+    """Raise ConfigError: the file is not there or not TOML, or an override is not `key.path=value`."""
     values = read_toml(path)
     for override in overrides:
         apply_override(values, override)
@@ -122,7 +122,7 @@ def _toml_value(text: str) -> Any:
 
 
 def validate(values: Mapping[str, Any], model: type[S], *, source: str) -> S:
-    """Raises ConfigError: a line with every mistake."""
+    """Raise ConfigError: a line with every mistake."""
     if wrong := _find_first_mistakes(values):
         raise ConfigError(f"{source}: {'; '.join(wrong)}")
     try:
@@ -164,7 +164,7 @@ def _with_nul(where: str, value: Any) -> list[str]:
 
 
 def _lines(error: ValidationError, *models: type[BaseModel]) -> list[str]:
-    """The first mistakes, and how many more there are: who made thousands will not read them."""
+    """Return the first mistakes, and how many more there are: who made thousands will not read them."""
     found: dict[str, list[ErrorDetails]] = {}
     for mistake in error.errors(include_url=False):
         found.setdefault(name_option(mistake["loc"]), []).append(mistake)
@@ -244,7 +244,7 @@ def option_of(model: type[BaseModel], field: str) -> str:
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """Types and literal values that an option may be of."""
+    """Type and literal values that an option may be of."""
     for argument in (arguments := get_args(annotation)):
         yield from _leaves(argument)
     if not arguments:
@@ -312,7 +312,7 @@ _CHOSEN_LIST = re.compile(r"(tuple|list|dict|function-[a-z]+)\[")  # also before
 
 
 def name_option(location: Iterable[str | int]) -> str:
-    """The option as in the file: "datasets.rows.features", not with the type that was tried."""
+    """Return the option as in the file: "datasets.rows.features", not with the type that was tried."""
     parts = [part for part in map(str, location) if not _CHOSEN_LIST.match(part)]
     while len(parts) > 1 and (parts[-1] in _CHOICES or "[" in parts[-1]):
         parts.pop()

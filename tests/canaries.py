@@ -76,7 +76,7 @@ class _Records(logging.Handler):
 
 @contextlib.contextmanager
 def listening() -> Iterator[Heard]:
-    """Logs at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
+    """Log at DEBUG, of libraries too, standard output and error, and each message as it goes onto the wire."""
     heard, root, bring = Heard(), logging.getLogger(), ExchangeChannel.bring
     handler, level = _Records(heard), root.level
 

@@ -79,7 +79,7 @@ def forked_parties() -> Iterator[None]:
 
 
 def in_a_process(directory: Path, *arguments: str, module: str = "blindfit", timeout_s: float = 90) -> Done:
-    """The same between processes that all start from nothing."""
+    """Return the same between processes that all start from nothing."""
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=directory,

@@ -45,7 +45,7 @@ class PostgresServer:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    """Skips the test where there is no PostgreSQL; fails it under CI, where there must be one."""
+    """Skip the test where there is no PostgreSQL; fails it under CI, where there must be one."""
     binaries = find_binaries()
     if binaries is None:
         unavailable = "no PostgreSQL server on this machine (initdb and postgres): apt-get install postgresql"

@@ -100,7 +100,7 @@ class Encoding:
 
 
 def encode(records: Mapping[str, Sequence[str]], encoding: Encoding, secret: bytes) -> Filters:
-    """One filter for each record; a record without any value gets an empty one, which is like no other.
+    """Return one filter for each record; a record without any value gets an empty one, which is like no other.
 
     Args:
         records: a column of texts for each field, all of one length; "" where a value is missing. What is not a date
@@ -187,7 +187,7 @@ def normalise(text: str) -> str:
 
 
 def bigrams(text: str) -> list[str]:
-    """The pairs of neighbours in the text between two marks, so that both ends count; none of an empty text."""
+    """Return the pairs of neighbours in the text between two marks, so that both ends count; none of an empty text."""
     padded = f"_{text}_" if text else ""
     return [padded[i : i + 2] for i in range(len(padded) - 1)]
 

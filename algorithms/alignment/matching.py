@@ -55,7 +55,7 @@ def no_pairs() -> Pairs:
 
 
 def check_threshold(threshold: float) -> None:
-    """Raises ConfigError: nothing, or everything, would match."""
+    """Raise ConfigError: nothing, or everything, would match."""
     if not 0.5 <= threshold <= 1:
         raise ConfigError(f"threshold = {threshold:g} of the linkage is not between 0.5 and 1")
 
@@ -63,7 +63,7 @@ def check_threshold(threshold: float) -> None:
 def alike_pairs(
     first: Filters, second: Filters, threshold: float, on_progress: Progress = lambda _done, _all: None
 ) -> tuple[Pairs, float]:
-    """All pairs that are at least as alike as a floor, which lies below the threshold where there is room.
+    """Return all pairs that are at least as alike as a floor, which lies below the threshold where there is room.
 
     Returns:
         The pairs, and the floor: `WATCHED` below the threshold, or the threshold itself where the pairs between the
@@ -144,7 +144,7 @@ class _Sorted:
 
 
 def _tiles(first: _Sorted, second: _Sorted, floor: float, on_progress: Progress) -> Iterator[Pairs]:
-    """The pairs of every tile that are alike by at least the floor; tiles in which none can be are left out.
+    """Yield the pairs of every tile that are alike by at least the floor; tiles in which none can be are left out.
 
     The first party's empty filters, like none of the second's, are gone through all the same: of how many records
     progress is shows to others.
@@ -254,7 +254,7 @@ def histogram(pairs: Pairs, matches: Pairs, n_first: int, threshold: float, floo
 
 
 def non_matches(pairs: Pairs, matches: Pairs, n_first: int) -> Pairs:
-    """The pairs that were not assigned."""
+    """Return the pairs that were not assigned."""
     partner = np.full(n_first, -1, np.int64)
     partner[matches.first] = matches.second
     return pairs.where(partner[pairs.first] != pairs.second)

@@ -81,7 +81,7 @@ class BlindingKey:
 
 
 def check_ids(ids: Sequence[str], *, owner: str) -> None:
-    """Raises DataError: there are none, one occurs twice, or one is no Unicode text. It says how many, never which."""
+    """Raise DataError: there are none, one occurs twice, or one is no Unicode text. It says how many, never which."""
     if not ids:
         raise DataError(f"{owner} has no rows to align")
     repeats = len(ids) - len(set(ids))
@@ -179,7 +179,7 @@ def _join(parts: Sequence[bytes]) -> Points:
 
 @cache
 def require_sound_library() -> None:
-    """Raises ConfigError: libsodium before December 2025 takes P + T for a point of the prime subgroup, T of order 2.
+    """Raise ConfigError: libsodium before December 2025 takes P + T for a point of the prime subgroup, T of order 2.
 
     The wheels of PyNaCl from 1.6.2 on are sound; a build against the system's libsodium may not be.
     """
@@ -208,7 +208,7 @@ class ArrivingSet:
         self.points = np.empty((self.count, POINT_BYTES), np.uint8)
 
     def add(self, chunk: Points, *, size: int) -> None:
-        """Raises MalformedMessage: a chunk is not of this size, or the set is whole and holds a point twice."""
+        """Raise MalformedMessage: a chunk is not of this size, or the set is whole and holds a point twice."""
         if chunk.shape != (size, POINT_BYTES):
             raise self.origin.error(f"not {size} of {POINT_BYTES} bytes, as the announced size of the set asks for")
         self.points[self.arrived : self.arrived + size] = chunk

@@ -78,7 +78,7 @@ def expected_errors(pairs: Pairs, matches: Pairs, sizes: tuple[int, int], thresh
 
 
 def _wrong(wrong: float, strangers: tuple[Indices, Indices], n_matches: int) -> float:
-    """The right hand side of the equation for W."""
+    """Return the right hand side of the equation for W."""
     sizes = [len(of_party) for of_party in strangers]
     lone = [size - n_matches + wrong for size in sizes]
     found = []

@@ -83,7 +83,7 @@ def moments(values: Sequence[Any]) -> Any:
 
 
 def truths(values: Sequence[Any]) -> Any:
-    """Raises BadValue: a value is neither true nor false."""
+    """Raise BadValue: a value is neither true nor false."""
     words = {"true": 1.0, "false": 0.0}
     return numbers([words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in values])
 

@@ -112,14 +112,14 @@ class Recipe:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Raises DataError: it has no numbers yet."""
+        """Raise DataError: it has no numbers yet."""
         if not self.has_numbers:
             raise DataError(f"the recipe {self.name} has no numbers yet: a training fits them")
         return {"name": self.name, "by": self.by, "of": list(self.of), **self.numbers()}
 
     @classmethod
     def read(cls, name: str, of: tuple[str, ...], stored: Mapping[str, Any]) -> Recipe:
-        """Raises Damaged: says which number is wrong, and why."""
+        """Raise Damaged: says which number is wrong, and why."""
         del stored
         return cls(name, of)
 
@@ -334,7 +334,7 @@ KINDS: dict[str, type[Recipe]] = {kind.by: kind for kind in (Log1p, Clip, Bins, 
 
 
 def read_recipe(stored: Any) -> Recipe:
-    """Raises DataError: names the field that is wrong."""
+    """Raise DataError: names the field that is wrong."""
     if not isinstance(stored, Mapping) or not isinstance(stored.get("name"), str):
         raise DataError("table.recipes: not a list of tables with a name each")
     name, of = stored["name"], stored.get("of")

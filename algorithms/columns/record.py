@@ -96,7 +96,7 @@ class TableColumn:
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableColumn:
-        """Raises DataError: names the field that is wrong."""
+        """Raise DataError: names the field that is wrong."""
         if not isinstance(stored, Mapping) or not isinstance(stored.get("name"), str):
             raise DataError("table.columns: not a list of tables with a name each")
         kind: Any = stored.get("kind")
@@ -232,7 +232,7 @@ class TableRecord:
 
     @classmethod
     def from_dict(cls, stored: Any) -> TableRecord:
-        """Raises DataError: names the field that is wrong."""
+        """Raise DataError: names the field that is wrong."""
         if not isinstance(stored, Mapping) or not isinstance(stored.get("columns"), list):
             raise DataError("table: not a table with a list of columns")
         columns = tuple(TableColumn.from_dict(column) for column in stored["columns"])

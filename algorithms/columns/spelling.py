@@ -27,7 +27,7 @@ _UNSEEN_ASCII = r"[\x{0}-\x{8}\x{E}-\x{1B}\x{7F}]+"
 
 
 def one_spelling(texts: Any) -> Any:
-    """Each text in the spelling that stands for all that look like it; idempotent. Null stays null.
+    """Return each text in the spelling that stands for all that look like it; idempotent. Null stays null.
 
     Args:
         texts: a `pyarrow.StringArray`.

@@ -90,7 +90,7 @@ def is_boolean(kind: Any) -> bool:
 
 
 def to_numbers(column: Any) -> Floats:
-    """Raises BadValue: a value is not a finite number."""
+    """Raise BadValue: a value is not a finite number."""
     column = plain(column)
     kind = column.type
     if pa.types.is_decimal(kind):  # Arrow rounds a decimal otherwise than its text
@@ -121,7 +121,7 @@ def _numbers_in_texts(texts: Any) -> Any:
 
 
 def to_truths(column: Any) -> Floats:
-    """Raises BadValue: a value is neither true nor false."""
+    """Raise BadValue: a value is neither true nor false."""
     hint = "write it as true or false, or as 1 or 0"
     try:
         values = to_numbers(column)
@@ -139,7 +139,7 @@ def to_truths(column: Any) -> Floats:
 
 
 def to_days(column: Any) -> Floats:
-    """Raises BadValue: a value is not a date of the years 1 to 9999."""
+    """Raise BadValue: a value is not a date of the years 1 to 9999."""
     moments = to_moments(column)
     days = pc.cast(moments, pa.float64(), safe=False).to_numpy(zero_copy_only=False) / float(DAY_US)
     return np.asarray(days, np.float64)

@@ -98,7 +98,7 @@ def _names_in(X: Any) -> tuple[Any, ...] | None:
 
 
 def _without_dates(X: Any) -> Any:
-    """Raises DataError: an array holds dates, of which NumPy would silently make numbers of some unit."""
+    """Raise DataError: an array holds dates, of which NumPy would silently make numbers of some unit."""
     if hasattr(X, "tocsr"):  # a sparse matrix, which scikit-learn refuses
         return X
     X = without_mask(X)

@@ -27,7 +27,7 @@ def binary_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def names_of(estimator: Any) -> tuple[str, ...]:
-    """The columns' names in the data frame that was fitted; x0, x1, ... of an array."""
+    """Return the columns' names in the data frame that was fitted; x0, x1, ... of an array."""
     given = getattr(estimator, "feature_names_in_", None)
     return tuple(map(str, given)) if given is not None else _number_columns(estimator.n_features_in_)
 

@@ -34,7 +34,7 @@ class NoiseProfile:
 
     @classmethod
     def of(cls, mechanism: LabelMechanism, *, debias: bool) -> NoiseProfile:
-        """Raises ConfigError: the mechanism cannot be debiased."""
+        """Raise ConfigError: the mechanism cannot be debiased."""
         labels = np.linspace(mechanism.grid.lo, mechanism.grid.hi, LABELS)
         means = np.array([mechanism.mean(label) for label in labels])
         variances = np.array([mechanism.variance(label) for label in labels])
@@ -55,7 +55,7 @@ class NoiseProfile:
 
 
 def law_points(mechanism: LabelMechanism, label: float) -> dict[str, Any]:
-    """The law of one label's output, fit to be drawn.
+    """Return the law of one label's output, fit to be drawn.
 
     Returns:
         label, outputs and density: probabilities of single outputs where there are few (`discrete`), else the density

@@ -55,7 +55,7 @@ class PrivacyBudget:
         return len(self._charged)
 
     def spent(self) -> float:
-        """The epsilon of all fits together, at `delta`."""
+        """Return the epsilon of all fits together, at `delta`."""
         return accountant.spent_epsilon(list(self._charged.values()), self.delta)
 
     def left(self) -> float:
@@ -121,7 +121,7 @@ def charge(event: ReleaseEvent, draw: int) -> None:
 
 
 def refuse_another_process() -> None:
-    """Raises PrivacyError: an estimator is about to be sent to where no budget counts."""
+    """Raise PrivacyError: an estimator is about to be sent to where no budget counts."""
     if _open:
         raise _elsewhere()
 

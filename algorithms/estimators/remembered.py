@@ -65,7 +65,7 @@ def _digest(request: tuple[Any, ...]) -> bytes:
 
 
 def _plain(part: Any) -> Any:
-    """The same for what means the same: a number is its value, be it 1, 1.0 or NumPy's."""
+    """Return the same for what means the same: a number is its value, be it 1, 1.0 or NumPy's."""
     if is_dataclass(part) and not isinstance(part, type):
         values = [(field.name, _plain(getattr(part, field.name))) for field in fields(part)]
         return (type(part).__qualname__, values)

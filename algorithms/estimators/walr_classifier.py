@@ -49,7 +49,7 @@ class WALRClassifier(PrivateBinaryClassifier):
     Args:
         epsilon, delta: of the release.
         mechanism: "analytic" or, for epsilon < 1, "classic".
-        norm_bound: to which standardised rows (with the constant) are clipped; "auto": their 99 % quantile.
+        norm_bound: to which standardised rows (with the constant) are clipped; "auto": their 99% quantile.
         frac_bits: fraction bits of the grid on which rows and noise lie; "auto": as many as rounding and noise need.
         l2: regulariser; "auto": from the noise.
         intercept: whether a constant feature is appended.
@@ -112,7 +112,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         self.tolerance, self.max_iterations, self.seed, self.release = tolerance, max_iterations, seed, release
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> WALRClassifier:
-        """Raises ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
+        """Raise ConfigError, DataError, RangeError, or scikit-learn's InvalidParameterError: what is wrong with an
         option, a row or a column.
         """
         with self._restore_on_error():
@@ -177,7 +177,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         return found
 
     def _grid(self, norms: Floats, multiplier: float) -> Grid:
-        """Raises RangeError: no grid holds the norm bound, or is fine enough for the noise."""
+        """Raise RangeError: no grid holds the norm bound, or is fine enough for the noise."""
         fixed = None if self.frac_bits == "auto" else self.frac_bits
         if self.norm_bound == "auto":
             bound = defaults.default_norm_bound(norms)
@@ -200,7 +200,7 @@ class WALRClassifier(PrivateBinaryClassifier):
         return self.model_.scores(self._rows_of_fit(X))
 
     def _anchor(self, classes: NDArray[Any], standardiser: Standardiser) -> NDArray[np.float64] | None:
-        """Raises ConfigError, DataError: `init` would do nothing, or is for other rows than these."""
+        """Raise ConfigError, DataError: `init` would do nothing, or is for other rows than these."""
         init = initial_model(self.init, self, classes)
         if init is None:
             return None

@@ -270,7 +270,7 @@ def _fill_of(column: TableColumn, name: str, record: TableRecord) -> float | Non
 
 
 def _inputs_of(parts: Sequence[Part]) -> tuple[Input, ...]:
-    """Raises DataError: a column cannot be exported; names it."""
+    """Raise DataError: a column cannot be exported; names it."""
     inputs = tuple(dict.fromkeys(source for part in parts for term in part.terms for source in term.sources))
     names = Counter(each.name for each in inputs)
     names.update((SCORE, SCORE_PART, PROBABILITY, VALUE, UNSEEN))

@@ -14,7 +14,7 @@ from blindfit.algorithms.errors import RangeError
 
 
 def check_ciphertexts(modulus: int, integers: Sequence[int]) -> None:
-    """Checks that every integer is in (0, n^2) and prime to n; one product mod n each, one gcd for all.
+    """Check that every integer is in (0, n^2) and prime to n; one product mod n each, one gcd for all.
 
     Args:
         modulus: n of the public key.

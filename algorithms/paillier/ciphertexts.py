@@ -55,7 +55,7 @@ class FreshCiphertext(Ciphertext):
         super().__init__(public_key, residues)
 
     def to_wire(self) -> tuple[int, bytes]:
-        """The width of one ciphertext in octets, and all of them one after the other, big-endian.
+        """Return the width of one ciphertext in octets, and all of them one after the other, big-endian.
 
         Raises:
             LocalProtocolError: one is 1 mod n, that is 1 + m n, and its plaintext could be read off.
@@ -81,7 +81,7 @@ class ReceivedCiphertext:
     data: bytes
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> Ciphertext:
-        """The ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
+        """Return the ciphertexts, every one checked to be prime to n and in (0, n^2); one product mod n each.
 
         Raises:
             MalformedMessage: with one reason for whatever was wrong with a ciphertext.
@@ -117,7 +117,7 @@ def check_residues(received: Received, public_key: PublicKey, length: int, *, cu
 
 
 def randomize(ciphertext: Ciphertext, randomisers: Randomisers) -> FreshCiphertext:
-    """The same plaintexts under fresh randomness; two products each, and what the randomisers cost.
+    """Return the same plaintexts under fresh randomness; two products each, and what the randomisers cost.
 
     Raises:
         LocalProtocolError: the randomisers are of another key.

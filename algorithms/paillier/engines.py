@@ -33,11 +33,11 @@ class Engine(Protocol):
     def kernel(self, n: int) -> Kernel: ...
 
     def generate_private_key(self, bits: int) -> PrivateKey:
-        """Raises RangeError: keys of this size are not on offer."""
+        """Raise RangeError: keys of this size are not on offer."""
         ...
 
     def adopt_public(self, key: PublicKey) -> PublicKey:
-        """The key as this engine computes under it."""
+        """Return the key as this engine computes under it."""
         ...
 
     def adopt_private(self, key: PrivateKey) -> PrivateKey: ...
@@ -110,5 +110,5 @@ class PheEngine:
 
 
 def engine_of(name: EngineName) -> Engine:
-    """Raises ConfigError: it is python-paillier's, which is not installed here."""
+    """Raise ConfigError: it is python-paillier's, which is not installed here."""
     return PheEngine() if name == "phe" else BlindfitEngine()

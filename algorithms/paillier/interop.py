@@ -16,22 +16,22 @@ _BASE_BITS = 4  # python-paillier's exponents count powers of 16
 
 
 def public_key_to_phe(key: PublicKey) -> Any:
-    """A phe.PaillierPublicKey; hs and the proof stay behind."""
+    """Return a phe.PaillierPublicKey; hs and the proof stay behind."""
     return load_phe().PaillierPublicKey(key.n)
 
 
 def public_key_from_phe(key: Any) -> PublicKey:
-    """The key without hs and without a proof, both of which take its private key: `private_key_from_phe`."""
+    """Return the key without hs and without a proof, both of which take its private key: `private_key_from_phe`."""
     return PublicKey(int(key.n), None)
 
 
 def private_key_to_phe(key: PrivateKey) -> Any:
-    """A phe.PaillierPrivateKey."""
+    """Return a phe.PaillierPrivateKey."""
     return load_phe().PaillierPrivateKey(public_key_to_phe(key.public_key), key.p, key.q)
 
 
 def private_key_from_phe(key: Any, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """The key with a proof, and with an hs of our own where both primes are 3 mod 4 and share no other factor.
+    """Return the key with a proof, and with an hs of our own where both primes are 3 mod 4 and share no other factor.
 
     Raises:
         DataError: the primes do not make a Paillier key.
@@ -40,7 +40,7 @@ def private_key_from_phe(key: Any, *, uniform: UniformInt = system_uniform) -> P
 
 
 def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
-    """A phe.EncryptedNumber for each number, all of one exponent.
+    """Return a phe.EncryptedNumber for each number, all of one exponent.
 
     Raises:
         RangeError: frac_bits is not a multiple of 4, and python-paillier's exponents are powers of 16.
@@ -58,7 +58,7 @@ def vector_to_phe(vector: EncryptedVector[FreshCiphertext]) -> list[Any]:
 def vector_from_phe(
     numbers: Sequence[Any], public_key: PublicKey, *, bound: int | None = None
 ) -> EncryptedVector[Ciphertext]:
-    """The numbers at one scale, the finest of theirs; each coarser one costs a power.
+    """Return the numbers at one scale, the finest of theirs; each coarser one costs a power.
 
     Args:
         bound: on their magnitudes in steps of that scale; by default python-paillier's own, a third of the modulus.
@@ -80,7 +80,7 @@ def vector_from_phe(
 
 
 def load_phe() -> Any:
-    """Raises ConfigError: python-paillier is not installed."""
+    """Raise ConfigError: python-paillier is not installed."""
     try:
         import phe
     except ImportError:

@@ -101,7 +101,7 @@ class Kernel:
     # --- in and out ---------------------------------------------------------------------------------
 
     def residues(self, integers: Iterable[int]) -> Residues:
-        """A vector of integers in [0, n^2); no product."""
+        """Return a vector of integers in [0, n^2); no product."""
         values = [mpz(integer) for integer in integers]
         return Residues(values, [mpz(0)] * len(values))
 
@@ -111,7 +111,7 @@ class Kernel:
         return Residues([mpz(1)] * len(exponents), exponents)
 
     def integers(self, residues: Residues) -> list[int]:
-        """The vector as integers in [0, n^2); one product an element whose exponent is not zero."""
+        """Return the vector as integers in [0, n^2); one product an element whose exponent is not zero."""
         return [
             self._settle(value, exponent) if exponent else value
             for value, exponent in zip(residues.values, residues.exponents, strict=True)
@@ -203,11 +203,11 @@ class Kernel:
         return self._inverse_of_split(split, inverse)
 
     def split(self, a: Residues) -> Residues:
-        """The same vector with values below n; four products an element."""
+        """Return the same vector with values below n; four products an element."""
         return self._split(a)[0]
 
     def split_with_inverses(self, a: Residues) -> Residues:
-        """The vector and, after it, its inverses, all of them split; four products an element."""
+        """Return the vector and, after it, its inverses, all of them split; four products an element."""
         split, inverse = self._split(a)
         return Residues.concatenate([split, self._inverse_of_split(split, inverse)])
 

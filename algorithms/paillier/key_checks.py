@@ -28,7 +28,7 @@ _HINTS = {
 
 
 def check_public_key(key: PublicKey, *, min_bits: int = LEAST_BITS, maker_trusted: bool, culprit: str = "") -> None:
-    """Refuses a key under which nothing should be encrypted; as dear as a primality test and, untrusted, the proof.
+    """Refuse a key under which nothing should be encrypted; as dear as a primality test and, untrusted, the proof.
 
     Args:
         min_bits: of the modulus; lower than the default only in tests.
@@ -56,7 +56,7 @@ def _refusal(fault: str, culprit: str) -> BlindfitError:
 
 
 def _modulus_fault(n: int, min_bits: int) -> str:
-    """The first thing that is wrong with n, or nothing; cheap tests first."""
+    """Return the first thing that is wrong with n, or nothing; cheap tests first."""
     if n <= 0:
         return "its modulus is not positive"
     if not min_bits <= n.bit_length() <= MOST_BITS:

@@ -31,7 +31,7 @@ _EXTRA_BITS = 128  # hashed beyond n's own length: reduced mod n, the numbers ar
 
 
 def prove(p: int, q: int) -> tuple[int, ...]:
-    """The proof for n = p q, p and q prime: ROOTS numbers below n; a power mod n each.
+    """Return the proof for n = p q, p and q prime: ROOTS numbers below n; a power mod n each.
 
     Raises:
         DataError: n is not prime to (p - 1)(q - 1), so there is nothing to prove.

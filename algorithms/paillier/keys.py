@@ -79,7 +79,7 @@ class PublicKey:
         return PublicKey, (self.n, self.hs, self.proof, self.kernel_type)  # without the kernel and its counts
 
     def to_bytes(self) -> bytes:
-        """The one encoding of this key."""
+        """Return the one encoding of this key."""
         return _encode(_PUBLIC_FORMAT, self._numbers())
 
     @classmethod
@@ -146,12 +146,12 @@ class PrivateKey:
         raise TypeError("a private key is not pickled")
 
     def to_bytes(self) -> bytes:
-        """The one encoding of this key, in the clear: whoever stores it encrypts it first."""
+        """Return the one encoding of this key, in the clear: whoever stores it encrypts it first."""
         return _encode(_PRIVATE_FORMAT, [(self.p, self.q), *self.public_key._numbers()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PrivateKey:
-        """The key, validated.
+        """Return the key, validated.
 
         Raises:
             DataError: these bytes are not what `to_bytes` writes, or the numbers are not a key.
@@ -164,7 +164,7 @@ class PrivateKey:
         return key
 
     def validate(self) -> None:
-        """Checks all that the owner of the factors can check; two primality tests, the proof, two short powers.
+        """Check all that the owner of the factors can check; two primality tests, the proof, two short powers.
 
         Raises:
             DataError: says what is wrong, and no number.
@@ -189,7 +189,7 @@ class PrivateKey:
     def decrypt_residues(
         self, residues: Residues, *, threads: int = 1, uniform: UniformInt = system_uniform
     ) -> list[int]:
-        """The plaintexts of ciphertexts, each in (-n/2, n/2); none is decrypted unless all are valid.
+        """Return the plaintexts of ciphertexts, each in (-n/2, n/2); none is decrypted unless all are valid.
 
         Every ciphertext is blinded before p or q touches it, so that the time taken tells nothing about a base that a
         peer chose.
@@ -209,7 +209,7 @@ class PrivateKey:
         return self._plaintexts(self._blind(self._valid(residues), uniform), threads)
 
     def _valid(self, residues: Residues) -> list[int]:
-        """Raises RangeError: a ciphertext is invalid."""
+        """Raise RangeError: a ciphertext is invalid."""
         integers = self.public_key.kernel.integers(residues)
         check_ciphertexts(self.public_key.n, integers)
         return integers
@@ -246,7 +246,7 @@ class PrivateKey:
         return [self._join(m_p, m_q) for m_p, m_q in zip(mod_p, mod_q, strict=True)]
 
     def _plaintexts_mod_primes(self, integers: list[int], threads: int) -> list[list[int]]:
-        """All plaintexts mod p, and all mod q; a slice of either for every thread (powers need no lock)."""
+        """Return all plaintexts mod p, and all mod q; a slice of either for every thread (powers need no lock)."""
         lanes = max(prime.kernel.lanes for prime in self._primes)
         size = max(1, -(-len(integers) // (threads * lanes))) * lanes
         slices = [integers[i : i + size] for i in range(0, len(integers), size)]
@@ -256,7 +256,7 @@ class PrivateKey:
             return [[plaintext for part in half for plaintext in part] for half in halves]
 
     def _join(self, mod_p: int, mod_q: int) -> int:
-        """The plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
+        """Return the plaintext nearest to 0 that is mod_p mod p and mod_q mod q."""
         return self._nearest_to_0(mod_p + (mod_q - mod_p) * self._p_inverse % self.q * self.p)
 
     def _nearest_to_0(self, plaintext: int) -> int:
@@ -280,13 +280,13 @@ class _Prime:
         self._minus_other_inverse = gmpy2.invert(-other, self.prime)
 
     def plaintexts(self, ciphertexts: Sequence[int]) -> list[int]:
-        """The plaintexts mod p: c^(p - 1) = (1 + n)^(m (p - 1)) = 1 - m q p mod p^2."""
+        """Return the plaintexts mod p: c^(p - 1) = (1 + n)^(m (p - 1)) = 1 - m q p mod p^2."""
         p = self.prime
         powers = self._powers(ciphertexts, int(p) - 1)
         return [(power - 1) // p * self._minus_other_inverse % p for power in powers]
 
     def nth_power(self, unit: int) -> int:
-        """A p-th power mod p^2; those are the n-th powers, since q is prime to p - 1."""
+        """Return a p-th power mod p^2; those are the n-th powers, since q is prime to p - 1."""
         return self._powers([unit], int(self.prime))[0]
 
     def is_nth_power(self, integer: int) -> bool:
@@ -302,7 +302,7 @@ class _Prime:
 
 
 def generate_private_key(bits: int = min(KEY_BITS), *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """A new key pair, within a second: some hundred candidates a prime, nearly all discarded by trial division.
+    """Return a new key pair, within a second: some hundred candidates a prime, nearly all discarded by trial division.
 
     Raises:
         RangeError: keys of this size are not on offer.
@@ -312,13 +312,13 @@ def generate_private_key(bits: int = min(KEY_BITS), *, uniform: UniformInt = sys
 
 
 def check_key_bits(bits: int) -> None:
-    """Raises RangeError: keys of this size are not on offer."""
+    """Raise RangeError: keys of this size are not on offer."""
     if bits not in KEY_BITS:
         raise RangeError(f"a key of {bits} bits is not on offer", hint="choose " + " or ".join(map(str, KEY_BITS)))
 
 
 def insecure_private_key(bits: int, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """A key pair of any size, for tests alone: others refuse it as too small.
+    """Return a key pair of any size, for tests alone: others refuse it as too small.
 
     Raises:
         RangeError: not even a test can use a key of this size.
@@ -329,7 +329,7 @@ def insecure_private_key(bits: int, *, uniform: UniformInt = system_uniform) -> 
 
 
 def private_key_of_primes(p: int, q: int, *, uniform: UniformInt = system_uniform) -> PrivateKey:
-    """The key pair of two primes, with a proof, and with an hs where the primes allow one.
+    """Return the key pair of two primes, with a proof, and with an hs where the primes allow one.
 
     Raises:
         DataError: they are not distinct primes, or n is not prime to (p - 1)(q - 1).
@@ -374,7 +374,7 @@ def _allow_hs(p: int, q: int) -> bool:
 
 
 def _check_primes(p: int, q: int) -> None:
-    """Raises DataError, without the numbers."""
+    """Raise DataError, without the numbers."""
     if p == q or not (p > 2 and q > 2 and gmpy2.is_prime(p, PRIME_ROUNDS) and gmpy2.is_prime(q, PRIME_ROUNDS)):
         raise DataError("the factors of a key are not two odd primes")
     if gmpy2.gcd(p * q, (p - 1) * (q - 1)) != 1:

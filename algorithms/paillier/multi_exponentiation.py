@@ -98,7 +98,7 @@ def row_powers(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Res
 
 
 def plan_columns(rows: int, columns: int, bits: int) -> Plan:
-    """The cheaper way for `rows` x `columns` exponents of at most `bits` bits and a sign."""
+    """Return the cheaper way for `rows` x `columns` exponents of at most `bits` bits and a sign."""
     buckets = [Plan("buckets", w, _bucket_cost(rows, columns, bits, w)) for w in range(1, bits + 2)]
     subsets = [Plan("subsets", g, _subset_cost(rows, columns, bits, g)) for g in range(1, MOST_GROUP + 1)]
     return min(buckets + subsets, key=lambda plan: plan.cost)
@@ -130,7 +130,7 @@ def one_by_one_cost(rows: int, columns: int, bits: int) -> float:
 
 
 def _one_by_one(kernel: Kernel, bases: Residues, exponents: IntegerMatrix) -> Residues:
-    """The definition: (rows,) and (rows, columns) to (columns,)."""
+    """Return the definition: (rows,) and (rows, columns) to (columns,)."""
     columns = exponents.shape[1]
     total = kernel.ones_plus([0] * columns)
     for i, row in enumerate(exponents.tolist()):

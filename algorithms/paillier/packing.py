@@ -59,19 +59,19 @@ class Layout:
         return -(-self.length // self.slots)
 
     def check_bound(self, bound: int) -> None:
-        """Raises RangeError: numbers of this magnitude could spill into the next slot."""
+        """Raise RangeError: numbers of this magnitude could spill into the next slot."""
         if bound >= 1 << (self.slot_bits - 1):
             raise RangeError(f"a number could need {int(bound).bit_length() + 1} bits; a slot has {self.slot_bits}")
 
     def join(self, values: Sequence[int]) -> list[int]:
-        """The numbers as one plaintext for each ciphertext."""
+        """Return the numbers as one plaintext for each ciphertext."""
         return [
             sum(int(value) << (self.slot_bits * t) for t, value in enumerate(values[start : start + self.slots]))
             for start in range(0, self.length, self.slots)
         ]
 
     def split(self, plaintexts: Sequence[int]) -> list[int]:
-        """The inverse of `join`.
+        """Return the inverse of `join`.
 
         Raises:
             RangeError: something is left over past the last slot: a number was too large.
@@ -123,11 +123,11 @@ class PackedVector(Generic[C_co]):
         return PackedVector(opened, layout, frac_bits, bound)
 
     def rerandomize(self, randomisers: Randomisers) -> PackedVector[FreshCiphertext]:
-        """The same numbers under fresh randomness; two products a ciphertext, and the randomisers'."""
+        """Return the same numbers under fresh randomness; two products a ciphertext, and the randomisers'."""
         return PackedVector(randomize(self.ciphertext, randomisers), self.layout, self.frac_bits, self.bound)
 
     def __add__(self, other: PackedVector[Ciphertext] | Fixed) -> PackedVector[Ciphertext]:
-        """One product a ciphertext where both are encrypted, none where one is plain."""
+        """Return one product a ciphertext where both are encrypted, none where one is plain."""
         bound = self._bound_of_sum(other)
         kernel, residues = self.public_key.kernel, self.ciphertext.residues
         if isinstance(other, Fixed):
@@ -151,7 +151,7 @@ class PackedVector(Generic[C_co]):
 
 
 def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ciphertext]:
-    """Joins encrypted numbers, the first in the lowest slot; slot_bits + 2 products a number, or by GMP 1/8 more.
+    """Join encrypted numbers, the first in the lowest slot; slot_bits + 2 products a number, or by GMP 1/8 more.
 
     Raises:
         RangeError: the vector's bound does not fit in a slot.
@@ -171,7 +171,7 @@ def pack(vector: EncryptedVector[Ciphertext], slot_bits: int) -> PackedVector[Ci
 def encrypt_packed(
     values: Fixed, slot_bits: int, randomisers: Randomisers, *, bound: int | None = None
 ) -> PackedVector[FreshCiphertext]:
-    """Encrypts numbers, shape (n,), several to a ciphertext; `slots` times cheaper than `encrypt`.
+    """Encrypt numbers, shape (n,), several to a ciphertext; `slots` times cheaper than `encrypt`.
 
     Raises:
         RangeError: a number passes the bound, or the bound its slot.
@@ -185,7 +185,7 @@ def encrypt_packed(
 
 
 def decrypt_packed(vector: PackedVector[Ciphertext], private_key: PrivateKey, *, threads: int = 1) -> Fixed:
-    """The numbers; one decryption a ciphertext, each checked first.
+    """Return the numbers; one decryption a ciphertext, each checked first.
 
     Raises:
         LocalProtocolError: the vector is under another key.

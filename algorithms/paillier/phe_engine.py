@@ -67,7 +67,7 @@ class PheKernel(Kernel):
         return self.powers_each(bases, [exponent] * len(bases))
 
     def powers_each(self, bases: Residues, exponents: Sequence[int]) -> Residues:
-        """Raises RangeError: an exponent is no plaintext, which phe takes alone, or an element is not prime to n."""
+        """Raise RangeError: an exponent is no plaintext, which phe takes alone, or an element is not prime to n."""
         encoded = [self._encode(int(exponent)) for exponent in exponents]
         self.counts.products += sum(power_products(abs(int(exponent))) for exponent in exponents)
         self.counts.inversions += sum(exponent < 0 for exponent in exponents)

@@ -68,7 +68,7 @@ class FixedBase:
         return self.powers(random_digits(count, self.positions, self.window_bits, uniform))
 
     def powers(self, digits: npt.NDArray[np.integer]) -> Residues:
-        """The powers whose exponents have these digits, shape (count, positions), lowest first."""
+        """Return the powers whose exponents have these digits, shape (count, positions), lowest first."""
         entries = digits + (np.arange(self.positions, dtype=np.int64) << self.window_bits)
         if self._unit is not None:
             self.kernel.counts.products += entries.size
@@ -104,7 +104,7 @@ class GrowingBase:
 
 
 def other_digits(digits: npt.NDArray[np.integer], bits: int, other_bits: int) -> npt.NDArray[np.int64]:
-    """The same exponents, shape (count, positions), in digits of `other_bits` bits."""
+    """Return the same exponents, shape (count, positions), in digits of `other_bits` bits."""
     count, width = len(digits), digits.shape[1] * bits
     positions = digits_of(width, other_bits)
     flat = ((digits[..., None] >> np.arange(bits)) & 1).reshape(count, width)
@@ -239,7 +239,7 @@ class RandomiserPool:
         return Residues.concatenate(drawn)
 
     def fill(self, count: int | None = None) -> None:
-        """Makes `count` more, or as many as fit."""
+        """Make `count` more, or as many as fit."""
         space = self._space()
         wanted = space if count is None else min(count, space)
         if wanted > 0:
@@ -271,7 +271,7 @@ class RandomiserPool:
 
 
 def randomisers_for(public_key: PublicKey, *, maker_trusted: bool, workers: Workers = THIS_PROCESS) -> Randomisers:
-    """The fast source where the key's maker is trusted and gave an hs, r^n where not."""
+    """Return the fast source where the key's maker is trusted and gave an hs, r^n where not."""
     return ShortExponent(public_key, workers=workers) if maker_trusted else FullExponent(public_key, workers=workers)
 
 

@@ -102,7 +102,7 @@ def _matrix(X: Fixed, *, rows: int | None = None, columns: int | None = None) ->
 
 
 def _largest_sum(matrix: IntegerMatrix, axis: int) -> int:
-    """The largest sum of magnitudes along an axis, exact."""
+    """Return the largest sum of magnitudes along an axis, exact."""
     if not matrix.size:
         return 0
     magnitudes = np.abs(matrix)

@@ -44,7 +44,7 @@ class KeyShare:
 
     @classmethod
     def from_bytes(cls, data: bytes, public_key: PublicKey) -> KeyShare:
-        """Raises DataError: not a share under this key."""
+        """Raise DataError: not a share under this key."""
         if len(data) != 2 + public_key.ciphertext_bytes or data[0] < 2 or data[1] >= data[0]:
             raise DataError("the bytes are not a share of this Paillier key")
         exponent = mpz.from_bytes(data[2:], "big")
@@ -62,7 +62,7 @@ class PartialDecryption:
         self.public_key, self.residues = public_key, residues
 
     def to_wire(self) -> tuple[int, bytes]:
-        """The width of one in octets, and all of them one after the other, big-endian."""
+        """Return the width of one in octets, and all of them one after the other, big-endian."""
         width = self.public_key.ciphertext_bytes
         integers = self.public_key.kernel.integers(self.residues)
         return width, b"".join(int(integer).to_bytes(width, "big") for integer in integers)
@@ -82,7 +82,7 @@ class ReceivedPartialDecryption:
     data: bytes
 
     def open(self, public_key: PublicKey, *, length: int, culprit: str) -> PartialDecryption:
-        """Every one checked to be prime to n and in (0, n^2).
+        """Return every one checked to be prime to n and in (0, n^2).
 
         Raises:
             MalformedMessage: another key or length, or one is out of its range.
@@ -92,7 +92,7 @@ class ReceivedPartialDecryption:
 
 
 def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uniform) -> tuple[KeyShare, ...]:
-    """Splits the key among 2 to 255 parties; all but the last share are uniform.
+    """Split the key among 2 to 255 parties; all but the last share are uniform.
 
     Raises:
         RangeError: fewer than two parties, or too many.
@@ -111,7 +111,7 @@ def deal(private_key: PrivateKey, parties: int, uniform: UniformInt = system_uni
 def partial_decrypt(
     vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], share: KeyShare
 ) -> PartialDecryption:
-    """One full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
+    """Return one full exponentiation a ciphertext, without Python's lock; every ciphertext is checked first.
 
     To others on this machine the vector unit tells how many digits the share has, by its time; GMP tells more.
 
@@ -130,7 +130,7 @@ def partial_decrypt(
 def combine(
     vector: EncryptedVector[Ciphertext] | PackedVector[Ciphertext], partials: Sequence[PartialDecryption], parties: int
 ) -> Fixed:
-    """The numbers, from every party's partial decryption of the same vector; parties - 1 products a ciphertext.
+    """Return the numbers, from every party's partial decryption of the same vector; parties - 1 products a ciphertext.
 
     Raises:
         LocalProtocolError: not one from each party, or of another key or length.

@@ -65,7 +65,7 @@ class EncryptedVector(Generic[C_co]):
         bound: int,
         culprit: str,
     ) -> EncryptedVector[Ciphertext]:
-        """A peer's ciphertexts, each checked; scale and bound are the protocol's, never the peer's word.
+        """Return a peer's ciphertexts, each checked; scale and bound are the protocol's, never the peer's word.
 
         Raises:
             MalformedMessage: another length or key, or a ciphertext out of its range.
@@ -73,7 +73,7 @@ class EncryptedVector(Generic[C_co]):
         return EncryptedVector(received.open(public_key, length=length, culprit=culprit), frac_bits, bound)
 
     def rerandomize(self, randomisers: Randomisers) -> EncryptedVector[FreshCiphertext]:
-        """The same numbers under fresh randomness; two products each, and the randomisers'."""
+        """Return the same numbers under fresh randomness; two products each, and the randomisers'."""
         return EncryptedVector(randomize(self.ciphertext, randomisers), self.frac_bits, self.bound)
 
     # --- arithmetic -----------------------------------------------------------------------------------
@@ -93,11 +93,11 @@ class EncryptedVector(Generic[C_co]):
         return self + (-other)
 
     def __neg__(self) -> EncryptedVector[Ciphertext]:
-        """Three products each."""
+        """Return three products each."""
         return self._result(self._kernel.inverses(self.residues), self.frac_bits, self.bound)
 
     def scale(self, factors: Fixed) -> EncryptedVector[Ciphertext]:
-        """Each number times its factor (factors of shape (n,)), or all times one (shape ()); frac_bits add up.
+        """Return each number times its factor (factors of shape (n,)), or all times one (shape ()); frac_bits add up.
 
         Cost: one power each: about 9/8 of the factor's bits in products, and three for a factor below zero.
         """
@@ -113,11 +113,11 @@ class EncryptedVector(Generic[C_co]):
         return self._result(self.residues[which], self.frac_bits, self.bound)
 
     def take(self, indices: list[int]) -> EncryptedVector[Ciphertext]:
-        """The numbers at these positions, in this order."""
+        """Return the numbers at these positions, in this order."""
         return self._result(self.residues.take(indices), self.frac_bits, self.bound)
 
     def within(self, bound: int) -> EncryptedVector[C_co]:
-        """The same vector under another bound: for who knows more of the plaintexts than the operations say."""
+        """Return the same vector under another bound: for who knows more of the plaintexts than the operations say."""
         return EncryptedVector(self.ciphertext, self.frac_bits, bound)
 
     @property
@@ -125,7 +125,7 @@ class EncryptedVector(Generic[C_co]):
         return self.public_key.kernel
 
     def _bound_of_sum(self, other: EncryptedVector[Ciphertext] | Fixed) -> int:
-        """The bound of a sum or difference, after all that could be wrong with it was checked."""
+        """Return the bound of a sum or difference, after all that could be wrong with it was checked."""
         if self.frac_bits != other.frac_bits:
             raise RangeError(f"numbers of {self.frac_bits} and of {other.frac_bits} fraction bits do not add")
         if isinstance(other, Fixed):
@@ -144,7 +144,7 @@ class EncryptedVector(Generic[C_co]):
 
 
 def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None) -> EncryptedVector[FreshCiphertext]:
-    """Encrypts numbers, shape (n,); two products each, and what the randomisers cost.
+    """Encrypt numbers, shape (n,); two products each, and what the randomisers cost.
 
     Args:
         bound: on their magnitude, from what is public; by default that of the numbers themselves, which stays here.
@@ -160,7 +160,7 @@ def encrypt(values: Fixed, randomisers: Randomisers, *, bound: int | None = None
 
 
 def bound_of(values: Fixed, bound: int | None) -> int:
-    """The bound of a vector to be encrypted: a public one, or else that of the numbers themselves.
+    """Return the bound of a vector to be encrypted: a public one, or else that of the numbers themselves.
 
     Raises:
         RangeError: this is no vector, or a number passes the bound.
@@ -173,7 +173,7 @@ def bound_of(values: Fixed, bound: int | None) -> int:
 
 
 def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Ciphertext]:
-    """One vector of several under one key and scale; no product.
+    """Return one vector of several under one key and scale; no product.
 
     Raises:
         RangeError: none, or of several scales.
@@ -193,7 +193,7 @@ def concatenate(parts: list[EncryptedVector[Ciphertext]]) -> EncryptedVector[Cip
 
 
 def decrypt(vector: EncryptedVector[Ciphertext], private_key: PrivateKey, *, threads: int = 1) -> Fixed:
-    """The numbers; each ciphertext is checked first (see PrivateKey.decrypt_residues).
+    """Return the numbers; each ciphertext is checked first (see PrivateKey.decrypt_residues).
 
     Raises:
         LocalProtocolError: the vector is under another key.
@@ -216,7 +216,7 @@ def to_fixed(plaintexts: list[int], frac_bits: int, bound: int) -> Fixed:
 
 
 def check_fits(bound: int, public_key: PublicKey) -> None:
-    """Raises RangeError: numbers of this magnitude do not fit under the key without wrapping round."""
+    """Raise RangeError: numbers of this magnitude do not fit under the key without wrapping round."""
     if 2 * bound >= public_key.n:
         raise RangeError(
             f"a result could need {int(bound).bit_length() + 1} bits; a {public_key.bits}-bit key holds "

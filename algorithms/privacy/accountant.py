@@ -101,7 +101,7 @@ def fits(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget_epsilon
 
 
 def composed_multiplier(noise_multipliers: Sequence[float]) -> float:
-    """The noise multiplier of the one Gaussian release that equals all of these; infinite for none."""
+    """Return the noise multiplier of the one Gaussian release that equals all of these; infinite for none."""
     if len(noise_multipliers) == 1:
         return noise_multipliers[0]
     # hypot neither overflows nor underflows on the way.

@@ -83,7 +83,7 @@ class EpsilonBound:
 
 
 def bound_epsilon(first: Samples, second: Samples, *, delta: float, false_alarm: float) -> EpsilonBound:
-    """A number that the true epsilon at delta is below with probability `false_alarm` at most.
+    """Return a number that the true epsilon at delta is below with probability `false_alarm` at most.
 
     Args:
         first, second: as many releases of each neighbour, with the same statistics.

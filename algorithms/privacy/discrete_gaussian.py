@@ -17,7 +17,7 @@ from blindfit.algorithms.randomness import UniformInt
 
 
 def sample(sigma_squared: Fraction, uniform: UniformInt) -> int:
-    """One draw (Algorithm 3)."""
+    """Return one draw (Algorithm 3)."""
     if sigma_squared <= 0:
         raise RangeError(f"the variance of the noise must be above 0, not {sigma_squared}")
     p, q = sigma_squared.numerator, sigma_squared.denominator
@@ -36,7 +36,7 @@ def sample_vector(n: int, sigma_squared: Fraction, uniform: UniformInt) -> list[
 
 
 def discrete_laplace(t: int, uniform: UniformInt) -> int:
-    """One draw (Algorithm 2) with P(k) proportional to exp(-|k| / t)."""
+    """Return one draw (Algorithm 2) with P(k) proportional to exp(-|k| / t)."""
     while True:
         u = uniform(t)
         if not _bernoulli_exp_of_fraction(u, t, uniform):

@@ -85,7 +85,7 @@ class ReleaseEvent:
 
     @classmethod
     def pure(cls, epsilon: float, neighbours: str) -> ReleaseEvent:
-        """A release that is epsilon-DP; its `epsilon` is this one or, by a rounding, the next above."""
+        """Return a release that is epsilon-DP; its `epsilon` is this one or, by a rounding, the next above."""
         if not 1 / MOST_MULTIPLIER <= epsilon <= 1 / LEAST_MULTIPLIER:
             raise UnsupportedEvent(f"a release of epsilon {epsilon!r} cannot be composed")
         multiplier = 1 / epsilon
@@ -104,14 +104,14 @@ class ReleaseEvent:
         return self.noise_multiplier / math.sqrt(self.sampling.n_releases if self.sampling else 1)
 
     def canonical(self) -> str:
-        """The one text of this event; equal events, and only those, have equal texts."""
+        """Return the one text of this event; equal events, and only those, have equal texts."""
         # The neighbours stand last because they alone may contain a slash.
         sampling = f"{self.sampling.canonical()}/" if self.sampling else ""
         return f"{self.mechanism}/{float(self.noise_multiplier).hex()}/{sampling}{self.neighbours}"
 
     @classmethod
     def from_canonical(cls, text: str) -> ReleaseEvent:
-        """The event of a canonical text.
+        """Return the event of a canonical text.
 
         Raises:
             DataError: the text is not what `canonical` writes.

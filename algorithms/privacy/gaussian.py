@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
-    """The delta at this epsilon, rounded up; decreasing in both arguments."""
+    """Return the delta at this epsilon, rounded up; decreasing in both arguments."""
     return math.exp(log_gaussian_delta(noise_multiplier, epsilon))
 
 
@@ -94,7 +94,7 @@ def _mills_fall(x: Floats, gap: float) -> Floats:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """The least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
+    """Return the least epsilon >= 0 at this delta, rounded up: it never reports less than was spent."""
     check_delta(delta)
     log_delta = math.log(delta)
     if log_gaussian_delta(noise_multiplier, 0.0) <= log_delta:
@@ -111,7 +111,7 @@ def _tail(delta: float) -> float:
 
 
 def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> float:
-    """The least float at which a condition holds that fails below some point and holds above it."""
+    """Return the least float at which a condition holds that fails below some point and holds above it."""
     while fails_at < (middle := fails_at + (holds_at - fails_at) / 2) < holds_at:
         if holds(middle):
             holds_at = middle
@@ -125,7 +125,7 @@ def _least(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> 
 
 @lru_cache(maxsize=128)  # a job asks several times, and each time is fifty steps of a bisection
 def analytic_noise_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
+    """Return the least noise multiplier that is (epsilon, delta)-DP, rounded up (Balle and Wang 2018)."""
     check_epsilon(epsilon)
     check_delta(delta)
     log_delta = math.log(delta)
@@ -163,7 +163,7 @@ NOISE_MULTIPLIERS: dict[str, Callable[[float, float], float]] = {
 
 
 def noise_multiplier(mechanism: str, epsilon: float, delta: float) -> float:
-    """The noise multiplier of (epsilon, delta) by a mechanism's name."""
+    """Return the noise multiplier of (epsilon, delta) by a mechanism's name."""
     if mechanism not in NOISE_MULTIPLIERS:
         raise ConfigError(f"privacy.mechanism must be one of {', '.join(NOISE_MULTIPLIERS)}, not {mechanism!r}")
     return NOISE_MULTIPLIERS[mechanism](epsilon, delta)
@@ -217,7 +217,7 @@ class GaussianMechanism:
         return math.ceil(Fraction(self.noise_multiplier) ** 2 * self.sensitivity_squared)
 
     def release(self, sums: Sequence[int], uniform: UniformInt) -> list[int]:
-        """The noisy sums, in grid steps."""
+        """Return the noisy sums, in grid steps."""
         noise = sample_vector(len(sums), Fraction(self.sigma_squared), uniform)
         return [int(exact) + drawn for exact, drawn in zip(sums, noise, strict=True)]
 

@@ -92,7 +92,7 @@ def repeat_release(refit: Refit, labels: Floats, n: int, uniform: UniformInt) ->
 
 
 def release_numbers(fitted: FittedMechanism, labels: Floats, uniform: UniformInt) -> dict[str, float]:
-    """The last label's noisy one, the mean of the others, and every number that the fit made public.
+    """Return the last label's noisy one, the mean of the others, and every number that the fit made public.
 
     Of a list its length, ends and a weighted sum: fewer statistics are looked at with more samples each.
     """
@@ -125,7 +125,7 @@ def _position_weights(n: int) -> Floats:
 
 
 def columns_of(first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]]) -> tuple[Samples, Samples]:
-    """Releases to statistics. But for the output, what is the same in every release says nothing and is left out; what
+    """Release to statistics. But for the output, what is the same in every release says nothing and is left out; what
     some releases do not have is told apart by the statistic that they have it."""
     names = sorted({name for release in (*first, *second) for name in release})
     sides: tuple[dict[str, Floats], dict[str, Floats]] = ({}, {})

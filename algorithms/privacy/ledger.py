@@ -82,7 +82,7 @@ class Charge:
 def append(
     previous: LedgerEntry | None, charge: Charge, *, time: str, answer_sha256: str = "", kind: Kind = "release"
 ) -> LedgerEntry:
-    """The entry that follows `previous`, which is None for the first of all."""
+    """Return the entry that follows `previous`, which is None for the first of all."""
     entry = LedgerEntry(
         position=previous.position + 1 if previous else 1,
         population=charge.population,
@@ -110,7 +110,7 @@ def entry_hash(entry: LedgerEntry) -> str:
 
 
 def verify_chain(entries: Iterable[LedgerEntry]) -> None:
-    """Checks a whole ledger from its first entry on.
+    """Check a whole ledger from its first entry on.
 
     Raises:
         DataError: names the first position that is wrong.
@@ -127,7 +127,7 @@ def verify_chain(entries: Iterable[LedgerEntry]) -> None:
 
 
 def _frame(*parts: str | float) -> bytes:
-    """The parts one after another, each behind its length: no two lists of parts share an encoding."""
+    """Return the parts one after another, each behind its length: no two lists of parts share an encoding."""
     texts = (part.hex() if isinstance(part, float) else str(part) for part in parts)
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
@@ -149,12 +149,12 @@ class Budget:
 
 
 def spent(entries_of_population: Iterable[LedgerEntry], delta: float) -> float:
-    """The epsilon at this delta that one population's entries have spent."""
+    """Return the epsilon at this delta that one population's entries have spent."""
     return spent_epsilon((ReleaseEvent.from_canonical(entry.event) for entry in entries_of_population), delta)
 
 
 def check_budget(events: Iterable[ReleaseEvent], new_event: ReleaseEvent, budget: Budget, population: str) -> None:
-    """Refuses a release that would carry the population past its budget.
+    """Refuse a release that would carry the population past its budget.
 
     Raises:
         BudgetExhausted: with what is spent, what is allowed and what was asked for.
@@ -178,12 +178,12 @@ _JSON_TYPES: dict[str, type] = {
 
 
 def to_json_line(entry: LedgerEntry) -> str:
-    """The entry as one line of JSON, without the line's end."""
+    """Return the entry as one line of JSON, without the line's end."""
     return json.dumps(asdict(entry), allow_nan=False, separators=(",", ":"))
 
 
 def from_json_line(line: str, line_number: int) -> LedgerEntry:
-    """The entry of a line that `to_json_line` wrote; its hash is not checked here, `verify_chain` does that.
+    """Return the entry of a line that `to_json_line` wrote; its hash is not checked here, `verify_chain` does that.
 
     Raises:
         DataError: names the line and what is wrong with it.
@@ -291,21 +291,21 @@ class Receipt:
 def receipt_for(
     server: str, entry: LedgerEntry, charges: Charges, entry_at: Callable[[int], LedgerEntry | None]
 ) -> Receipt:
-    """The receipt of an entry; `charges` are its population's up to it, its own included."""
+    """Return the receipt of an entry; `charges` are its population's up to it, its own included."""
     earlier = (entry_at(position) for position in _landmark_positions(entry.position))
     landmarks = tuple((e.position, e.hash) for e in earlier if e is not None)
     return Receipt(server, entry.population, entry.position, entry.hash, charges, landmarks)
 
 
 def _landmark_positions(position: int) -> list[int]:
-    """Every one of the last NEAR_LANDMARKS, then ever fewer: a receipt stays small however long the ledger."""
+    """Return every one of the last NEAR_LANDMARKS, then ever fewer: a receipt stays small however long the ledger."""
     near = range(1, NEAR_LANDMARKS + 1)
     far = (2**power for power in range(NEAR_LANDMARKS.bit_length(), position.bit_length()))
     return [position - distance for distance in (*near, *far) if position > distance]
 
 
 def common_position(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None]) -> int:
-    """The last position up to which our ledger is known to be the one that gave the receipt; 0 where none is."""
+    """Return the last position up to which our ledger is known to be the one that gave the receipt; 0 where none is."""
     for position, at in ((receipt.position, receipt.entry_hash), *receipt.landmarks):
         entry = entry_at(position)
         if entry is not None and entry.hash == at:
@@ -314,7 +314,7 @@ def common_position(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | No
 
 
 def check_receipt(receipt: Receipt, entry_at: Callable[[int], LedgerEntry | None], *, last_position: int) -> None:
-    """Checks that our ledger still has the entry that a receipt proves.
+    """Check that our ledger still has the entry that a receipt proves.
 
     Args:
         receipt: one whose signature is known to be ours.

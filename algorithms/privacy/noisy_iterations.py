@@ -89,7 +89,7 @@ class RunPrivacy:
         return _noise_multiplier(self)
 
     def spent(self) -> float:
-        """The epsilon of the whole run at `delta`."""
+        """Return the epsilon of the whole run at `delta`."""
         return _spent(self)
 
     def signal_to_noise(self, n_rows: float, n_columns: int) -> float:
@@ -116,7 +116,7 @@ def run_epsilon(noise_multiplier: float, privacy: RunPrivacy) -> float:
 
 
 def parts_of(noise_multiplier: float, second_share: float) -> tuple[float, float]:
-    """The multipliers of two releases that together are one of the given multiplier.
+    """Return the multipliers of two releases that together are one of the given multiplier.
 
     1/m^2 = 1/m_1^2 + 1/m_2^2, the second term being `second_share` of the sum. It holds for samples too, where both
     are released on the same sample: they are one vector, whose parts are scaled until all of its noise is equal.
@@ -153,7 +153,7 @@ def _spent(privacy: RunPrivacy) -> float:
 
 
 def _min_multiplier(spent: Callable[[float], float], epsilon: float, guess: float) -> float:
-    """The least noise multiplier with which no more is spent than epsilon, rounded up.
+    """Return the least noise multiplier with which no more is spent than epsilon, rounded up.
 
     Raises:
         ConfigError: no noise at all would do.

@@ -134,7 +134,7 @@ class OwnSet:
 
 
 def step_0_ring(data_parties: Sequence[str], key_node: str) -> Ring:
-    """Raises ConfigError: these parties cannot align."""
+    """Raise ConfigError: these parties cannot align."""
     if not 2 <= len(data_parties) <= MAX_DATA_PARTIES:
         raise ConfigError(f"{len(data_parties)} data parties: alignment is for 2 to {MAX_DATA_PARTIES}")
     if len({key_node, *data_parties}) != len(data_parties) + 1:
@@ -143,7 +143,7 @@ def step_0_ring(data_parties: Sequence[str], key_node: str) -> Ring:
 
 
 def step_1_prepare(ids: Sequence[str], uniform: UniformInt, *, owner: str) -> OwnSet:
-    """Raises DataError: no ids, too many, or one of them twice."""
+    """Raise DataError: no ids, too many, or one of them twice."""
     if len(ids) > MAX_IDS:
         raise DataError(f"{owner} has {len(ids):,} rows: alignment takes {MAX_IDS:,} at most")
     psi.check_ids(ids, owner=owner)
@@ -163,13 +163,13 @@ def step_3_blind(own: OwnSet, places: slice, *, workers: Workers = THIS_PROCESS)
 def step_4_blind(
     arriving: ArrivingSet, chunk: Points, size: int, key: BlindingKey, *, workers: Workers = THIS_PROCESS
 ) -> Points:
-    """Raises MalformedMessage: the chunk has a wrong size or a wrong point, or ends a set that has a point twice."""
+    """Raise MalformedMessage: the chunk has a wrong size or a wrong point, or ends a set that has a point twice."""
     arriving.add(chunk, size=size)
     return psi.blind_points(chunk, key, arriving.origin, workers=workers)
 
 
 def step_6_check_outcome(outcome: Outcome, ring: Ring, *, key_node: str) -> int:
-    """The number of common rows.
+    """Return the number of common rows.
 
     Raises:
         DataError: there are too few.
@@ -189,7 +189,7 @@ def step_6_unshuffle(own: OwnSet, chunks: Sequence[Int32Tensor], *, key_node: st
 
 
 def too_few(ring: Ring) -> DataError:
-    """One line for every party, the key node too."""
+    """Return one line for every party, the key node too."""
     sizes = ", ".join(f"{party} {count:,}" for party, count in zip(ring.parties, ring.counts, strict=True))
     asking = ring.parties[ring.min_common.index(ring.least)]
     fewer = f"fewer than {ring.least:,} rows in common, and {asking} goes on with no fewer"
@@ -215,7 +215,7 @@ def _more_rows(ring: Ring) -> str:
 
 
 def step_2_sizes(sizes: Sequence[SetSize], ring: Ring) -> SetSizes:
-    """Raises MalformedMessage: a size is out of range."""
+    """Raise MalformedMessage: a size is out of range."""
     for party, size in zip(ring.parties, sizes, strict=True):
         for name, value in (("count", size.count), ("min_common", size.min_common)):
             if not 1 <= value <= MAX_IDS:
@@ -225,7 +225,7 @@ def step_2_sizes(sizes: Sequence[SetSize], ring: Ring) -> SetSizes:
 
 
 def step_2_ring(told: SetSizes, ring: Ring) -> Ring:
-    """Raises DataError: no party can have as many common rows as one of them asks for."""
+    """Raise DataError: no party can have as many common rows as one of them asks for."""
     sized = Ring(ring.parties, tuple(told.counts.tolist()), tuple(told.min_common.tolist()))
     if min(sized.counts) < sized.least:
         raise too_few(sized)
@@ -246,7 +246,7 @@ def step_2_check(told: SetSizes, mine: SetSize, ring: Ring, *, me: str, key_node
 
 
 def step_5_receive(arriving: ArrivingSet, chunk: Points, size: int, *, workers: Workers = THIS_PROCESS) -> None:
-    """Raises MalformedMessage, as step 4."""
+    """Raise MalformedMessage, as step 4."""
     arriving.add(chunk, size=size)
     psi.check_points(chunk, arriving.origin, workers=workers)
 
@@ -356,7 +356,7 @@ async def _receive_rows(size: int, key_node: str, channel: Channel) -> Int32Tens
 
 
 def _row_chunks(common: int) -> list[int]:
-    """The sizes of the messages that bring a party its rows."""
+    """Return the sizes of the messages that bring a party its rows."""
     return [min(CHUNK_ROWS, common - start) for start in range(0, common, CHUNK_ROWS)]
 
 
@@ -370,7 +370,7 @@ async def run_key_node(
     in_thread: InThread = directly,
     report: Report = silent,
 ) -> int:
-    """Returns the number of common rows.
+    """Return the number of common rows.
 
     Raises:
         DataError: they are too few; every data party was told.
@@ -394,7 +394,7 @@ async def run_key_node(
 async def _receive_all(
     ring: Ring, channel: Channel, workers: Workers, in_thread: InThread, report: Report
 ) -> list[Points]:
-    """The sets, each from the party that blinded it last."""
+    """Return the sets, each from the party that blinded it last."""
     sets = {
         owner: ArrivingSet(count, Origin(ring.before(owner), BlindedPoints.__name__))
         for owner, count in zip(ring.parties, ring.counts, strict=True)

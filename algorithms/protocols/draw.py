@@ -74,7 +74,7 @@ def step_2_commit(owner: str, context: bytes, drawn: bytes) -> Commitment:
 
 
 def step_4_key(context: bytes, drawn: Mapping[str, bytes], commitments: Mapping[str, Commitment]) -> PublicRandomness:
-    """Raises MalformedMessage: a party opened other than what it had committed to."""
+    """Raise MalformedMessage: a party opened other than what it had committed to."""
     for owner, opened in drawn.items():
         if len(opened) != KEY_BYTES or step_2_commit(owner, context, opened) != commitments[owner]:
             raise MalformedMessage(culprit=owner, field="drawn", reason="is not what it committed to", step="Opening")

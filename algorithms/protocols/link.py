@@ -131,7 +131,7 @@ def step_0_key_share(private_key: X25519PrivateKey) -> KeyShare:
 
 
 def step_1_secret(private_key: X25519PrivateKey, theirs: KeyShare, *, me: str, other: str, first: bool) -> bytes:
-    """The secret of the filters: of this session, these two parties in this order, and these two key shares.
+    """Return the secret of the filters: of this session, these two parties in this order, and these two key shares.
 
     Raises:
         MalformedMessage: the other's value is not one of X25519, or of small order.
@@ -157,7 +157,7 @@ def step_1_filters(
 
 
 def step_1_count(records: Mapping[str, Sequence[str]], settings: LinkageSettings, *, me: str) -> int:
-    """Raises DataError: no records, too many, or columns that do not fit."""
+    """Raise DataError: no records, too many, or columns that do not fit."""
     n_records = clk.count_records(records, settings.encoding)
     if n_records > MAX_RECORDS:
         raise DataError(f"{me} has {n_records:,} rows: linkage takes {MAX_RECORDS:,} at most")
@@ -167,7 +167,7 @@ def step_1_count(records: Mapping[str, Sequence[str]], settings: LinkageSettings
 def step_4_check_outcome(
     outcome: Outcome, n_records: int, settings: LinkageSettings, *, first: bool, key_node: str
 ) -> int:
-    """The number of slots.
+    """Return the number of slots.
 
     Raises:
         DataError: too few rows match.
@@ -184,7 +184,7 @@ def step_4_check_outcome(
 
 
 def step_4_open(slots: Slots, size: int, public_key: PublicKey, *, key_node: str) -> EncryptedVector[Ciphertext]:
-    """The mask of one chunk of `size` slots, each ciphertext checked."""
+    """Return the mask of one chunk of `size` slots, each ciphertext checked."""
     if slots.positions.shape != (size,):
         raise MalformedMessage(culprit=key_node, field="positions", reason="have a wrong length", step="Slots")
     return EncryptedVector.receive(slots.mask, public_key, length=size, frac_bits=0, bound=1, culprit=key_node)
@@ -203,7 +203,7 @@ def step_4_unshuffle(positions: Positions, order: Positions, *, key_node: str) -
 
 
 def too_few(settings: LinkageSettings) -> DataError:
-    """One line for every party; it does not say how many match."""
+    """Return one line for every party; it does not say how many match."""
     return DataError(
         f"fewer than {settings.min_matches:,} rows of the two parties match, the least that the job asks for",
         hint="do both parties' columns hold the same things, dates and postcodes written alike? A lower threshold "
@@ -215,7 +215,7 @@ def too_few(settings: LinkageSettings) -> DataError:
 
 
 def step_2_check_parties(data_parties: Sequence[str], key_node: str) -> tuple[str, str]:
-    """Raises ConfigError: these parties cannot be linked."""
+    """Raise ConfigError: these parties cannot be linked."""
     if len(data_parties) != 2:
         raise ConfigError(
             f"{len(data_parties)} data parties: linkage is for exactly two", hint='more are aligned by "psi"'
@@ -237,7 +237,7 @@ def step_2_check_filters(received: Filters, settings: LinkageSettings, *, party:
 def step_2_match(
     first: clk.Filters, second: clk.Filters, settings: LinkageSettings, *, report: Report = silent
 ) -> Matched:
-    """Every filter against every other."""
+    """Return every filter against every other."""
     threshold, sizes, anybody = settings.threshold, (len(first), len(second)), None
     try:
         pairs, floor = matching.alike_pairs(first, second, threshold, partial(report, "match"))
@@ -297,12 +297,12 @@ def _pad_unmatched(matched: Positions, size: int, length: int) -> Positions:
 
 
 def step_3_encrypt(positions: Positions, mask: Positions, randomisers: Randomisers) -> Slots:
-    """One chunk for one party."""
+    """Return one chunk for one party."""
     return Slots(positions, encrypt(Fixed.from_integers(mask), randomisers, bound=1).ciphertext)
 
 
 def chunks(n_slots: int) -> Iterator[slice]:
-    """The slots of each message."""
+    """Yield the slots of each message."""
     for start in range(0, n_slots, CHUNK_SLOTS):
         yield slice(start, min(start + CHUNK_SLOTS, n_slots))
 

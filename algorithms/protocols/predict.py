@@ -97,7 +97,7 @@ def _expand(seed: bytes, count: int) -> npt.NDArray[np.uint64]:
 
 
 async def run_active(own: Scores, passives: Sequence[str], channel: Channel) -> Scores:
-    """The scores: own part and all others, in steps of the parts' grid."""
+    """Return the scores: own part and all others, in steps of the parts' grid."""
     return step_3_sum(own, [(name, await channel.receive(name, MaskedScores)) for name in passives])
 
 
@@ -131,7 +131,7 @@ def _check(message: MaskSeed, sender: str) -> MaskSeed:
 
 
 def run_locally(own: Scores, parts: Sequence[Scores], uniform: UniformInt = system_uniform) -> Scores:
-    """All seats in one process; `parts` are the passive parties'."""
+    """Return all seats in one process; `parts` are the passive parties'."""
     seeds = {(i, j): step_1_seed(uniform) for i in range(len(parts)) for j in range(i + 1, len(parts))}
     masked = [
         step_2_mask(

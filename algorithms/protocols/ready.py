@@ -66,7 +66,7 @@ def step_2_check(ready: Ready, *, sender: str) -> Ready:
 
 
 def step_2_drawn(told: Mapping[str, Ready]) -> str:
-    """The name of what the data parties drew, which is the same at all of them."""
+    """Return the name of what the data parties drew, which is the same at all of them."""
     first = next(iter(told.values())).drawn
     for party, ready in told.items():
         if ready.drawn != first or len(first) > MOST_NAME:
@@ -93,7 +93,7 @@ async def run_party(mine: Ready, me: str, others: Sequence[str], channel: Channe
 async def run_key_node(
     mine: Callable[[str], Ready], me: str, data_parties: Sequence[str], channel: Channel
 ) -> Mapping[str, Ready]:
-    """The same at a key node, whose noise is for the splits and batches that the data parties have drawn.
+    """Return the same at a key node, whose noise is for the splits and batches that the data parties have drawn.
 
     Args:
         mine: the name of what they drew -> what the key node says.

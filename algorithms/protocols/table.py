@@ -80,7 +80,7 @@ class Table:
         object.__setattr__(self, "arrows", arrows)
 
     def label(self, arrows: Iterable[Arrow]) -> str:
-        """Their steps, as "align 3, 4"; a protocol whose messages are all of one step goes by its name."""
+        """Return their steps, as "align 3, 4"; a protocol whose messages are all of one step goes by its name."""
         if len({arrow.step for arrow in self.arrows}) == 1:
             return self.name
         return f"{self.name} {', '.join(dict.fromkeys(arrow.step for arrow in arrows))}"
@@ -111,15 +111,15 @@ class Gate:
     session: str = ""
 
     def check_sent(self, message: object, to: str) -> None:
-        """Raises LocalProtocolError: no table has the message, so it must not leave."""
+        """Raise LocalProtocolError: no table has the message, so it must not leave."""
         self._require(type(message), self.role, self._role_of(to))
 
     def check_asked(self, kind: type, sender: str) -> None:
-        """Raises LocalProtocolError: this party waits for what no table lets it be sent."""
+        """Raise LocalProtocolError: this party waits for what no table lets it be sent."""
         self._require(kind, self._role_of(sender), self.role)
 
     def arrivals_from(self, sender: str) -> Callable[[str], None]:
-        """Takes the name of each message that the sender has sent; raises UnexpectedStep where no table lists it."""
+        """Take the name of each message that the sender has sent; raises UnexpectedStep where no table lists it."""
         ends = (self._role_of(sender), self.role)
         names = frozenset(kind.__name__ for kind, *roles in self.listed if tuple(roles) == ends)
 

@@ -212,7 +212,7 @@ async def draw_to_zero(party: Party, step: Step, w: Share) -> Share:
 async def _gradient(
     party: Party, step: Step, items: Items, batch: MaskedMatrix, labels: Labels, w: Share
 ) -> tuple[Share, Share]:
-    """Rounds 1 to 3; at feature_bits + residual_bits."""
+    """Round 1 to 3; at feature_bits + residual_bits."""
     dealt = await party.take_dealt(items.forward)
     (masked,) = await party.open_(w - dealt["v"])
     z = batch.times(w, dealt, masked)

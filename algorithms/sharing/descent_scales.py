@@ -46,7 +46,7 @@ class Scales:
         residual_bound: float = 1.0,
         noise: float = 0.0,
     ) -> Scales:
-        """The finest that fit.
+        """Return the finest that fit.
 
         Args:
             residual_bound: of sigmoid(z) - y, or of a linear model's z - y.

@@ -91,5 +91,5 @@ class Opened:
 
 
 def adds_up(residues: Sequence[Elements]) -> bool:
-    """All parties' m_i."""
+    """Return all parties' m_i."""
     return not np.any(f.total(residues))

@@ -25,7 +25,7 @@ from blindfit.algorithms.sharing.waves import Waves, WaveScales
 
 BINS = 256
 LARGEST_LOSS_BITS = 7  # twice the loss of a row is below 128, by the widest waves
-FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of .05 about 0, and of .2 at 6
+FLATTENED_BY = 3.0  # log odds are binned as sigmoid(z / 3): bins of 0.05 about 0, and of 0.2 at 6
 
 
 async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share:
@@ -39,7 +39,7 @@ async def scores(party: Party, name: str, rows: SecretMatrix, w: Share) -> Share
 
 
 def loss_scales(rows: int, score_bits: int, row_weight_bits: int = 0) -> WaveScales:
-    """The finest at which a sum over so many rows stays in the field's middle.
+    """Return the finest at which a sum over so many rows stays in the field's middle.
 
     Args:
         row_weight_bits: before and after the point of what multiplies a row's loss.
@@ -163,7 +163,7 @@ async def ranks(party: Party, name: str, bins: Share, rows: int) -> Ranks:
 
 
 async def round_weights(party: Party, name: str, w: Share, weight_bits: int, kept_bits: int, bound: float) -> Share:
-    """Weights clipped to [-bound, bound), in whole steps of 2^-kept_bits: 9 rounds.
+    """Weight clipped to [-bound, bound), in whole steps of 2^-kept_bits: 9 rounds.
 
     A weight between two steps becomes either, by chance and without a bias.
     """

@@ -71,11 +71,11 @@ class Share:
         return self._each(lambda part: field.transposed_times(part, public))
 
     def under(self, public: Elements) -> Share:
-        """A matrix that all know @ this vector."""
+        """Return a matrix that all know @ this vector."""
         return self._each(lambda part: field.times(public, part))
 
     def under_transposed(self, public: Elements) -> Share:
-        """The transpose of a matrix that all know @ this vector."""
+        """Return the transpose of a matrix that all know @ this vector."""
         return self._each(lambda part: field.transposed_times(public, part))
 
     def total(self) -> Share:
@@ -113,7 +113,7 @@ class Share:
 
 
 def join(shares: Sequence[Share]) -> Share:
-    """One behind the other, along the first axis."""
+    """Return one behind the other, along the first axis."""
     macs = [share.mac for share in shares if share.mac is not None]
     whole = np.concatenate([share.value for share in shares])
     return Share(whole, np.concatenate(macs) if len(macs) == len(shares) else None)

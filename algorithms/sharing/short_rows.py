@@ -104,7 +104,7 @@ def _rows_that_fit(width: int, norm_bound: int) -> int:
 
 
 def longest_to_prove(n_columns: int) -> int:
-    """A norm bound of rows that can be proved short, within an eighth of the largest."""
+    """Return a norm bound of rows that can be proved short, within an eighth of the largest."""
     bound = MAX_NORM_BOUND
     while _rows_that_fit(n_columns + SQUARES, bound) < LEAST_BLOCK_ROWS:
         bound -= bound // 8
@@ -115,7 +115,7 @@ def longest_to_prove(n_columns: int) -> int:
 
 
 def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of a block's numbers, and the sum of their squares for each row.
+    """Mask of a block's numbers, and the sum of their squares for each row.
 
     Args:
         prover: whose masks they are; None at who only holds shares.
@@ -132,7 +132,7 @@ def rows_item(plan: Plan, block: int, prover: Seed | None) -> Item:
 
 
 def bits_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of the bits of a block's projections, and their squares."""
+    """Mask of the bits of a block's projections, and their squares."""
     shape = (PROJECTIONS, plan.bits + 1)
 
     def derive(_: Arrays) -> Arrays:

@@ -29,7 +29,7 @@ def error_bits(rows: int, bound: float) -> int:
 async def squared_errors(
     party: Party, name: str, z: Share, y: Share, score_bits: int, label_bits: int, kept_bits: int
 ) -> Share:
-    """Their sum at 2 kept_bits, (1,): two rounds.
+    """Return their sum at 2 kept_bits, (1,): two rounds.
 
     Args:
         z, y: at score_bits and label_bits, score_bits being more.

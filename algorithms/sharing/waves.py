@@ -60,7 +60,7 @@ class Waves:
         return self.flat_sigmoid(1.0)
 
     def flat_sigmoid(self, width: float) -> Floats:
-        """The same of sigmoid(z / width)."""
+        """Return the same of sigmoid(z / width)."""
         return _flat_sigmoid(self, width)
 
     @cached_property
@@ -142,7 +142,7 @@ class WaveScales:
         return float(np.sum(np.abs(coefficients) * (places * place_off + rounded_waves) + rounded_factors))
 
     def check(self, waves: Waves) -> None:
-        """Raises RangeError: a sum would leave the field's middle, or the score's point lies outside a period."""
+        """Raise RangeError: a sum would leave the field's middle, or the score's point lies outside a period."""
         largest = (np.abs(waves.log_cosh).sum() + 1) * 2.0 ** (self.result + 1)
         if largest >= 2.0**59 or self.score + math.log2(waves.period) > 59:
             raise RangeError(f"waves at {self.wave} and {self.coefficient} bits do not fit into the field")
@@ -217,7 +217,7 @@ def _column(coefficients: Floats, opened: Elements) -> Floats:
 
 
 def _at(numbers: Floats, bits: int) -> Elements:
-    """A row at a time, which stays in the processor's cache."""
+    """Return a row at a time, which stays in the processor's cache."""
     if numbers.ndim < 2:
         return f.elements(np.rint(numbers * 2.0**bits).astype(np.int64))
     whole = np.empty(numbers.shape, dtype=np.uint64)

@@ -98,7 +98,7 @@ def loss_plot(split: Split) -> Figure:
 
 
 def loss_without_privacy(split: Split, init: Pretrained) -> list[float]:
-    """The estimator's own descent at its largest rate, with nothing added to the sums."""
+    """Return the estimator's own descent at its largest rate, with nothing added to the sums."""
     model, start = DPLogisticRegression(), init.weights_for(init.standardiser)
     rows, test = (append_constant(init.standardiser.transform(part[0])) for part in (split.private, split.test))
     rate = dp_gradient.default_learning_rate(1e-12, rows.shape[1], model.n_iterations, model.clip_norm)

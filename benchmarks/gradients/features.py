@@ -27,7 +27,7 @@ def column_without_noise(setting: Setting, effort: Effort) -> dict[str, Any]:
 
 
 def column_in_noise(setting: Setting, effort: Effort) -> dict[str, float]:
-    """The share of rows that the best of all candidates has right, and what a guess of one value has: means."""
+    """Return the share of rows that the best of all candidates has right, and what a guess of one value has: means."""
     found, always = [], []
     for seed in range(effort.data_sets):
         for reader in READERS:

@@ -26,7 +26,7 @@ class Times:
         return statistics.median(self.seconds[name])
 
     def ratio(self, over: str, under: str) -> float:
-        """The median of what the ratio was in each round."""
+        """Return the median of what the ratio was in each round."""
         return median_ratio(self.seconds[over], self.seconds[under])
 
     def spread(self) -> float:
@@ -41,7 +41,7 @@ def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
 def in_turn(
     runs: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.thread_time
 ) -> Times:
-    """Runs each once a round; more rounds than were asked for while the times are far apart and it is quick.
+    """Run each once a round; more rounds than were asked for while the times are far apart and it is quick.
 
     Args:
         clock: by default this thread's processor time, which leaves out what other processes took.

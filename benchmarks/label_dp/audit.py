@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def audit(epsilons: Sequence[float], draws: int = DRAWS) -> list[dict[str, Any]]:
-    """For each epsilon what it is at least, with 99 % confidence."""
+    """For each epsilon what it is at least, with 99% confidence."""
     return [
         {
             "epsilon": epsilon,
@@ -43,13 +43,13 @@ def audit(epsilons: Sequence[float], draws: int = DRAWS) -> list[dict[str, Any]]
 
 
 def nearest(epsilon: float) -> float:
-    """The published noise's least size, in ranges."""
+    """Return the published noise's least size, in ranges."""
     g = _high_part(epsilon)
     return min(g, 1 - 2 * g)
 
 
 def epsilon_at_least(noise: Floats, distance: float) -> float:
-    """A lower confidence bound, from outputs within `distance` of a label, if it is the label and if it is not.
+    """Return a lower confidence bound, from outputs within `distance` of a label, if it is the label and if it is not.
 
     Half of the draws for each, so that the counts are independent; the bound holds for both directions together.
     """
@@ -67,7 +67,7 @@ def _interval(hits: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 def published_staircase(epsilon: float, n: int) -> Floats:
-    """The published code's noise, in ranges; see the module's description."""
+    """Return the published code's noise, in ranges; see the module's description."""
     draw, g, b = public_generator(0, f"label_dp/audit/{epsilon}"), _high_part(epsilon), math.exp(-epsilon)
     sign, blocks, part = draw.choice((-1.0, 1.0), n), draw.geometric(1 - b, n) - 1.0, draw.random(n)
     high = draw.random(n) < g / (g + (1 - g) * b)

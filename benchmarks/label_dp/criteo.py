@@ -69,7 +69,7 @@ class CriteoRows:
 
 
 def read(path: Path, *, least: int = LEAST_OCCURRENCES, block_bytes: int = BLOCK_BYTES) -> CriteoRows:
-    """Raises DataError: the file is missing, is not of this format, or no row is left."""
+    """Raise DataError: the file is missing, is not of this format, or no row is left."""
     if not path.exists():
         raise DataError(f"{path} does not exist", hint="https://ailab.criteo.com has CriteoSearchData")
     indices, kept = [Index() for _ in HASHED], []
@@ -128,7 +128,7 @@ def _kept(table: pa.Table, indices: list[Index]) -> tuple[Floats, Floats, Codes]
 
 
 def _number_frequent(column: Codes, least: int) -> int:
-    """Numbers the frequent values from 1 and the others 0, in place; returns how many numbers there are."""
+    """Number the frequent values from 1 and the others 0, in place; returns how many numbers there are."""
     frequent = np.bincount(column) >= least
     column[:] = np.where(frequent, np.cumsum(frequent), 0)[column]
     return int(frequent.sum()) + 1

@@ -86,7 +86,7 @@ def crime(data: Path) -> Dataset:
 
 
 def housing(data: Path) -> Dataset:
-    """The columns as they are in the file, as in the published code: neither centred nor scaled."""
+    """Return the columns as they are in the file, as in the published code: neither centred nor scaled."""
     read = Housing.read(data)
     names = [name for part in COLUMNS.values() for name in part]
     half_widths = (0.7, 0.5, 1.2, 1.0, 2.2, 1.5, 1.5, 1.5, 1.4, 1.2, 0.7, 0.1)

@@ -126,7 +126,7 @@ class Adam:
         self._means, self._squares = ([np.zeros_like(one) for one in self.parameters] for _ in range(2))
 
     def step(self, gradients: list[Reals], rate: float) -> None:
-        """Uses the gradients' memory for what it computes."""
+        """Use the gradients' memory for what it computes."""
         self._steps += 1
         rate /= 1 - self.mean_beta**self._steps
         square_scale = (1 - self.square_beta**self._steps) ** -0.5

@@ -111,7 +111,7 @@ def exceptions(rows: Sequence[Figures]) -> list[Figures]:
 
 
 def _sweeps(outcomes: Sequence[Outcome]) -> list[Figures]:
-    """Each beside the published options, on the same seeds."""
+    """Return each beside the published options, on the same seeds."""
     plain = {(o["arm"], o["epsilon"], o["seed"]): o["mse"] for o in outcomes if not o["varied"]}
     groups = defaultdict(list)
     for o in outcomes:
@@ -177,7 +177,7 @@ def _of_prior(name: str, figures: Figures) -> str:
 
 
 def _of_options(name: str, figures: Figures) -> str:
-    """The paper finds that neither matters."""
+    """Return the paper finds that neither matters."""
     ranges = []
     for varied, title in (("half_width", "half_width"), ("epsilon_prior", "the prior's part of epsilon")):
         found = [s for s in figures["sweeps"] if s["varied"] == varied and s["arm"] == "rp"]

@@ -69,7 +69,7 @@ def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def constant(split: Split, seed: int) -> Outcome:
-    """The mean of the true training labels as every row's prediction."""
+    """Return the mean of the true training labels as every row's prediction."""
     error = float(np.square(split.test[1] - split.train[1].mean()).mean())
     return outcome_of(Case(CONSTANT, float("inf")), seed, error)
 
@@ -104,7 +104,7 @@ def _facts(released: Released | None, dataset: Dataset, labels: Any) -> dict[str
 
 
 def check_ensemble(dataset: Dataset, training: TrainingSettings) -> dict[str, float]:
-    """The ensemble against networks trained alone, on three cases."""
+    """Return the ensemble against networks trained alone, on three cases."""
     split = dataset.split(0)
     cases = [Case("rp", 2.0), Case("rp auto debiased", 2.0), Case("laplace", 2.0)]
     labels = np.stack([release(case, dataset, split.train[1], 0).labels for case in cases])

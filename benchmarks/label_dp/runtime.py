@@ -4,7 +4,7 @@
 
 Three generated columns of the sizes and ranges of Communities and Crime (1,595 training labels), California Housing
 (16,512) and Criteo Sponsored Search (1,316,781). Epsilon is 1, a third of it for the prior where there is one. "Values"
-is how many distinct labels the mechanism is given: rr-on-bins rounds labels down to .01, .01 and 1 first. The linear
+is how many distinct labels the mechanism is given: rr-on-bins rounds labels down to 0.01, 0.01 and 1 first. The linear
 program of unbiased has 33 inputs and 65 outputs at each size, labels between two inputs going to one of them at random.
 --quick leaves out the largest column, and the bins of 10,000 values alone.
 """
@@ -110,7 +110,7 @@ def distinct(column: Column, name: str) -> int:
 
 
 def bins_s(count: int) -> float:
-    """The choice of bins alone, for so many distinct values of unequal mass."""
+    """Return the choice of bins alone, for so many distinct values of unequal mass."""
     mass = public_generator(1, "bins").dirichlet(np.ones(count))
     values = np.arange(count, dtype=np.float64)
     moments = np.stack([mass * values**power for power in range(3)])

@@ -76,7 +76,7 @@ def settings_of(name: str, epsilon: float, labels: Floats) -> MechanismSettings:
 
 
 def own_histogram(labels: Floats) -> Prior:
-    """A cell for each hundredth, as the labels are given."""
+    """Return a cell for each hundredth, as the labels are given."""
     edges = np.concatenate(([0.0], np.arange(100) / 100 + 0.005, [1.0]))
     return prior_from_counts(edges, np.histogram(labels, bins=edges)[0])
 

@@ -236,7 +236,7 @@ def _phe_pack(numbers: Sequence[Any]) -> Any:
 
 
 def packed(subject: Subject) -> PackedVector[FreshCiphertext]:
-    """PACKS full ciphertexts."""
+    """Pack full ciphertexts."""
     slots = pack(subject.row[:1], SLOT_BITS).layout.slots
     return encrypt_packed(subject.plain(slots * PACKS, bits=60), SLOT_BITS, subject.fast)
 

@@ -101,7 +101,7 @@ def noise_stds(job: TaylorJob, way: str, columns: int) -> tuple[float, float]:
 def plain_table(
     job: TaylorJob, pooled: Pooled, grid: Grid, generator: np.random.Generator
 ) -> tuple[PlainTable, PreparedLabels, np.ndarray, RowPlan]:
-    """Every party's rows as it would train on them, in an order as the key node draws one."""
+    """Return every party's rows as it would train on them, in an order as the key node draws one."""
     active, n = next(iter(pooled.rows)), len(pooled.labels)
     order, there = generator.permutation(n), np.ones(n, bool)
     prepared = {}

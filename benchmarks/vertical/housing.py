@@ -75,7 +75,7 @@ class Housing:
 
     @classmethod
     def read(cls, data: Path) -> Housing:
-        """Raises DataError: the file is not there."""
+        """Raise DataError: the file is not there."""
         path = data / FILE
         if not path.exists():
             raise DataError(f"{path} does not exist", hint=f"--data DIR says where {FILE} is (see --help)")

@@ -3,7 +3,7 @@
     python -m benchmarks.vertical.linkage [--json FILE] [--quick]
 
 1. `thresholds`: made-up registers (examples/linkage/dirty_records.py), each field of each record wrong with probability
-   .12; precision and recall by the truth, and beside them what a key node estimates without it.
+   0.12; precision and recall by the truth, and beside them what a key node estimates without it.
 2. `wrong_matches`: a logistic regression on rows of which a share was exchanged, judged on the right ones; means over
    20 repeats. Made-up: 5 + 5 normal columns, 4,000 rows. Breast cancer: scikit-learn's, its 10 means at one party, its
    errors and worst values at the other.

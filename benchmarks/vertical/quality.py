@@ -104,7 +104,7 @@ def rand(_data: Path) -> Rows:
 
 
 def generated(_data: Path) -> Rows:
-    """A logistic model that is true, of 20 columns, a tenth of the labels positive."""
+    """Return a logistic model that is true, of 20 columns, a tenth of the labels positive."""
     rng = np.random.default_rng(11)
     x = rng.normal(size=(10_000, 20))
     score = x @ rng.normal(size=20) / 4 - 2.5
@@ -188,7 +188,7 @@ def compared(x: Floats, y: Floats, train_rows: Any, test_rows: Any, scores: Floa
 
 
 def by_sums(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """The probability of each row by the sums over the other half, as the key node fits them after linkage."""
+    """Return the probability of each row by the sums over the other half, as the key node fits them after linkage."""
     y, half = np.where(positive, 1.0, -1.0), len(scores) // 2
     halves = slice(None, half), slice(half, None)
     fits = [fit_moments(_moments(scores[rows], y[rows])) or IDENTITY for rows in halves]

@@ -3,7 +3,7 @@
     python -m benchmarks.vertical.quality_linear [--data DIR] [--json FILE] [--splits 9] [--quick]
 
 560 rows, columns spread over three parties, a fifth of the rows held out; generated rows, of which the columns explain
-half, 90 % and 97 % of the label, and rows drawn from communities and housing. The training is the plain oracle's, which
+half, 90% and 97% of the label, and rows drawn from communities and housing. The training is the plain oracle's, which
 the encrypted one agrees with bit for bit. `mse_over_least_squares` is the test error over that of LinearRegression on
 all rows that are not held out, the median over splits:
 

@@ -157,7 +157,7 @@ def _read(path: Path, name: str) -> Party:
 
 
 def made_up(rows: int, features: int, parties: int, seed: int = 1) -> list[Party]:
-    """Labels from a logistic model on all columns, which the parties hold in nearly equal parts."""
+    """Label from a logistic model on all columns, which the parties hold in nearly equal parts."""
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(rows, features))
     scores = X @ draw.normal(size=features) / np.sqrt(features)

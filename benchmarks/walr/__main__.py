@@ -175,7 +175,7 @@ def run_job(directory: Path, repetition: int) -> dict[str, Any]:
 
 
 def training_matrix(directory: Path, job: Job[WalrJob]) -> tuple[Floats, NDArray[np.int8]]:
-    """The very rows that the job trains on, as scikit-learn takes them."""
+    """Return the very rows that the job trains on, as scikit-learn takes them."""
     import pyarrow.parquet as pq
 
     settings = load_party(directory / "advertiser.toml")

@@ -118,7 +118,7 @@ def measure(data: DataSet, draws: int, epsilons: Sequence[float]) -> list[dict[s
 
 
 def of_release(setting: Setting, mu: Floats, generator: np.random.Generator) -> list[float]:
-    """The losses of COLUMNS."""
+    """Return the losses of COLUMNS."""
     choices = list(product(L2_FACTORS, TREATMENTS))
     weights = {choice: setting.weights(mu, choice) for choice in choices}
     losses = {choice: setting.loss(of_choice) for choice, of_choice in weights.items()}

@@ -55,7 +55,7 @@ class PreparedRows:
 
 
 def private_model(epsilon: float, data: PreparedRows) -> WALRModel:
-    """The protocol's own steps with both seats in this process, fresh noise from the system's generator."""
+    """Return the protocol's own steps with both seats in this process, fresh noise from the system's generator."""
     settings = ReleaseSettings("rand", "1", epsilon, DELTA, frac_bits=FRAC_BITS)
     request = walr.step_1_open(data.rows, data.bound, settings)
     answer = walr.run_locally(data.rows, request, data.labels, system_uniform)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.walr.forecast [--data DIR] [--json FILE] [--quick]
 
-Three data sets, 30 % held out: RAND (in statsmodels), bank marketing (DIR/bank), and 33,000 rows made by
+Three data sets, 30% held out: RAND (in statsmodels), bank marketing (DIR/bank), and 33,000 rows made by
 examples/advertising/generate.py. At each epsilon the release and the fit are made 300 times; `excess` is how much the
 log loss on held-out rows is, in the mean, above that without noise, over the entropy of the base rate. The forecast has
 the training rows' features, and assumes of their labels the rate and the strength that they have (`right`), or a rate

@@ -65,7 +65,7 @@ def ordinary_minibatch_gradient(batch: Floats, labels: Floats, weights: Floats) 
 def compare(
     rows: Rows | ArrayLike, labels: ArrayLike, ms: Sequence[int], draws: int, generator: np.random.Generator
 ) -> list[Distances]:
-    """Measures all three on the same batches, at weights 0 and at the optimum without l2."""
+    """Measure all three on the same batches, at weights 0 and at the optimum without l2."""
     known, outcome = as_rows(rows), np.asarray(labels, dtype=np.float64)
     mu = weighted_aggregate(known, outcome)
     optimum = fit(known, mu, SolverSettings(l2=0.0, unpenalised=None)).weights
@@ -104,7 +104,7 @@ def _compare_at(
 
 
 def measure(console: Console, effort: Effort) -> dict[str, list[dict[str, object]]]:
-    """Prints a table of distances at several base rates; returns them by base rate."""
+    """Print a table of distances at several base rates; returns them by base rate."""
     generator = np.random.default_rng(1)
     features = np.hstack([generator.normal(size=(effort.rows, 20)), np.ones((effort.rows, 1))])
     table = Table(

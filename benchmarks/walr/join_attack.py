@@ -112,7 +112,7 @@ def show(results: list[dict[str, Any]], console: Console) -> None:
 
 
 def measure(server: str, effort: Effort) -> list[dict[str, Any]]:
-    """Every attack on one server."""
+    """Return every attack on one server."""
     with tempfile.TemporaryDirectory() as directory:
         identity = prepare(Path(directory), effort.rows)
         here, there = PROCESSES.Pipe()
@@ -192,7 +192,7 @@ async def description(stub: measurement_pb2_grpc.MeasurementStub) -> Any:
 
 
 def prepare(directory: Path, rows: int) -> Identity:
-    """The table, certificates; the attacker's identity."""
+    """Return the table, certificates; the attacker's identity."""
     with (directory / "visits.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["id", "label"])

@@ -134,7 +134,7 @@ class MechanismAudit:
 def mechanism_settings(
     name: str, epsilon: float, delta: float | None, ends: tuple[float, float], half_width: float | None
 ) -> MechanismSettings:
-    """Raises ConfigError: an option that the mechanism does not use, or a value that it cannot have."""
+    """Raise ConfigError: an option that the mechanism does not use, or a value that it cannot have."""
     if name == "rp-banded" and half_width is None:
         half_width = HALF_WIDTH_SHARE * (ends[1] - ends[0])
     if delta is None:
@@ -148,7 +148,7 @@ def mechanism_settings(
 
 
 def read_labels(place: str) -> Floats:
-    """The column of `FILE.csv:column`.
+    """Return the column of `FILE.csv:column`.
 
     Raises:
         ConfigError: it names no column.

@@ -101,7 +101,7 @@ def audit_model(
 
 
 def open_attacked(path: Path) -> Attacked:
-    """Raises DataError: it is no whole logistic model."""
+    """Raise DataError: it is no whole logistic model."""
     content = read_json(path)
     if isinstance(content, dict) and content.get("format") == pretraining.FORMAT:
         start = load_pretrained(path)

@@ -79,7 +79,7 @@ class Written:
 
 
 def write(session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    """Writes `out/report.json` and `out/report.html`.
+    """Write `out/report.json` and `out/report.html`.
 
     Args:
         parties_here: parties whose own directories are `out/<name>/`; of the others only their summary is known.
@@ -125,7 +125,7 @@ def _own_word(directory: Path, session: str) -> dict[str, Any]:
 
 
 def figures_of(content: Mapping[str, Any]) -> EvaluationFigures:
-    """Raises DataError: names the party and the figure that is missing or wrong."""
+    """Raise DataError: names the party and the figure that is missing or wrong."""
     found = content["figures"]
     return EvaluationFigures(
         content["session"],
@@ -202,7 +202,7 @@ def statement(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _servers_learnt(content: Mapping[str, Any], trust: Trust) -> Iterator[str]:
-    """The key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
+    """Yield the key node's part too, where there is one: who learnt what hangs on `evaluate.trust` alone."""
     active, servers = content["active"], " and ".join(content["servers"])
     learnt = f"{servers} learnt the ids of {quantity(_rows(content).sent, 'row')}, "
     if trust == ENCRYPTED_ROWS:

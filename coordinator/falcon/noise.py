@@ -50,7 +50,7 @@ def _losses(p: FalconParameters, noise: Noise, prepared: Mapping[str, Prepared])
 
 
 def _descent(p: FalconParameters, noise: Noise | None, x: Floats, y: Floats, draw: np.random.Generator) -> Floats:
-    """The same steps on plain numbers."""
+    """Return the same steps on plain numbers."""
     w = velocity = np.zeros(x.shape[1])
     pulled = p.penalised.astype(np.float64)
     for epoch in range(p.epochs):

@@ -50,7 +50,7 @@ def check_rows(job: Job[FalconJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 
 def forecast_s(job: Job[FalconJob], here: Sequence[PartyHere]) -> float:
-    """The seconds that the pre-flight tells, of data parties that are all here."""
+    """Return the seconds that the pre-flight tells, of data parties that are all here."""
     rows, records = joint.rows_here(job, here)
     parameters = trial_of(rows, records, joint.roles_of(job), job.parameters).parameters
     return falcon_cost.cost_of(parameters).train_seconds(falcon_cost.measure(parameters), cores())
@@ -128,7 +128,7 @@ def _find_answer(seated: Seated[Falcon]) -> str:
 
 
 def _numbers(parameters: FalconParameters) -> Iterator[Finding]:
-    """Raises RangeError: they do not fit."""
+    """Raise RangeError: they do not fit."""
     check_parameters(parameters)
     waves, name = parameters.waves, parameters.waves_name
     if parameters.is_linear:

@@ -19,7 +19,7 @@ LARGE_NOISE = 0.5  # in a weight, of columns between -1 and 1: as large as weigh
 
 
 def first(facts: Figures) -> Charged:
-    """The promise, with the budget of the data party that told first."""
+    """Return the promise, with the budget of the data party that told first."""
     return next(iter(facts.privacy.values()))
 
 

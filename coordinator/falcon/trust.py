@@ -83,7 +83,7 @@ def _of_test_rows(job: FalconJob) -> str:
 
 
 def _by_passive(roles: Roles, job: FalconJob) -> str:
-    """Its weights hang on the labels."""
+    """Return its weights hang on the labels."""
     if job.falcon.stays_shared:
         return "No weight, no score, no residual, no gradient, no loss, and no figure of the test rows."
     tells = f"Its weights depend on {roles.active}'s labels and on the others' features"

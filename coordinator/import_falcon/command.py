@@ -55,7 +55,7 @@ class Brought:
 
 
 def import_falcon(path: Path, out: Path, without: Sequence[str]) -> Found:
-    """Raises ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
+    """Raise ConfigError, DataError: what is wrong with the job or with rows; nothing is left behind."""
     named = Without(without)
     asked, unknown = read_falcon(path, named)
     left = [*leave_out(asked, path, named), *(NotCarried({name: None}, "unknown, left out") for name in unknown)]
@@ -167,7 +167,7 @@ def _rows_in_common(brought: Sequence[Brought]) -> int | None:
 
 @contextlib.contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
-    """A new folder, or one that is empty; as it was before where something goes wrong.
+    """Yield a new folder, or one that is empty; as it was before where something goes wrong.
 
     Raises:
         ConfigError: there is something in it, or it cannot be written.
@@ -193,7 +193,7 @@ def _in_a_line(out: Path) -> Iterator[None]:
 
 
 def _undo(out: Path, made: Sequence[Path]) -> None:
-    """Takes a folder that was empty, and the folders that were not there, the innermost first."""
+    """Take a folder that was empty, and the folders that were not there, the innermost first."""
     with contextlib.suppress(OSError):  # what went wrong first is what is told
         for file in out.iterdir():
             file.unlink()

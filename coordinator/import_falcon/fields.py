@@ -18,7 +18,7 @@ from blindfit.coordinator.import_falcon.file import CONFIG, FalconFile, Without
 from blindfit.coordinator.terminal.wording import quantity
 from blindfit.parties.falcon.settings import FalconSettings
 
-TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is .8
+TEST_FRACTION = 0.2  # SPLIT_TRAIN_TEST_RATIO of the Falcon code is 0.8
 MOST_EPOCHS = 10_000  # of falcon.epochs
 METRICS = {"acc", "auc", "ks"}  # that follow from what the active party's report has
 METRICS_OF_NUMBERS = {"mse", "rmse", "r2"}
@@ -184,7 +184,7 @@ def _changes(asked: FalconFile) -> Iterator[Change]:
 
 
 def leave_out(asked: FalconFile, source: Path, without: Without) -> Iterator[NotCarried]:
-    """Raises ConfigError: `--without` does not say so."""
+    """Raise ConfigError: `--without` does not say so."""
     for change in _changes(asked):
         if not without.covers(change.field):
             (name,) = change.asked

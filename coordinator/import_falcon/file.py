@@ -176,7 +176,7 @@ class Without:
 
 
 def read_falcon(path: Path, without: Without) -> tuple[FalconFile, list[str]]:
-    """The file, and the unknown fields that `without` left out of it.
+    """Return the file, and the unknown fields that `without` left out of it.
 
     Raises:
         ConfigError: one line that names the file and each field that is wrong.

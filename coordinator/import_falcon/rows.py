@@ -38,7 +38,7 @@ def missing(source: Path) -> str:
 
 
 def convert(source: Path, target: Path, *, has_label: bool, has_classes: bool) -> Shape:
-    """Writes a new file.
+    """Write a new file.
 
     Args:
         has_classes: labels are 0 and 1, and not any numbers.
@@ -70,7 +70,7 @@ def _check_width(source: Path, shape: Shape) -> None:
 
 
 def _rows(source: Path, read: io.TextIOWrapper) -> Iterator[tuple[int, list[float]]]:
-    """Each row with its number, from 1; as long as the first one."""
+    """Yield each row with its number, from 1; as long as the first one."""
     row = width = 0
     try:
         for fields in filter(None, csv.reader(read)):

@@ -271,7 +271,7 @@ def build_folder(out: Path) -> Iterator[Path]:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raises ConfigError: there is a file of this name, or a folder that is not empty."""
+    """Raise ConfigError: there is a file of this name, or a folder that is not empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} is there already", hint="name another folder: --out DIR")
 

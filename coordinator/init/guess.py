@@ -93,7 +93,7 @@ def read_all(table: Reader, names: Sequence[str]) -> Any:
 
 
 def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> str:
-    """The column that names a row, by which the tables are joined.
+    """Return the column that names a row, by which the tables are joined.
 
     Raises:
         ConfigError: it cannot be told.
@@ -114,7 +114,7 @@ def id_column(tables: Mapping[Place, Reader], given: str | None, label: str) -> 
 
 
 def owner_of(label: str, tables: Mapping[Place, Reader]) -> Place:
-    """Raises ConfigError: no table has the label, or several do."""
+    """Raise ConfigError: no table has the label, or several do."""
     owners = [path for path, table in tables.items() if label in table.names]
     if len(owners) == 1:
         return owners[0]

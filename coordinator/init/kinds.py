@@ -78,7 +78,7 @@ class Judge:
     # --- numbers
 
     def to_numbers(self, column: Any) -> Floats:
-        """Raises BadValue: a value is not a finite number in the table's form."""
+        """Raise BadValue: a value is not a finite number in the table's form."""
         dialect = self.forms.dialect
         if dialect.converts_numbers and values.is_text(column.type):
             column = write_plain_numbers(column, dialect)
@@ -166,7 +166,7 @@ class Judge:
     # --- dates
 
     def to_days(self, column: Any) -> Floats:
-        """Raises BadValue: a value is not a date in the table's form."""
+        """Raise BadValue: a value is not a date in the table's form."""
         dialect = self.forms.dialect
         if dialect.date_format is not None and values.is_text(column.type):
             column = read_dates(column, dialect)

@@ -17,7 +17,7 @@ def is_party_file(path: Path) -> bool:
 
 
 def refuse_party_file(path: Path) -> None:
-    """Raises ConfigError: a party's file was given where a job's is wanted."""
+    """Raise ConfigError: a party's file was given where a job's is wanted."""
     if is_party_file(path):
         raise ConfigError(
             f"{path} is a party's file, and this command takes a job's",
@@ -26,7 +26,7 @@ def refuse_party_file(path: Path) -> None:
 
 
 def refuse_job_file(path: Path) -> None:
-    """Raises ConfigError: a job's file was given where a party's is wanted."""
+    """Raise ConfigError: a job's file was given where a party's is wanted."""
     if _kind(path) == "job":
         raise ConfigError(
             f"{path} is a job's file, and this command takes a party's",

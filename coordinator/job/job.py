@@ -131,7 +131,7 @@ class Job(Generic[J]):
         return self.parameters.protocol
 
     def with_role(self, role: str) -> list[str]:
-        """The names of the parties that have it."""
+        """Return the names of the parties that have it."""
         return [name for name, party in self.parties.items() if party.role == role]
 
     def with_parameters(self, parameters: J) -> Job[J]:
@@ -176,7 +176,7 @@ def read_tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def with_session(path: Path, overrides: Sequence[str], session: str | None) -> list[str]:
-    """The override that names the training whose model a job takes.
+    """Return the override that names the training whose model a job takes.
 
     Raises:
         ConfigError: it is a job that takes none.
@@ -195,7 +195,7 @@ def with_session(path: Path, overrides: Sequence[str], session: str | None) -> l
 
 
 def read_job(values: Mapping[str, Any], source: str = "the job", folder: Path = Path()) -> Job[Any]:
-    """Raises ConfigError: one line with every mistake, which begins with the name of the source."""
+    """Raise ConfigError: one line with every mistake, which begins with the name of the source."""
     return Job(values, folder=folder, called=source)
 
 

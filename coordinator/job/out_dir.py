@@ -140,7 +140,7 @@ def _earlier_report(out: Path) -> dict[str, Any]:
 
 
 def make_out(out: Path) -> None:
-    """Makes the folder of reports, before a job begins whose report could not be written.
+    """Make the folder of reports, before a job begins whose report could not be written.
 
     Raises:
         ConfigError: it cannot be made, or nothing can be written into it.

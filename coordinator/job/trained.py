@@ -68,7 +68,7 @@ def _with_model(
     session: str | None,
     how: dict[str, Any],
 ) -> Job[Any]:
-    """Raises as `prediction_of`."""
+    """Raise as `prediction_of`."""
     given = _protocol_of(source, how)
     if given in SYSTEMS and given != protocol:  # before a table of the wanted kind is refused by its name
         called, article = how.get("called") or "the job", "an evaluate" if protocol == "evaluate" else "a predict"
@@ -134,7 +134,7 @@ def evaluation_of(
 
 
 def _check_model_of(scores: Path, session: str) -> None:
-    """Raises as `evaluation_of`."""
+    """Raise as `evaluation_of`."""
     path = scores / "report.json"
     content = read_json(path)
     job = content.get("job") if isinstance(content, dict) else None

@@ -59,7 +59,7 @@ def drive_on(job: Job[Any], launched: Launched, study: Study, drive: Drive) -> J
 
 
 def _start_again(study: Study, parties: Sequence[str], launched: Launched) -> Launched:
-    """Raises Stopped: by Ctrl-C or SIGTERM."""
+    """Raise Stopped: by Ctrl-C or SIGTERM."""
     try:
         with terminable():
             return study.start_again(parties, launched)

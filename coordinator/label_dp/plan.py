@@ -96,7 +96,7 @@ def _labels(job: Job[LabelDPJob]) -> tuple[LabelGrid, int, str]:
 
 
 def _settings(own: LabelDPSettings) -> Iterator[LabelDPSettings]:
-    """Every mechanism with its defaults, the job's as it is set."""
+    """Yield every mechanism with its defaults, the job's as it is set."""
     for name in get_args(MechanismName):
         if name == own.mechanism:
             yield own

@@ -34,7 +34,7 @@ def plot_fit(held_out: Mapping[str, Sequence[float]], *, unbiased: str) -> Plot 
 
 
 def laws_plot(laws: Sequence[Mapping[str, Any]]) -> Plot:
-    """The law of what is released, at three labels."""
+    """Return the law of what is released, at three labels."""
     drawn, axes = figure_of(height_inches=2.7)
     discrete = any(law["discrete"] for law in laws)
     for law, colour in zip(laws, LAW_COLOURS, strict=True):

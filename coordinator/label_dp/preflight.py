@@ -63,7 +63,7 @@ def check_rows(job: Job[LabelDPJob], here: Sequence[PartyHere]) -> Iterator[Find
 
 
 def _check_labels(job: Job[LabelDPJob], party: PartyHere, noise: list[float]) -> Iterator[Finding]:
-    """Adds the noise of a label to `noise`."""
+    """Add the noise of a label to `noise`."""
     dataset, privacy, chosen = party.dataset, job.parameters.required_privacy, job.parameters.label_dp
     event = job.parameters.event_at_server(UNITS["person" if dataset.person else "row"][1])
     yield from describe_budget(party, event, AGAIN)

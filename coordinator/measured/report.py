@@ -30,7 +30,7 @@ class MeasuredFigures:
 
 
 def members_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The active party and the measurement server, or both of them in words.
+    """Return the active party and the measurement server, or both of them in words.
 
     Raises:
         DataError: the report does not name both.

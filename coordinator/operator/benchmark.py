@@ -62,7 +62,7 @@ def _measure(backend: str, workers: Workers) -> Calibration:
 
 
 def _random_batch(bits: int) -> tuple[Kernel, Residues, Residues]:
-    """A modulus that nobody has the key of, and two vectors."""
+    """Return a modulus that nobody has the key of, and two vectors."""
     kernel = Kernel(secrets.randbits(bits) | 1 << (bits - 1) | 1)
     below = int(kernel.modulus)
     a, b = (kernel.residues(secrets.randbelow(below) for _ in range(BATCH)) for _ in range(2))

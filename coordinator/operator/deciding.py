@@ -94,7 +94,7 @@ def _list(file: Path) -> str:
 
 
 def lock(settings: PartySettings, base_dir: Path, old_passphrase_file: Path | None) -> Found:
-    """Locks what was kept before there was a passphrase; with the file of an old one, the new one takes its place.
+    """Lock what was kept before there was a passphrase; with the file of an old one, the new one takes its place.
 
     Raises:
         ConfigError: the party's file names no passphrase, or one does not open what it should.

@@ -31,7 +31,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - what a par
 
 
 async def ask(own: Identity, listen: str) -> None:
-    """Returns if the party that listens there serves.
+    """Return if the party that listens there serves.
 
     Raises:
         ConfigError: it has no fixed port, or does not know itself as a peer.

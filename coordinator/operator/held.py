@@ -53,7 +53,7 @@ class HeldJob:
 
     @classmethod
     def of(cls, row: SessionRow, settings: PartySettings, file: Path) -> HeldJob:
-        """Raises DataError: what the database would have approved is not what it shows."""
+        """Raise DataError: what the database would have approved is not what it shows."""
         asked = read_proposal(pb.Proposal.FromString(row.proposal), row.proposed_by, read_proposed)
         if asked.digest != row.digest:
             raise DataError(f"{row.session}: the party's database shows another job than the one that waits")

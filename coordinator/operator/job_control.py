@@ -60,7 +60,7 @@ def list_jobs(settings: PartySettings, base_dir: Path, *, running: bool) -> Foun
 
 
 def find_log(settings: PartySettings, base_dir: Path, session: str) -> Found:
-    """Raises ConfigError: the party has had no such session."""
+    """Raise ConfigError: the party has had no such session."""
     if open_store(settings, base_dir).reader().session(session) is None:
         raise ConfigError(
             f"{settings.name} has had no session {session}", hint="`blindfit jobs PARTY.TOML` lists those that it had"

@@ -26,7 +26,7 @@ STAYS = (
 
 
 def sessions_to_purge(store: Store, session: str | None, ended_before: str | None, *, all_ended: bool) -> list[str]:
-    """Raises ConfigError: not exactly one of the three is given, or the day is none."""
+    """Raise ConfigError: not exactly one of the three is given, or the day is none."""
     if sum([session is not None, ended_before is not None, all_ended]) != 1:
         raise ConfigError("nothing to purge is named", hint="give a session, --ended-before DATE or --all-ended")
     if session is not None:

@@ -32,7 +32,7 @@ def publish(
     remove_older: bool = False,
     console: Console,
 ) -> Found:
-    """Raises ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""
+    """Raise ConfigError, DataError: what is wrong with the dataset; the newest snapshot stays what it was."""
     if dataset not in settings.datasets:
         known = ", ".join(settings.datasets) or "none"
         raise ConfigError(f"{settings.name} has no dataset named {dataset}", hint=f"its datasets: {known}")

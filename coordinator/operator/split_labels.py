@@ -62,7 +62,7 @@ def _source(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
 
 
 def shares_of(source: Source) -> tuple[Any, Any]:
-    """Two `pyarrow.Table`s of the same ids and persons, in the order of the ids, with one new split id.
+    """Return two `pyarrow.Table`s of the same ids and persons, in the order of the ids, with one new split id.
 
     Raises:
         DataError: a label is neither 0 nor 1, an id is missing or comes twice.

@@ -51,7 +51,7 @@ class Asked:
         return DRAWS if self.draws is None else self.draws
 
     def refuse_of_walr(self, protocol: str) -> None:
-        """Raises ConfigError: what only the simulation of a WALR release takes."""
+        """Raise ConfigError: what only the simulation of a WALR release takes."""
         for option in ("base_rate", "strength", "model", "wanted", "draws", "cadences"):
             if getattr(self, option) is not None:
                 raise ConfigError(

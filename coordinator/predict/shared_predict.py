@@ -86,7 +86,7 @@ def _rounding(parts: Mapping[str, SharedModelPart], roles: Roles) -> Iterator[Fi
 
 
 def _cost(job: Job[Any], parameters: ScoringParameters) -> Iterator[Finding]:
-    """Raises RangeError: they do not fit."""
+    """Raise RangeError: they do not fit."""
     parameters.check()
     found, parties = count_work(parameters), len(parameters.data_parties)
     sent = BYTES_PER_ELEMENT * (found.dealt + (parties - 1) * (found.put_in + found.opened * parties))

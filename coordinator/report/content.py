@@ -48,7 +48,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
 
 
 def content_of_party(kind_of: Callable[[str], Kind[Any]], directory: Path) -> dict[str, Any]:
-    """The same, from what one party wrote into its own directory.
+    """Return the same, from what one party wrote into its own directory.
 
     Args:
         kind_of: finds the kind of report by the name of its system.

@@ -126,7 +126,7 @@ def curves_of(evaluation: Mapping[str, Any], party: str) -> Curves:
 
 
 def points_of(kind: type[P], table: Mapping[str, Any], party: str, name: str) -> tuple[P, ...]:
-    """Raises DataError: names the party and the point that is missing something, or cannot be."""
+    """Raise DataError: names the party and the point that is missing something, or cannot be."""
     points = table.get(name, [])
     if not isinstance(points, list):
         raise DataError(f"what {party} reports: {name} is not a list")
@@ -138,7 +138,7 @@ def points_of(kind: type[P], table: Mapping[str, Any], party: str, name: str) ->
 
 
 def _ranking(evaluation: Mapping[str, Any], party: str) -> tuple[RankingPoint, ...]:
-    """Counts that only grow, of rows of both classes: shares are made of them."""
+    """Count that only grow, of rows of both classes: shares are made of them."""
     points = points_of(RankingPoint, evaluation, party, "ranking")
     start = RankingPoint(0.0, 0, 0)
     for before, after in pairwise([start, *points]):

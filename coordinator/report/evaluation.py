@@ -23,7 +23,7 @@ class Evaluation:
 
 
 def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
-    """The active party's own, where its report is here; else what it told the coordinator, if anything.
+    """Return the active party's own, where its report is here; else what it told the coordinator, if anything.
 
     Raises:
         DataError: names the figure that is missing or wrong.
@@ -38,7 +38,7 @@ def evaluation_of(report: Mapping[str, Any], active: str) -> Evaluation | None:
 
 
 def class_evaluation(own: Mapping[str, Any], active: str) -> Evaluation:
-    """The same of a classifier, from what its party says of it.
+    """Return the same of a classifier, from what its party says of it.
 
     Raises:
         DataError: names the figure that is missing or wrong.

@@ -15,7 +15,7 @@ def cards(rows: FittedRows) -> Iterator[Card]:
 
 
 def summary(rows: FittedRows) -> tuple[str, str]:
-    """A line of the terminal."""
+    """Return a line of the terminal."""
     return "rows", f"{rows.about}{count(rows.trained)} trained on, {count(rows.held_out)} held out"
 
 

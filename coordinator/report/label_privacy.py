@@ -17,7 +17,7 @@ def cards(privacy: LabelPrivacy) -> Iterator[Card]:
 
 
 def summary(privacy: LabelPrivacy) -> tuple[str, str]:
-    """A line of the terminal."""
+    """Return a line of the terminal."""
     return "privacy", f"epsilon {figure(privacy.epsilon)}, delta {figure(privacy.delta)}, {privacy.unit}"
 
 

@@ -52,7 +52,7 @@ class Written:
 
 
 def write(kind: Kind[Any], session: JobSession, out: Path, parties_here: list[str]) -> Written:
-    """Writes `out/report.json` and `out/report.html`.
+    """Write `out/report.json` and `out/report.html`.
 
     Args:
         parties_here: parties whose own directories are `out/<name>/`; with none of them the report holds only what a

@@ -51,7 +51,7 @@ def weights_plot(
     changes: str = LOG_ODDS,
     reach: float | None = None,
 ) -> Plot:
-    """The largest weights as bars, the largest on top.
+    """Return the largest weights as bars, the largest on top.
 
     Args:
         changes: what a weight says. reach: of the axis, where plots are to be compared.
@@ -77,7 +77,7 @@ def weights_plot(
 
 
 def weight_plots(models: Mapping[str, Mapping[str, Any]]) -> list[Plot]:
-    """One of each party's own columns, on one scale."""
+    """Return one of each party's own columns, on one scale."""
     reach = max((abs(weight) for model in models.values() for weight in model["weights"].values()), default=0.0) or 1.0
     return [
         weights_plot(model["weights"], model.get("intercept"), f"Weights of {party}", _changes(model["model"]), reach)

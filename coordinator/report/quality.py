@@ -32,7 +32,7 @@ class Cell:
 
 
 def cards(evaluation: Evaluation | None) -> Iterator[Card]:
-    """The most telling first."""
+    """Yield the most telling first."""
     if evaluation is not None and evaluation.classes is not None:
         classes = evaluation.classes
         note = _range(auc_range(evaluation)) or f"KS {classes.ks:.3f}"
@@ -198,7 +198,7 @@ def plots(evaluation: Evaluation | None) -> list[Plot]:
 
 
 def in_short(evaluation: Evaluation | None) -> str:
-    """A line of the terminal; empty where there is none."""
+    """Return a line of the terminal; empty where there is none."""
     if evaluation is not None and evaluation.classes is not None:
         c = evaluation.classes
         fold = f" ({OUT_OF_FOLD})" if c.is_calibrated else ""

@@ -15,7 +15,7 @@ F = TypeVar("F")
 
 
 def fullest(report: Mapping[str, Any], party: str) -> Mapping[str, Any]:
-    """The party's own report, where it is here; else what it told the coordinator, which holds less."""
+    """Return the party's own report, where it is here; else what it told the coordinator, which holds less."""
     own: Mapping[str, Any] = report["party_reports"].get(party) or report["parties"][party]["summary"]
     return own or {}
 
@@ -45,7 +45,7 @@ def read(kind: type[F], summary: Mapping[str, Any], party: str, part: str = "") 
 
 
 def check_range(party: str, figure: str, value: float, allowed: Between) -> None:
-    """Raises DataError."""
+    """Raise DataError."""
     least, most = allowed.least, allowed.most
     if not least <= value <= most:
         wanted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
@@ -108,7 +108,7 @@ def _boolean(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """A peer's text reaches a terminal: it must not steer it."""
+    """Return a peer's text reaches a terminal: it must not steer it."""
     if not isinstance(value, str):
         raise ValueError
     return plain(value)

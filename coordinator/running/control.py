@@ -29,7 +29,7 @@ class Control:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, own: Identity, name: str, address: str) -> AsyncIterator[Control]:
-        """Raises TransportError: the party cannot be reached, or is another one."""
+        """Raise TransportError: the party cannot be reached, or is another one."""
         channel = await identity.open_channel(own, name, address)
         try:
             yield cls(name, address, control_pb2_grpc.ControlStub(channel))  # type: ignore[no-untyped-call]

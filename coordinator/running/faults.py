@@ -114,7 +114,7 @@ def parse_faults(texts: Sequence[str]) -> tuple[Fault, ...]:
 
 
 def check_faults(faults: Sequence[Fault], parties: Collection[str]) -> None:
-    """Raises ConfigError: a fault names a party that the job does not have, or cuts a party that has no peer."""
+    """Raise ConfigError: a fault names a party that the job does not have, or cuts a party that has no peer."""
     for fault in faults:
         if fault.verb == "cut" and len(parties) == 1:
             raise _mistake(fault.text, "the job has one party, and so no connection to cut", "use kill or freeze")

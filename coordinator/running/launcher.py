@@ -228,7 +228,7 @@ def _own_passphrase(path: Path) -> dict[str, str]:
 
 
 def coordinator_name(job: Job[Any]) -> str:
-    """The one coordinator that every party knows."""
+    """Return the one coordinator that every party knows."""
     known = [
         {peer for peer, p in party_settings(job, name)[1].peers.items() if p.role == COORDINATOR}
         for name in job.parties
@@ -353,7 +353,7 @@ def _last_line(path: Path) -> str:
 
 
 def _records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A line that a crash or a full disk cut is left out."""
+    """Yield a line that a crash or a full disk cut is left out."""
     for line in (line for line in lines if line.startswith("{")):
         with contextlib.suppress(ValueError):
             yield json.loads(line)

@@ -30,7 +30,7 @@ def parties_up(job: Job[Any]) -> dict[str, str]:
 
 
 def addresses_in_files(job: Job[Any]) -> set[tuple[str, str]]:
-    """Names and addresses, as the job says, and each party of its peers."""
+    """Name and addresses, as the job says, and each party of its peers."""
     of_peers = {
         (peer, said.address)
         for name in job.parties
@@ -47,7 +47,7 @@ def _look(found: dict[str, str], name: str, address: str) -> None:
 
 
 def in_words(up: Mapping[str, str]) -> str:
-    """A line for whoever starts parties here all the same."""
+    """Return a line for whoever starts parties here all the same."""
     where = ", ".join(f"{name} at {address}" for name, address in up.items())
     verb, its = ("seems", "its") if len(up) == 1 else ("seem", "their")
     return (

@@ -114,7 +114,7 @@ class JobProgress:
 
 
 def is_message(step: str) -> bool:
-    """A party that waits for a peer's message, as the protocol calls it, and has nothing else to say."""
+    """Return a party that waits for a peer's message, as the protocol calls it, and has nothing else to say."""
     return step[:1].isupper()
 
 

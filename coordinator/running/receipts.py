@@ -78,7 +78,7 @@ class HeldReceipts:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, which may write."""
+        """Yield one transaction, which may write."""
         try:
             if not self.path.is_absolute():
                 raise OSError("this user has no home directory")

@@ -122,7 +122,7 @@ class JobSession:
         self.receipts = receipts_of(self.job)
 
     async def run(self) -> None:
-        """Raises the typed error of the party that ended the job."""
+        """Raise the typed error of the party that ended the job."""
         started = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             try:

@@ -46,7 +46,7 @@ class Stop:
                 self._wakes = None
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt: the job is to end."""
+        """Raise KeyboardInterrupt: the job is to end."""
         if self.is_asked:
             raise KeyboardInterrupt
 

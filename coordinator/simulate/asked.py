@@ -67,7 +67,7 @@ class Asked:
         return self.parties if isinstance(self.parties, int) else len(self.parties)
 
     def check(self) -> None:
-        """Raises ConfigError: an option is out of its range, whatever the table holds."""
+        """Raise ConfigError: an option is out of its range, whatever the table holds."""
         if not self.label:
             raise ConfigError("no column to learn is named", hint="name it: --label COLUMN")
         if self.row_id == self.label:
@@ -184,6 +184,6 @@ def _refuse_share(
 
 
 def refuse_repeats(option: str, what: str, names: Sequence[str]) -> None:
-    """Raises ConfigError: a name is there twice."""
+    """Raise ConfigError: a name is there twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ConfigError(f"{option}: the {what} {join_names(twice)} is named twice", hint="name it once")

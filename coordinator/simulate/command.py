@@ -64,7 +64,7 @@ class Wish:
     warn_only: bool = False
 
     def check(self) -> None:
-        """Raises ConfigError: an option is wrong, whatever the table holds."""
+        """Raise ConfigError: an option is wrong, whatever the table holds."""
         self.asked.check()
         if self.at_once is not None and not 1 <= self.at_once <= MOST_AT_ONCE:
             raise ConfigError(f"--jobs {self.at_once}: 1 to {MOST_AT_ONCE} runs go at once", hint="such as --jobs 2")

@@ -229,7 +229,7 @@ class _Cutter:
         return ""
 
     def _write_job(self, system: str, bounds: Sequence[str]) -> None:
-        """Raises ConfigError, DataError: the system takes no such tables."""
+        """Raise ConfigError, DataError: the system takes no such tables."""
         parties = list(self.columns)
         group, names = {
             "taylor": (VERTICAL, parties),

@@ -62,7 +62,7 @@ def choose_number(processes: int) -> int:
 
 
 def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
-    """Raises ConfigError: one of the options is not right for this system."""
+    """Raise ConfigError: one of the options is not right for this system."""
     overrides = list(settings.overrides.get(run.system, ()))
     if run.epsilon is not None:
         overrides.insert(0, f"privacy.epsilon={run.epsilon!r}")
@@ -174,7 +174,7 @@ class Runner:
             return self._growths[key]
 
     def _refuse_full_disk(self) -> None:
-        """Raises DataError: there is no room, so every further run would fail too."""
+        """Raise DataError: there is no room, so every further run would fail too."""
         free = shutil.disk_usage(self._kept.out).free
         if free < LEAST_FREE:
             raise DataError(

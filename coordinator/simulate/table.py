@@ -280,7 +280,7 @@ def _in_plain_type(column: Any, name: str, found: Guessed, asked: Asked, origin:
 
 
 def _refuse_huge(numbers: Floats, name: str, origin: Origin) -> None:
-    """Raises DataError: a number is too large for any fit."""
+    """Raise DataError: a number is too large for any fit."""
     huge = np.abs(numbers) > MOST
     if huge.any():
         row = int(np.argmax(huge))

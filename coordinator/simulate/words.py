@@ -19,7 +19,7 @@ def read_asked(
     epsilon: str,
     **more: Any,
 ) -> Asked:
-    """Raises ConfigError: a text is not what its option takes."""
+    """Raise ConfigError: a text is not what its option takes."""
     if parties is not None and party:
         raise ConfigError("--parties and --party both define the parties", hint="take one of the two")
     ranges = [_read_bounds(text) for text in bounds]

@@ -87,7 +87,7 @@ def measure(key_bits: int) -> Speed:
 
 
 def _unit_product_seconds(kernel: Kernel, bases: Residues) -> float:
-    """One of the products of a sum of products, with all that is done around them."""
+    """Return one of the products of a sum of products, with all that is done around them."""
     factors = np.array([[secrets.randbits(SUM_BITS) for _ in range(SUM_COLUMNS)] for _ in range(len(bases))])
     return _seconds_each(
         lambda: column_powers(kernel, bases, factors), vector_sums.column_products(len(bases), SUM_COLUMNS, SUM_BITS)
@@ -161,13 +161,13 @@ class Cost:
     # --- time
 
     def epoch_seconds(self, speed: Speed, cores: int) -> float:
-        """All parties on one machine."""
+        """Return all parties on one machine."""
         works = self._epoch_works()
         total = sum((work.seconds(speed) for work in works), self._epoch_messages() * MESSAGE * speed.product_s)
         return max(total / (BUSY * cores), *(work.seconds(speed) for work in works))
 
     def train_seconds(self, speed: Speed, cores: int, epochs: int) -> float:
-        """All parties on one machine, and nothing else."""
+        """Return all parties on one machine, and nothing else."""
         return self.start_seconds(speed) + epochs * self.epoch_seconds(speed, cores)
 
     def start_seconds(self, speed: Speed) -> float:

@@ -56,7 +56,7 @@ def check_rows(job: Job[TaylorJob], here: Sequence[PartyHere]) -> Iterator[Findi
 
 
 def _check_party(job: Job[TaylorJob], roles: Roles, party: PartyHere, rows: Rows) -> Iterator[Finding]:
-    """Adds the party's rows to `rows`."""
+    """Add the party's rows to `rows`."""
     is_active, own = party.name == roles.active, Rows()
     yield from joint.read_own(party, own, active=is_active)
     if is_active and job.parameters.privacy is not None:
@@ -121,7 +121,7 @@ def _name_noise(job: Job[TaylorJob], roles: Roles, seated: Seated[Taylor]) -> st
 
 
 def _selection(job: TaylorJob, selection: Selection, trial: Trial, active: str) -> Iterator[Finding]:
-    """Raises PolicyRefused: a fold would have no batch of its own."""
+    """Raise PolicyRefused: a fold would have no batch of its own."""
     refuse_few_batches(job, trial.plan, active)
     taylor.Folds(selection, trial.plan, trial.parameters).check()
     parameters = trial.parameters
@@ -215,7 +215,7 @@ def _label_noise(job: Job[TaylorJob], trial: Trial) -> Finding:
 
 
 def forecast_s(job: Job[TaylorJob], here: Sequence[PartyHere]) -> float:
-    """The seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
+    """Return the seconds that the pre-flight tells, of data parties that are all here; by Blindfit's own engine."""
     rows, records = joint.rows_here(job, here)
     speed, cost = _estimate_cost(job, trial_of(rows, records, joint.roles_of(job), job.parameters))
     return cost.train_seconds(speed, cores(), _count_epochs(job.parameters))

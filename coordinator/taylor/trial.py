@@ -44,7 +44,7 @@ def trial_of(
 
 
 def _slots(rows: Mapping[str, PartyRows], job: TaylorJob) -> Positions:
-    """Each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
+    """Return each party's rows in random slots, -1 where it has none: who matches whom is not known here."""
     generator = job.trial_randomness.generator("trial")
     most = max(len(own.features) for own in rows.values())
     padded = {name: np.full(most, -1, dtype=np.int64) for name in rows}

@@ -25,7 +25,7 @@ class WholeTable(Table):
 
 
 def _fit(console: Console, table: Table, too_much: int) -> None:
-    """Takes the width from the columns that can give it between words; when none can, from the widest."""
+    """Take the width from the columns that can give it between words; when none can, from the widest."""
     options = console.options.update(width=WIDEST)
     words, widths = [], []
     for column in table.columns:

@@ -171,7 +171,7 @@ def _servers(read: Read) -> str:
 
 
 def _question(read: Read) -> str:
-    """The same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
+    """Return the same at all, and of one draw: a request's name follows from all that is asked, and from the draw."""
     for server in read.servers:
         other = two_servers.find_difference(read.request, server.request)
         require(not other, f"{read.names} answered different requests: {other} differs")

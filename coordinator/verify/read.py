@@ -36,7 +36,7 @@ from blindfit.parties.walr.settings import WalrSettings
 
 
 def require(condition: bool, why: str) -> None:
-    """Raises DataError: it does not hold."""
+    """Raise DataError: it does not hold."""
     if not condition:
         raise DataError(why)
 

@@ -37,7 +37,7 @@ class SentRows:
 
     @classmethod
     def read(cls, path: Path) -> SentRows:
-        """Raises DataError: it is no such file."""
+        """Raise DataError: it is no such file."""
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != ROWS_FORMAT or not _is_rows(content):
             raise DataError(f"{path} is not the training_rows.json of a WALR training")

@@ -73,12 +73,12 @@ class Cost:
         return self.start + self.first + self.epoch.times(self.parameters.epochs - 1) + self.end
 
     def epoch_seconds(self, speed: Speed, cores: int) -> float:
-        """All parties on this machine, and nothing else."""
+        """Return all parties on this machine, and nothing else."""
         counted = self.epoch if self.parameters.epochs > 1 else self.first
         return self._seconds(counted, speed.element_s, cores) + self._noise_seconds(1, cores)
 
     def train_seconds(self, speed: Speed, cores: int) -> float:
-        """The same, of a training that runs to its last epoch."""
+        """Return the same, of a training that runs to its last epoch."""
         trained_s = self._seconds(self.all - self.end, speed.element_s, cores)
         opened_s = self._seconds(self.end, speed.compared_s, cores)
         return trained_s + opened_s + self._noise_seconds(self.parameters.epochs, cores)
@@ -89,7 +89,7 @@ class Cost:
         return (counted.dealt * element_s + messages * MESSAGE_S) / (BUSY * min(cores, parties + 1))
 
     def _noise_seconds(self, epochs: int, cores: int) -> float:
-        """Every data party draws its own, for each weight in each step."""
+        """Return every data party draws its own, for each weight in each step."""
         p = self.parameters
         if p.noise is None:
             return 0.0
@@ -143,7 +143,7 @@ def _count_figures(p: FalconParameters, chosen: Selection) -> Counted:
 
 
 def _cost_of_training(parameters: FalconParameters) -> Cost:
-    """Goes through two epochs and the end of the training, without a number of anybody's."""
+    """Go through two epochs and the end of the training, without a number of anybody's."""
     seat, marks = counting_seat(parameters), []
 
     def mark(*_: object) -> None:

@@ -83,7 +83,7 @@ def check_all(
 
 
 def read_own(party: PartyHere, rows: Rows, *, active: bool) -> Iterator[Finding]:
-    """Adds the party's rows."""
+    """Add the party's rows."""
     source = party.source()
     found = read_rows(source.with_gaps(), labels=active, report=lambda *_: None)
     yield Finding("ok", party.name, f"{len(found.features):,} rows, {len(source.model_columns)} features")
@@ -143,7 +143,7 @@ def common_positions(rows: Mapping[str, PartyRows]) -> Positions:
 
 
 def positions_to_train_on(rows: Mapping[str, PartyRows]) -> Positions:
-    """Raises DataError: no id is in all tables; it says what they differ in."""
+    """Raise DataError: no id is in all tables; it says what they differ in."""
     found = common_positions(rows)
     if not all(map(len, found.values())):
         raise none_in_common({name: own.ids for name, own in rows.items()})

@@ -18,7 +18,7 @@ class Roles:
 
     @classmethod
     def of(cls, roles: Mapping[str, str]) -> Roles:
-        """Takes each party's role.
+        """Take each party's role.
 
         Raises:
             DataError: a role is missing.

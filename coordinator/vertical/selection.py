@@ -119,7 +119,7 @@ def find_selection(report: Report, roles: Roles, job: SelectingParameters) -> Se
 
 
 def _check(told: SelectionFigures, asked: Selection, party: str) -> Selected:
-    """Raises DataError: the table is not of the job's grid."""
+    """Raise DataError: the table is not of the job's grid."""
     n = len(asked.points)
     lengths = {len(numbers) for numbers in (told.figures, told.errors) if numbers is not None}
     if told.chosen >= n or lengths - {n}:

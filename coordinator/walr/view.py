@@ -34,7 +34,7 @@ def _members_in(party_report: Report) -> dict[str, str]:
 
 
 def _check_model(content: Mapping[str, Any]) -> object:
-    """A whole model, or one holder's part of it."""
+    """Return a whole model, or one holder's part of it."""
     return (VerticalModelPart if content.get("format") == PART else WALRModel).from_dict(content)
 
 

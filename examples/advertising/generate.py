@@ -96,7 +96,7 @@ def solve_intercept(settings: Settings) -> float:
 
 
 def blocks(settings: Settings) -> Iterator[tuple[Block, np.random.Generator]]:
-    """Every person, about BLOCK_ROWS rows at a time, and the generator for what depends on them."""
+    """Yield every person, about BLOCK_ROWS rows at a time, and the generator for what depends on them."""
     size = max(1, int(BLOCK_ROWS / settings.rows_per_person))
     for start in range(0, settings.people, size):
         generator = np.random.default_rng([settings.seed, 2, start])
@@ -114,7 +114,7 @@ def ids(first: int, n_rows: int) -> Any:
 
 @contextmanager
 def writer(path: Path, schema: pa.Schema, dictionary: list[str]) -> Iterator[pq.ParquetWriter]:
-    """The whole file or none. Random floats do not compress; only columns with few values get a dictionary."""
+    """Yield the whole file or none. Random floats do not compress; only columns with few values get a dictionary."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with pq.ParquetWriter(unfinished, schema, use_dictionary=dictionary, compression="zstd") as file:
@@ -125,7 +125,7 @@ def writer(path: Path, schema: pa.Schema, dictionary: list[str]) -> Iterator[pq.
 
 
 def generate(settings: Settings, out: Path) -> tuple[int, int]:
-    """Writes both files; returns how many rows and how many of them are positive."""
+    """Write both files; returns how many rows and how many of them are positive."""
     feature_names = [f"f{j}" for j in range(settings.features)]
     feature_schema = pa.schema([("id", pa.string()), *((name, pa.float32()) for name in feature_names)])
     label_schema = pa.schema([("id", pa.string()), ("person", pa.string()), ("label", pa.int8())])

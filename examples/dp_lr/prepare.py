@@ -25,7 +25,7 @@ PUBLIC_ROWS = 60
 
 
 def tumours() -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names of the features, features, and 1 where the tumour is malignant."""
+    """Name of the features, features, and 1 where the tumour is malignant."""
     data = load_breast_cancer()
     names = [name.replace(" ", "_") for name in data.feature_names]
     return names, data.data, (data.target == 0).astype(np.int8)

@@ -94,7 +94,7 @@ def _last_name(rng: np.random.Generator) -> str:
 
 
 def _zipf(names: list[str], rng: np.random.Generator) -> str:
-    """The name of rank r with a weight of 1 / (r + 10)."""
+    """Return the name of rank r with a weight of 1 / (r + 10)."""
     weights = 1 / (np.arange(len(names)) + 10)
     return names[int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum()))]
 

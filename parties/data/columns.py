@@ -173,7 +173,7 @@ def to_features(column: Any, recorded: TableColumn, *, first_row: int, origin: O
 def refuse_without_value(
     features: dict[str, Floats], recorded: TableColumn, rows: Sequence[int] | NDArray[np.int64], origin: Origin
 ) -> None:
-    """Raises DataError: a row has no value in this column of the table.
+    """Raise DataError: a row has no value in this column of the table.
 
     Args:
         rows: the 1-based data row of each value.

@@ -274,7 +274,7 @@ class _Text:
         return False
 
     def undecodable_line(self) -> int | None:
-        """The first line that is not in the file's encoding."""
+        """Return the first line that is not in the file's encoding."""
         decoder, line = codecs.getincrementaldecoder(self.codec)(), 1
         with self.path.open("rb") as file:
             for block in (*iter(partial(file.read, BLOCK_BYTES), b""), b""):

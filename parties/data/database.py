@@ -136,7 +136,7 @@ _WITH_ONE_TEXT = (sa.Date, sa.Time, INET, CIDR, MACADDR, MACADDR8, BIT, OID)
 
 
 def _base(declared: Any) -> Any:
-    """The type that a domain of PostgreSQL is made of."""
+    """Return the type that a domain of PostgreSQL is made of."""
     while isinstance(declared, DOMAIN):
         declared = declared.data_type
     return declared
@@ -305,7 +305,7 @@ def _address(url: URL) -> str:
 
 
 def _reason(url: URL, text: str) -> str:
-    """The last clause of the driver's first line, such as `Connection refused`."""
+    """Return the last clause of the driver's first line, such as `Connection refused`."""
     reason = (text.strip().splitlines() or ["no reason given"])[0].rpartition("failed: ")[2]
     for secret in (url.password, url.query.get("password")):
         if secret:

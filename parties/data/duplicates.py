@@ -22,7 +22,7 @@ class DuplicateSearch:
         self._parts.append((batch.rows, *hash_texts(batch.ids, self._keys)))
 
     def first(self) -> tuple[int, int] | None:
-        """The first row whose id an earlier row has: (the earlier row, this row), or None."""
+        """Return the first row whose id an earlier row has: (the earlier row, this row), or None."""
         rows, high, low = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         in_order = np.sort(high)
         if not (in_order[1:] == in_order[:-1]).any():
@@ -36,7 +36,7 @@ class DuplicateSearch:
         return int(rows[first]), int(rows[first + 1])
 
     def refuse_duplicates(self, source: Source) -> None:
-        """Raises the DataError that names both rows of the first duplicate."""
+        """Raise the DataError that names both rows of the first duplicate."""
         if found := self.first():
             raise duplicate_error(source, *found)
 

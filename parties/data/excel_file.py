@@ -62,7 +62,7 @@ class ExcelFile:
     def open(
         cls, path: Path, origin: Origin, sheet: str, kinds: ColumnKinds = PLAIN_KINDS, tolerates: Tolerates = nothing
     ) -> ExcelFile:
-        """Raises DataError: openpyxl is not installed, the file is none of Excel, or there is no such sheet."""
+        """Raise DataError: openpyxl is not installed, the file is none of Excel, or there is no such sheet."""
         _refuse_other_formats(path, origin)
         with _sound(origin), _workbook(path, origin) as book:
             sheets = [one.title for one in book.worksheets]
@@ -136,7 +136,7 @@ class ExcelFile:
             return objects.MAKERS[kind](values)
 
     def _rows(self) -> Iterator[tuple[int, Cells]]:
-        """Each row that has a value, with its number in the sheet, as long as the row of names."""
+        """Yield each row that has a value, with its number in the sheet, as long as the row of names."""
         with readable(self.origin), _sound(self.origin), _workbook(self.path, self.origin) as book:
             rows = _all_rows(book[self.sheet])
             if not self.has_formulas:

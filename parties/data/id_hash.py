@@ -60,7 +60,7 @@ class HashKeys:
 
 
 def hash_texts(texts: list[str] | pa.Array, keys: HashKeys) -> tuple[Words, Words]:
-    """The high and the low 64 bits of each text's hash, uint64 (n,) each.
+    """Return the high and the low 64 bits of each text's hash, uint64 (n,) each.
 
     Args:
         texts: A list or a `pyarrow.StringArray` without nulls, each text of at most 256 bytes of UTF-8.
@@ -74,7 +74,7 @@ def hash_texts(texts: list[str] | pa.Array, keys: HashKeys) -> tuple[Words, Word
 
 
 def hash_texts_64(texts: list[str] | pa.Array, keys: HashKeys) -> Words:
-    """The high 64 bits alone, at half the cost."""
+    """Return the high 64 bits alone, at half the cost."""
     h = _instances(texts, keys.keys[:2])
     high: Words = (h[0] << _32) | h[1]
     return high

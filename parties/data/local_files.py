@@ -19,7 +19,7 @@ USE_THREADS = False  # each keeps a reserve of memory, and they save little at t
 
 
 def local_path(path: Path, base_dir: Path, dataset: str) -> Path:
-    """The whole path, `~` and links followed as far as they lead.
+    """Return the whole path, `~` and links followed as far as they lead.
 
     Raises:
         DataError: it cannot be a path.
@@ -50,7 +50,7 @@ def is_there(path: Path, origin: Origin) -> bool:
 
 
 def require_file(path: Path, origin: Origin, made_by: str | None) -> None:
-    """Raises DataError: there is no regular file."""
+    """Raise DataError: there is no regular file."""
     if not is_there(path, origin):
         hint = f"run: {made_by}" if made_by else f"correct `{origin.url}`"
         raise origin.error("the file does not exist", hint=hint)
@@ -74,7 +74,7 @@ def reachable(origin: Origin) -> Iterator[None]:
 
 @contextmanager
 def readable(origin: Origin) -> Iterator[None]:
-    """A file that was there when it was found, and may be gone when it is read."""
+    """Yield a file that was there when it was found, and may be gone when it is read."""
     try:
         with reachable(origin):
             yield

@@ -95,7 +95,7 @@ class Reader(Protocol):
         """Why some columns could not be read so far, where that is tolerated; their values are nulls."""
 
     def fingerprint(self) -> str | None:
-        """Changes whenever the content may have; None where nothing cheap can tell."""
+        """Change whenever the content may have; None where nothing cheap can tell."""
 
     def arrow_batches(self, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
         """`pyarrow.RecordBatch`es with these columns, in this order; a name must exist."""
@@ -129,7 +129,7 @@ def refuse_duplicate_names(names: Sequence[str], origin: Origin) -> None:
 
 
 def refuse_missing_names(wanted: Sequence[str], present: Sequence[str], origin: Origin) -> None:
-    """Raises DataError: a column that is wanted is not there, or two are called so."""
+    """Raise DataError: a column that is wanted is not there, or two are called so."""
     counts = Counter(present)
     for name in wanted:
         if not counts[name]:

@@ -88,7 +88,7 @@ class ParquetFile:
                 begins += batch.num_rows
 
     def _sound(self, column: Any, name: str, first_row: int) -> Any:
-        """The column, or nulls where its texts are not UTF-8 and that is tolerated."""
+        """Return the column, or nulls where its texts are not UTF-8 and that is tolerated."""
         try:
             _refuse_other_bytes(column, name, first_row, self.origin)
         except DataError as error:

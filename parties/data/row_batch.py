@@ -49,7 +49,7 @@ def take(batch: RowBatch, kept: NDArray[np.int64]) -> RowBatch:
 
 
 def in_equal_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:
-    """The same rows, `size` at a time, so that every kind of source gives the same batches."""
+    """Yield the same rows, `size` at a time, so that every kind of source gives the same batches."""
     held: list[Any] = []
     n_held = 0
     for batch in batches:

@@ -223,7 +223,7 @@ class DatasetSettings(BaseModel):
         return found
 
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that are no features: id, and person, label and quasi-identifiers where there are such."""
+        """Return the columns that are no features: id, and person, label and quasi-identifiers where there are such."""
         named = (self.id, self.person, self.label, self.split, *self.quasi_identifiers.values())
         return tuple(name for name in named if name is not None)
 

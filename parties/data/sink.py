@@ -18,10 +18,10 @@ class Sink(Protocol):
     def origin(self) -> Origin: ...
 
     def check(self, names: Sequence[str]) -> None:
-        """Raises DataError: a table with these columns would be refused."""
+        """Raise DataError: a table with these columns would be refused."""
 
     def write(self, table: Any) -> None:
-        """Raises DataError: it was refused, or could not be written; then nothing has changed."""
+        """Raise DataError: it was refused, or could not be written; then nothing has changed."""
 
 
 def require_columns(present: Sequence[str], names: Sequence[str], origin: Origin) -> None:

@@ -30,7 +30,7 @@ _one_file_at_a_time = threading.Lock()  # two sessions may append to one
 
 
 def open_sink(url: str, if_exists: IfExists, base_dir: Path) -> Sink:
-    """Reads and writes nothing yet.
+    """Read and writes nothing yet.
 
     Raises:
         ConfigError: such a URL is not known.

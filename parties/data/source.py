@@ -85,7 +85,7 @@ class Source:
         return self._reader.origin
 
     def fingerprint(self) -> str | None:
-        """Changes whenever the content may have; None for databases, which cannot tell."""
+        """Change whenever the content may have; None for databases, which cannot tell."""
         return self._reader.fingerprint()
 
     @property
@@ -143,7 +143,7 @@ class Source:
         return replace(self, record=record, feature_names=record.made) if record.recipes else self
 
     def batches(self, *, persons: bool = True, labels: bool = True, features: bool = True) -> Iterator[RowBatch]:
-        """All rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
+        """Yield all rows in order, `batch_rows` at a time. A role not asked for is neither read nor checked."""
         roles = _Roles(
             id=self.settings.id,
             person=self.settings.person if persons else None,
@@ -219,7 +219,7 @@ class Source:
     def _tolerant_features(
         self, arrow: Any, first_row: int, problems: dict[str, DataError]
     ) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """The model's columns, and the texts of categories."""
+        """Return the model's columns, and the texts of categories."""
         rows = np.arange(first_row, first_row + arrow.num_rows)
         features: dict[str, Floats] = {}
         levels: dict[str, Any] = {}
@@ -306,7 +306,7 @@ class Source:
         return records
 
     def texts_of(self, column: str) -> Iterator[Any]:
-        """The texts of one category, as a snapshot has them."""
+        """Yield the texts of one category, as a snapshot has them."""
         for _, arrow in self._arrow_batches([column]):
             yield arrow.column(0)
 
@@ -407,7 +407,7 @@ class Source:
                 self.tolerate(error.column, problem, problems)
 
     def _means(self, names: Sequence[str]) -> Floats:
-        """Each column's mean over the rows that have it: a pass of its own."""
+        """Return each column's mean over the rows that have it: a pass of its own."""
         total, count = np.zeros(len(names)), np.zeros(len(names))
         for first_row, arrow in self._arrow_batches(self._list_needed(names)):
             values = self._matrix(arrow, first_row, names)

@@ -74,7 +74,7 @@ class TableSink:
 
 
 def _holds(kind: object, *, text: bool, backend: str) -> bool:
-    """Without rounding: a column of integers would take .7 for 1, a real of PostgreSQL has 24 bits."""
+    """Without rounding: a column of integers would take 0.7 for 1, a real of PostgreSQL has 24 bits."""
     if text:
         return isinstance(kind, sa.String)
     return isinstance(kind, sa.Float) and not (backend == "postgresql" and isinstance(kind, sa.REAL))

@@ -20,7 +20,7 @@ SHEET = "?sheet="
 
 
 def parse_database_url(url: str) -> URL | None:
-    """The URL in parts, or None where it is no database URL."""
+    """Return the URL in parts, or None where it is no database URL."""
     from sqlalchemy.engine import make_url  # here: a CSV file needs no SQLAlchemy
     from sqlalchemy.exc import ArgumentError
 
@@ -31,13 +31,13 @@ def parse_database_url(url: str) -> URL | None:
 
 
 def database_of(url: str) -> URL | None:
-    """The parts of the URL of an SQLite or PostgreSQL table; else None."""
+    """Return the parts of the URL of an SQLite or PostgreSQL table; else None."""
     parsed = parse_database_url(url)
     return parsed if parsed and parsed.drivername in ("sqlite", *POSTGRESQL_DRIVERS) else None
 
 
 def without_password(url: str) -> str:
-    """A URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
+    """Return a URL as errors and logs may show it: no password, nor any option after `?`, which may hold one too."""
     if "://" not in url:
         if file_of(url) is not None:
             return url

@@ -61,7 +61,7 @@ class TrainingLedger:
         charging.check(self._store.reader(), self._charge, self._budget)
 
     def charge(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Charges and keeps the answer, on the disk when it returns.
+        """Charge and keeps the answer, on the disk when it returns.
 
         Returns:
             The answer that counts: an earlier one, where the same was asked at the same moment.
@@ -82,7 +82,7 @@ class TrainingLedger:
         return answer
 
     def described(self) -> tuple[Charged, int]:
-        """The promise and the budget as it now is, and how many releases there were."""
+        """Return the promise and the budget as it now is, and how many releases there were."""
         entries = self._store.reader().ledger(self._charge.population)
         return describe_charge(self._charge, self._settings, self._store), len(entries)
 

@@ -132,7 +132,7 @@ def check_start(settings: PartySettings, base_dir: Path, job: DPLRJob, private: 
 def find_start(
     settings: PartySettings, base_dir: Path, job: DPLRJob, private: Source, opened: Opened, report: Report
 ) -> Start:
-    """Raises ConfigError, DataError as `check_start`; or the public rows have no fit."""
+    """Raise ConfigError, DataError as `check_start`; or the public rows have no fit."""
     # Imported here because scikit-learn takes a second, and most processes fit nothing with it.
     from blindfit.algorithms.estimators.initial_model import keep_scale
 
@@ -152,7 +152,7 @@ def find_start(
 
 
 def _scale(model: Pretrained, scale: Standardiser) -> Pretrained:
-    """The same model, for features of this scale."""
+    """Return the same model, for features of this scale."""
     *weights, intercept = map(float, model.weights_for(scale))
     return Pretrained(scale, tuple(weights), intercept)
 

@@ -52,7 +52,7 @@ class DPLRSettings(Settings):
     """Fraction of the budget that pays for the training loss of each iteration. 0 releases no loss."""
 
     def run_privacy(self, epsilon: float, delta: float) -> RunPrivacy:
-        """Raises ConfigError: a number out of its range."""
+        """Raise ConfigError: a number out of its range."""
         return RunPrivacy(epsilon, delta, self.iterations, self.batch_fraction, self.neighbours, self.budget)
 
     def bounds(self) -> dict[str, Bounds]:

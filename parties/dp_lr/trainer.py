@@ -80,7 +80,7 @@ class Trainer:
     def _answer(
         self, session: Session[DPLRJob], ledger: TrainingLedger, start: Start, rows: PrivateRows
     ) -> tuple[dict[str, Any], bool]:
-        """The answer, and whether it is new: then it was charged, before anything of it is told or written."""
+        """Return the answer, and whether it is new: then it was charged, before anything of it is told or written."""
         stored = ledger.answer()
         if stored is not None:
             return stored, False
@@ -118,7 +118,7 @@ def ledger_of(party: Party, session: Session[DPLRJob], source: Source, start: St
 
 
 def _of_table(model: DPLogisticModel, source: Source) -> DPLogisticModel:
-    """The model with what its columns are made of, as far as that is known without the rows."""
+    """Return the model with what its columns are made of, as far as that is known without the rows."""
     return replace(model, standardiser=replace(model.standardiser, table=source.record.public()))
 
 

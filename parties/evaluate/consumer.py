@@ -198,7 +198,7 @@ def read_csv(path: Path) -> Any:
 
 
 def make_scored_rows(scored: Scored, job: EvaluateJob) -> ScoredRows:
-    """Raises DataError: there are none."""
+    """Raise DataError: there are none."""
     if not scored.ids:
         hint = 'train with a split.test_fraction above 0, or set evaluate.rows = "all"'
         raise DataError("there is no row to evaluate on", hint=hint if job.evaluate.rows == "held-out" else "")

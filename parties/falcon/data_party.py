@@ -228,7 +228,7 @@ class Falcon(Method[FalconJob, Begun, FalconParameters, FalconTrained]):
         return FalconTrained(answer.epochs, answer.evaluation, part, answer.session, selection=selection)
 
     async def train(self, agreed: FalconAgreed) -> FalconTrained:
-        """Raises MacCheckFailed: nothing of the training is kept, nor this party's part of the MAC key."""
+        """Raise MacCheckFailed: nothing of the training is kept, nor this party's part of the MAC key."""
         session, checkpoints, parameters = self._session, self._work.checkpoints, agreed.parameters
         checkpoints.drop_after(agreed.resumed)
         model: Model | None = None

@@ -83,7 +83,7 @@ class Draws:
         self._session.receipt = self._party.receipts.newest(self._population)
 
     def describe(self) -> Charged:
-        """The promise, and the budget as it now is."""
+        """Return the promise, and the budget as it now is."""
         return describe_charge(self._make_charge(0), self._party.settings, self._party.store)
 
     def check(self) -> None:
@@ -101,7 +101,7 @@ class Draws:
         return self._session.receipt
 
     def _find_or_make_charge(self, transaction: Writes) -> tuple[Charge, LedgerEntry]:
-        """The charge of a draw that was not opened, made now where there is none."""
+        """Return the charge of a draw that was not opened, made now where there is none."""
         charging.check_rollbacks(transaction, self._population)
         asked, entry = self._next(transaction)
         if entry is None:
@@ -110,7 +110,7 @@ class Draws:
         return asked, entry
 
     def _next(self, reader: Reads) -> tuple[Charge, LedgerEntry | None]:
-        """The first draw that was not opened, and its charge, if it has one."""
+        """Return the first draw that was not opened, and its charge, if it has one."""
         entries = {
             entry.request_id: entry
             for entry in reader.ledger(self._population)

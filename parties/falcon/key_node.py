@@ -74,7 +74,7 @@ class Dealer(KeyNodeSeat[FalconJob]):
     async def _begin(
         self, session: Session[FalconJob], seats: Seats, checkpoints: Checkpoints
     ) -> tuple[list[Seed], int]:
-        """The seeds of this training, kept until it ends, and how many rows all parties have."""
+        """Return the seeds of this training, kept until it ends, and how many rows all parties have."""
         if session.job.resumes:
             refuse_unknown(self._party.data_dir, session.job, seats.me)  # it may have ended since it was proposed
             base = checkpoints.base(session.proposed_question)

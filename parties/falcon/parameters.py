@@ -33,7 +33,7 @@ def preparation_of(job: FalconJob) -> Preparation:
 
 
 def parameters_of(job: FalconJob, seats: Seats, told: Mapping[str, Ready], plan: RowPlan) -> FalconParameters:
-    """The same at every party, and public: so is why they do not fit.
+    """Return the same at every party, and public: so is why they do not fit.
 
     Args:
         plan: of which the sizes count.

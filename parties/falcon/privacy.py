@@ -51,7 +51,7 @@ def row_bound_steps(job: FalconJob, columns: int) -> int:
 
 
 def check_dataset(job: FalconJob, source: Source, dataset: PartyDatasetSettings) -> None:
-    """Raises ConfigError: no budget, persons, filled values, or a column without bounds."""
+    """Raise ConfigError: no budget, persons, filled values, or a column without bounds."""
     population_of(dataset, source.name)
     refuse_persons(source.settings, source.name, "a falcon job with privacy.epsilon")
     refuse_dependent_rows(source)

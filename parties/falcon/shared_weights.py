@@ -53,7 +53,7 @@ def has_model(party: Party, session: str) -> bool:
 
 
 def read_model(party: Party, job: FalconJob, session: str) -> AnyPart:
-    """Raises DataError: as the stores."""
+    """Raise DataError: as the stores."""
     if job.falcon.stays_shared:
         return SharedModels(party.data_dir, party.vault).read(session)
     return ModelStore(party.data_dir, party.vault).read(session)

@@ -25,7 +25,7 @@ WRITABLE = "its folder (a party's data_dir or output_dir, or --out) must be one 
 
 
 def make_private(directory: Path) -> None:
-    """Makes a directory, and those above it that are missing, for their owner alone, whatever the umask."""
+    """Make a directory, and those above it that are missing, for their owner alone, whatever the umask."""
     for missing in reversed([d for d in (directory, *directory.parents) if not d.exists()]):
         with contextlib.suppress(FileExistsError):  # another process made it meanwhile
             missing.mkdir(mode=0o700)
@@ -39,7 +39,7 @@ def open_private(path: Path, mode: str) -> IO[bytes]:
 
 @contextlib.contextmanager
 def new_private(path: Path) -> Iterator[IO[bytes]]:
-    """A file that must not exist yet, its owner's alone from its first moment, and on the disk in the end."""
+    """Yield a file that must not exist yet, its owner's alone from its first moment, and on the disk in the end."""
     with open_private(path, "xb") as file:
         yield file
         file.flush()
@@ -62,7 +62,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file that must not exist yet: it appears whole, with its mode, or not at all, and outlives a
+    """Write a file that must not exist yet: it appears whole, with its mode, or not at all, and outlives a
     power cut.
     """
     temporary = _write_temporary(path, content, mode)
@@ -76,7 +76,7 @@ def write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file in the place of an older one: a reader sees the old or the new, never a part; after a power
+    """Write a file in the place of an older one: a reader sees the old or the new, never a part; after a power
     cut the new.
     """
     temporary = _write_temporary(path, content, mode)
@@ -120,7 +120,7 @@ def read_file(path: Path, *, may_be_pipe: bool = False) -> bytes:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
-    """Raises ConfigError: it is none, or its key is of a kind that nothing here can use."""
+    """Raise ConfigError: it is none, or its key is of a kind that nothing here can use."""
     try:
         certificate = x509.load_pem_x509_certificate(read_file(path))
         certificate.public_key()
@@ -134,7 +134,7 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> PrivateKeyTypes:
-    """Reads a key that only its owner can read, and that is locked exactly if a passphrase is given."""
+    """Read a key that only its owner can read, and that is locked exactly if a passphrase is given."""
     content = read_file(path)
     check_private(path)
     if is_locked(content) and not passphrase:
@@ -165,7 +165,7 @@ def is_locked(key_pem: bytes) -> bool:
 
 
 def check_private(path: Path) -> None:
-    """Refuses a file that others can read, by PostgreSQL's rule: 0600, or 0640 where root owns it.
+    """Refuse a file that others can read, by PostgreSQL's rule: 0600, or 0640 where root owns it.
 
     The second is how Kubernetes hands a secret to a process that is not root.
     """
@@ -192,7 +192,7 @@ def check_passphrase(passphrase: bytes) -> None:
 
 
 def read_passphrase(path: Path) -> bytes:
-    """The one line of a file, as which systemd's credentials, Docker's and Kubernetes' secrets come too."""
+    """Return the one line of a file, as which systemd's credentials, Docker's and Kubernetes' secrets come too."""
     passphrase = read_file(path, may_be_pipe=True).rstrip(b"\r\n")
     if not passphrase:
         raise ConfigError(f"{path} holds no passphrase", hint="write it there as one line")

@@ -21,7 +21,7 @@ class PartySecret:
 
     @classmethod
     def load_or_create(cls, path: Path, vault: Vault) -> PartySecret:
-        """Raises ConfigError: the file is not such a secret, others may read it, or the vault does not open it."""
+        """Raise ConfigError: the file is not such a secret, others may read it, or the vault does not open it."""
         if not path.exists():
             try:
                 write_new(path, vault.sealed(path.name, secrets.token_bytes(BYTES)), mode=0o600)

@@ -22,7 +22,7 @@ class SigningKey:
 
     @classmethod
     def load_or_create(cls, path: Path, passphrase: bytes | None = None) -> SigningKey:
-        """Reads the key at `path`, or makes one there that only its owner can read."""
+        """Read the key at `path`, or makes one there that only its owner can read."""
         if not path.exists():
             try:
                 write_new(path, private_pem(Ed25519PrivateKey.generate(), passphrase), mode=0o600)

@@ -75,7 +75,7 @@ class Vault:
         return LOCKED + nonce + AESGCM(self._key).encrypt(nonce, content, name.encode())
 
     def read(self, path: Path) -> bytes:
-        """The content of a file that holds what `sealed` gave.
+        """Return the content of a file that holds what `sealed` gave.
 
         Raises:
             OSError: it cannot be read.
@@ -97,7 +97,7 @@ class Vault:
             ) from None
 
     def signing_key(self, path: Path) -> SigningKey:
-        """The key at `path`, which is made where there is none. Raises ConfigError as `read`."""
+        """Return the key at `path`, which is made where there is none. Raises ConfigError as `read`."""
         if self.locks and path.exists() and not is_locked(read_file(path)):
             raise _not_locked(path)
         return SigningKey.load_or_create(path, self._pem_passphrase)
@@ -110,7 +110,7 @@ class Vault:
         return HKDFExpand(SHA256(), KEY_BYTES, b"blindfit pem 1").derive(self._key).hex().encode()
 
     def lock_plain(self, data_dir: Path) -> Iterator[Path]:
-        """Locks the secrets of a data_dir that are not, one after the other, and names each; can be begun again."""
+        """Lock the secrets of a data_dir that are not, one after the other, and names each; can be begun again."""
         for path in _secrets(data_dir, locked=False):
             if path.suffix == ".pem":
                 content = private_pem(read_private_key(path, None), self._pem_passphrase)
@@ -124,7 +124,7 @@ PLAIN = Vault(None)
 
 
 def open_vault(data_dir: Path, passphrase: bytes | None) -> Vault:
-    """The vault of a data_dir, which is made with the first passphrase.
+    """Return the vault of a data_dir, which is made with the first passphrase.
 
     Raises:
         ConfigError: the passphrase is wrong, missing, or too short for a new vault.

@@ -40,7 +40,7 @@ def encode_table(columns: Mapping[str, Any]) -> bytes:
 
 
 def csv_of(table: Any, *, header: bool = True) -> bytes:
-    """Numbers with as many digits as it takes to read them back exactly."""
+    """Number with as many digits as it takes to read them back exactly."""
     encoded = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, encoded, pyarrow.csv.WriteOptions(include_header=header))
     return bytes(encoded.getvalue().to_pybytes())
@@ -60,7 +60,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> Any:
-    """Raises DataError: names the file and what is wrong with it."""
+    """Raise DataError: names the file and what is wrong with it."""
     try:
         if other := other_kind(path):
             raise DataError(f"{path} cannot be read: this is {other}")

@@ -67,7 +67,7 @@ class PartyFiles:
 
 
 def create_authority(directory: Path, name: str, days: int = 3650, passphrase: bytes | None = None) -> None:
-    """Makes the root's key and certificate, an empty index and an empty revocation list in `directory`."""
+    """Make the root's key and certificate, an empty index and an empty revocation list in `directory`."""
     if not (name.isprintable() and 1 <= len(name) <= 64):
         raise ConfigError(f"the authority's name {name!r} must have 1 to 64 printable characters")
     key = ec.generate_private_key(ec.SECP256R1())
@@ -97,7 +97,7 @@ def issue(
     key_passphrase: bytes | None = None,
     starts: datetime | None = None,
 ) -> PartyFiles:
-    """Makes a key and a certificate for a party that has none, or none that was not revoked.
+    """Make a key and a certificate for a party that has none, or none that was not revoked.
 
     Args:
         hosts: names and addresses that the certificate carries too, for clients that are not Blindfit.
@@ -123,7 +123,7 @@ def issue(
 
 
 def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | None = None) -> PartyFiles:
-    """Replaces a party's certificate by one that ends later, for the same key and names.
+    """Replace a party's certificate by one that ends later, for the same key and names.
 
     Only certificate.pem changes, so the party can swap it in while it runs, and its key does not travel
     again. The older certificate stays valid until its own last day; a lost key needs `revoke` and `issue`.
@@ -149,7 +149,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
 
 
 def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days: int = CRL_DAYS) -> Path:
-    """Revokes every certificate that the party ever had; returns the new revocation list."""
+    """Revoke every certificate that the party ever had; returns the new revocation list."""
     _check_days(days)  # before the index says what no list does
     with _lock(directory):
         signer = _open(directory, passphrase)
@@ -165,7 +165,7 @@ def revoke(directory: Path, party: str, *, passphrase: bytes | None = None, days
 
 
 def renew_crl(directory: Path, days: int = CRL_DAYS, *, passphrase: bytes | None = None) -> Path:
-    """Signs the same revocations again, for `days` from now."""
+    """Sign the same revocations again, for `days` from now."""
     with _lock(directory):
         return _write_crl(_open(directory, passphrase), days)
 
@@ -183,7 +183,7 @@ def check_party(party: str) -> str:
 
 
 def party_of(certificate: x509.Certificate) -> str | None:
-    """The party that a certificate names: its only common name, if that is its first alternative name too."""
+    """Return the party that a certificate names: its only common name, if that is its first alternative name too."""
     common = [name.value for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -441,7 +441,7 @@ def _write_folder(
 
 @contextmanager
 def _lock(directory: Path) -> Iterator[None]:
-    """One command at a time in an authority's folder, so that no serial is lost from the index."""
+    """Yield one command at a time in an authority's folder, so that no serial is lost from the index."""
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

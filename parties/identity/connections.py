@@ -67,7 +67,7 @@ Context = grpc.aio.ServicerContext | Mapping[str, Iterable[bytes]]  # type: igno
 
 
 def caller(context: Context, identity: Identity) -> str:
-    """The party that makes this call.
+    """Return the party that makes this call.
 
     gRPC has checked the chain when the connection was made; a connection may outlive its certificate, so what
     can change since is checked on every call.
@@ -111,7 +111,7 @@ def _find_shown(context: Context) -> bytes | None:
 
 @lru_cache(maxsize=256)
 def _read_shown(pem: bytes) -> tuple[x509.Certificate, str | None]:
-    """Every call shows one."""
+    """Return every call shows one."""
     certificate = x509.load_pem_x509_certificate(pem)
     return certificate, party_of(certificate)
 
@@ -120,7 +120,7 @@ def _read_shown(pem: bytes) -> tuple[x509.Certificate, str | None]:
 
 
 async def open_channel(identity: Identity, peer: str, address: str, limits: Limits | None = None) -> grpc.aio.Channel:
-    """A channel to the peer that answers at `address`, after both sides accepted each other's certificate.
+    """Return a channel to the peer that answers at `address`, after both sides accepted each other's certificate.
 
     Raises:
         PeerUnreachable, PeerUnauthenticated: with the reason.
@@ -141,7 +141,7 @@ async def open_channel(identity: Identity, peer: str, address: str, limits: Limi
 def channel(
     identity: Identity, peer: str, address: str, leaf: bytes, options: Sequence[tuple[str, Any]]
 ) -> grpc.aio.Channel:
-    """A gRPC channel that trusts one certificate only, the `leaf` that `probe` returned."""
+    """Return a gRPC channel that trusts one certificate only, the `leaf` that `probe` returned."""
     credentials = grpc.ssl_channel_credentials(leaf, identity.key_pem, identity.certificate_pem)
     bound = [
         ("grpc.ssl_target_name_override", peer),

@@ -62,7 +62,7 @@ def load_identity(
     revoked: Path | None = None,
     passphrase: bytes | None = None,
 ) -> Identity:
-    """Reads a party's files and checks everything that a peer would check.
+    """Read a party's files and checks everything that a peer would check.
 
     Args:
         revoked: the authority's revocation list; by default crl.pem next to the certificate, if it is there.
@@ -116,7 +116,7 @@ def open_identity(settings: IdentitySettings, base_dir: Path) -> Identity:
 
 
 def current(identity: Identity) -> Identity:
-    """The identity, read again if its files changed; the old one while the new files do not fit together."""
+    """Return the identity, read again if its files changed; the old one while the new files do not fit together."""
     if _stamps(identity.files) == identity.stamps:
         return identity
     files, known = identity.files, identity.revoked

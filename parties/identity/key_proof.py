@@ -60,7 +60,7 @@ def encode(certificate: x509.Certificate) -> bytes:
 
 
 def read_certificate_der(encoded: bytes, whose: str) -> x509.Certificate:
-    """Raises DataError: it is none, or its key is of a kind that nothing here can use."""
+    """Raise DataError: it is none, or its key is of a kind that nothing here can use."""
     try:
         certificate = x509.load_der_x509_certificate(encoded)
         certificate.public_key()
@@ -89,7 +89,7 @@ def check(
 
 
 def check_authority(authority: x509.Certificate) -> None:
-    """Raises DataError: it is no authority's, or not whole."""
+    """Raise DataError: it is no authority's, or not whole."""
     try:
         authority.verify_directly_issued_by(authority)
         is_authority = authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
@@ -100,7 +100,7 @@ def check_authority(authority: x509.Certificate) -> None:
 
 
 def check_issued(certificate: x509.Certificate, name: str, authority: x509.Certificate, at: datetime) -> None:
-    """Raises DataError: it is not this party's certificate by this authority."""
+    """Raise DataError: it is not this party's certificate by this authority."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):

@@ -73,7 +73,7 @@ def probe(identity: Identity, peer: str, address: str, timeout_s: float) -> byte
 def _shake_hands(
     identity: Identity, peer: str, address: str, connection: socket.socket, deadline: float
 ) -> bytes | None:
-    """The peer's certificate, once it has accepted ours; None if it hung up instead of accepting."""
+    """Return the peer's certificate, once it has accepted ours; None if it hung up instead of accepting."""
     connection.settimeout(_find_time_left(deadline))
     try:
         tls = _client_context(identity).wrap_socket(connection, server_hostname=peer)

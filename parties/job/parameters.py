@@ -81,7 +81,7 @@ class JobParameters(Settings):
         return self.unsafe
 
     def refusals(self, policy: PolicySettings, role: str) -> Iterator[tuple[str, str]]:
-        """The field and the reason of what the policy of a party of this role does not allow of it."""
+        """Yield the field and the reason of what the policy of a party of this role does not allow of it."""
         yield from policy.refusals(self.epsilon, self.delta, self.unsafe_at(role))
 
     #: Whether rows are scored by a model: then the columns that the model does not need may hold anything.

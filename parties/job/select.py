@@ -37,7 +37,7 @@ class GridSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _reads_what_parties_send(cls, given: Any) -> Any:
-        """A job that one party sends to another, or keeps in its report, has its lists as texts."""
+        """Return a job that one party sends to another, or keeps in its report, has its lists as texts."""
         if not isinstance(given, Mapping):
             return given
         return {name: _numbers(value) if name != "optimiser" else value for name, value in given.items()}

@@ -103,7 +103,7 @@ class LabelRegression:
     # --- true labels
 
     def _check_study(self, job: LabelDPJob, me: Member) -> None:
-        """Raises ConfigError, DataError: the dataset that has true labels cannot be read as the model reads rows."""
+        """Raise ConfigError, DataError: the dataset that has true labels cannot be read as the model reads rows."""
         name = job.label_dp.evaluate_on
         if name not in self._party.settings.datasets:
             raise ConfigError(f"label_dp.evaluate_on: the active party has no dataset named {name}")

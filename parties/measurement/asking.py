@@ -25,7 +25,7 @@ def client_of(party: Party, session: Session[JobParameters], server: str) -> Mea
 
 
 def reporter(session: Session[JobParameters], step: str, n_rows: int, server: str) -> Callable[[int], None]:
-    """Takes how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
+    """Take how many rows were sent since it was last called, or -1 when the request begins, also again after a cut.
 
     Until the server has let the request in, nothing is sent and nothing is said to be.
     """

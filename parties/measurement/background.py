@@ -40,7 +40,7 @@ class Background(ABC):
         return await asyncio.wrap_future(running)
 
     def close(self) -> None:
-        """Lets go of the files, as soon as no work uses them."""
+        """Let go of the files, as soon as no work uses them."""
         if self._work is None:
             self.close_files()
         else:

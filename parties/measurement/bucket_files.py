@@ -103,7 +103,7 @@ class Buckets:
         self._closing.__exit__(*error)
 
     def _take(self) -> tuple[Records, NDArray[np.uint8]]:
-        """All that is held, which is held no longer, and the bucket of each."""
+        """Return all that is held, which is held no longer, and the bucket of each."""
         held = [(np.empty(0, self._dtype), np.empty(0, np.uint8)), *self._held]
         self._held, self._n_held = [], 0
         records, bucket = (np.concatenate(column) for column in zip(*held, strict=True))

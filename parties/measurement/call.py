@@ -38,7 +38,7 @@ class Call(Background):
         self._join: JoinState | None = None
 
     def open(self, request: AggregateOpen) -> None:
-        """Raises PolicyRefused: the dataset is not there for this consumer."""
+        """Raise PolicyRefused: the dataset is not there for this consumer."""
         self.dataset = self.service.dataset(request.dataset, self.consumer)
         self.request = request
 
@@ -54,7 +54,7 @@ class Call(Background):
         self.service.refuse(field, reason)
 
     def check_snapshot(self) -> None:
-        """Raises PolicyRefused: the request is for an older snapshot."""
+        """Raise PolicyRefused: the request is for an older snapshot."""
         self.service.check_snapshot(self.request, self.dataset)
 
     def check_ready(self, tally: Tally) -> None:

@@ -214,7 +214,7 @@ class ChargingService:
         cost: Cost,
         answer_sha256: str = "",
     ) -> tuple[LedgerEntry, tuple[bytes, bytes]]:
-        """The new entry, and the signed receipt that proves it."""
+        """Return the new entry, and the signed receipt that proves it."""
         charge = Charge(
             population=dataset.population,
             event=cost.event,

@@ -167,7 +167,7 @@ class MeasurementClient:
         session: str = "",
         on_rows: Callable[[int], None] = lambda _: None,
     ) -> ReleasedLabels:
-        """Labels of these rows under label DP: always the same ones, charged once for the whole dataset.
+        """Label of these rows under label DP: always the same ones, charged once for the whole dataset.
 
         Args:
             settings: the grid's ends must be the dataset's declared label range; epsilon is that of one row.
@@ -230,7 +230,7 @@ class MeasurementClient:
         return await self._with_stub(method, call)
 
     async def _with_stub(self, step: str, call: Callable[[measurement_pb2_grpc.MeasurementStub], Awaitable[R]]) -> R:
-        """One call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
+        """Return one call, begun again after a cut; gives up when the server stays away, or keeps cutting."""
         for cuts_left in reversed(range(MAX_CUTS)):
             with self._waits.on(self._server, step):
                 channel = await self._connect(step, after_a_cut=cuts_left < MAX_CUTS - 1)

@@ -269,7 +269,7 @@ class ServerSide:
 
 
 async def _until_done(waits: Waits, task: asyncio.Future[M], peer: str, step: str, timeout_s: float) -> M:
-    """Its result; where that does not come, the task is cancelled. Raises PeerTimeout."""
+    """Return its result; where that does not come, the task is cancelled. Raises PeerTimeout."""
     try:
         return await waits.until(lambda: asyncio.shield(task), peer, step, timeout_s)
     finally:
@@ -337,7 +337,7 @@ class ClientSide:
         return self._messages.from_pb(response, kind, culprit=sender)
 
     async def finish(self) -> None:
-        """Lets the server end the call, so that it knows that everything arrived."""
+        """Let the server end the call, so that it knows that everything arrived."""
         with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
             async with asyncio.timeout(self._step_timeout_s):
                 await self._call.done_writing()

@@ -97,7 +97,7 @@ class LabelIndex:
         return digest.digest()
 
     def new_request(self, max_rows_per_person: int | None, unknown: Unknown) -> JoinState:
-        """The state of one request; close it when the request ends."""
+        """Return the state of one request; close it when the request ends."""
         if max_rows_per_person is not None and max_rows_per_person < 1:
             raise ConfigError("max_rows_per_person must be at least 1")
         if max_rows_per_person is not None and self.n_persons is None:
@@ -112,12 +112,12 @@ class LabelIndex:
         return JoinState(self, max_rows_per_person, unknown)
 
     def labels_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """All labels, block by block, and which of them are among the first so many of their person."""
+        """Yield all labels, block by block, and which of them are among the first so many of their person."""
         for block, first in self.first_in_order(max_rows_per_person):
             yield self._files["label"].array[block].copy(), first
 
     def first_in_order(self, max_rows_per_person: int | None) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """All rows, block by block, and which of them are among the first so many of their person.
+        """Yield all rows, block by block, and which of them are among the first so many of their person.
 
         The order is that of secret hashes of the ids: no label has a bearing on which rows of a person come first.
         """
@@ -132,14 +132,14 @@ class LabelIndex:
                     file.release()
 
     def in_order(self, field: Literal["high", "low"]) -> Iterator[NDArray[Any]]:
-        """One of the index's columns, block by block, as it was opened, whatever is at its path by now."""
+        """Yield one of the index's columns, block by block, as it was opened, whatever is at its path by now."""
         file = self._files[field]
         for start in range(0, self.n_rows, BLOCK_ROWS):
             yield file.array[start : start + BLOCK_ROWS].copy()
             file.release()
 
     def frozen(self, label: str) -> Header:
-        """The header of a copy with labels of another type, and without persons."""
+        """Return the header of a copy with labels of another type, and without persons."""
         table = replace(self._header.table, n_persons=None, label=label)
         return replace(self._header, table=table)
 
@@ -154,7 +154,7 @@ class LabelIndex:
         self.close()
 
     def _find(self, high: Words, low: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The place of each hash in the table, or of the row that would come after it, and whether it is there.
+        """Return the place of each hash in the table, or of the row that would come after it, and whether it is there.
 
         `high` is sorted, and so the places are.
         """
@@ -189,7 +189,7 @@ class JoinState:
             self._counts = MappedArray.temporary(index.n_persons, "<u4", beside)
 
     def join(self, ids: list[str] | pa.Array) -> JoinedBatch:
-        """Joins the next rows of the request, ids in whatever spelling; `check` says at its end if it can be answered.
+        """Join the next rows of the request, ids in whatever spelling; `check` says at its end if it can be answered.
 
         Raises:
             DuplicateId: Two equal ids in this batch, known or not; the request is over.
@@ -253,7 +253,7 @@ class JoinState:
             raise DuplicateId(self._n_seen + 1 + int(order[twins + 1].min()))
 
     def _parts(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The sorted batch in parts: as hashes are uniform, each touches about RESIDENT_BYTES."""
+        """Yield the sorted batch in parts: as hashes are uniform, each touches about RESIDENT_BYTES."""
         mapped = self._map()
         n_parts = 1 + sum(file.size_bytes for file in mapped) // RESIDENT_BYTES
         size = max(LEAST_PART, len(order) // n_parts + 1)
@@ -280,7 +280,7 @@ class JoinState:
             joined.person[part] = self._index._files["person"].array[place]
 
     def _mark_used(self, place: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sets the bits of the known rows, which are distinct, and returns which of them were set before."""
+        """Set the bits of the known rows, which are distinct, and returns which of them were set before."""
         byte, bit = place >> 3, (1 << (place & 7)).astype(np.uint8)
         used = self._used.array
         again: NDArray[np.bool_] = ((used[byte] & bit) != 0) & known
@@ -288,7 +288,7 @@ class JoinState:
         return again
 
     def _note(self, joined: _Joining) -> None:
-        """Sums and minima over the whole batch, whatever is in it."""
+        """Sum and minima over the whole batch, whatever is in it."""
         row = np.arange(self._n_seen + 1, self._n_seen + 1 + len(joined.known))
         self.unknown += int((~joined.known).sum())
         self.again += int(joined.again.sum())
@@ -314,7 +314,7 @@ def _only(values: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _by_person(person: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The order that sorts rows by person, and those of a person as they came.
+    """Return the order that sorts rows by person, and those of a person as they came.
 
     Shuffled first: to sort distinct numbers in random order takes a time that tells nothing of them.
     """
@@ -361,7 +361,7 @@ class Header:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Header:
-        """Raises ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
+        """Raise ValueError, KeyError or TypeError where the text is not `to_json` of this format."""
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}")
@@ -372,7 +372,7 @@ class Header:
 def write_index(
     source: Source, directory: Path, vault: Vault = PLAIN, open_workers: OpenWorkers = in_this_process
 ) -> Written:
-    """The index of a source, in a directory that is empty.
+    """Return the index of a source, in a directory that is empty.
 
     Args:
         open_workers: those of the party's own cluster, where it has one; opened where the table is large enough.
@@ -404,7 +404,7 @@ def _people_of(source: Source) -> Iterator[Any]:
 
 
 def open_index(directory: Path, vault: Vault = PLAIN) -> LabelIndex:
-    """Raises DataError: it is not whole, or of another format."""
+    """Raise DataError: it is not whole, or of another format."""
     try:
         header = Header.from_json(vault.read(directory / HEADER))
         if _is_whole(directory, header.table):

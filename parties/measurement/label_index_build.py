@@ -204,7 +204,7 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
 
 
 def _joined(left: Sequence[Bucketed]) -> Iterator[Records]:
-    """Each bucket that holds anything, in order, from all that tasks left of it."""
+    """Yield each bucket that holds anything, in order, from all that tasks left of it."""
     for pieces in zip(*(each.buckets() for each in left), strict=True):
         bucket = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if len(bucket):
@@ -300,7 +300,7 @@ class Reading:
 
 @contextmanager
 def reading(source: Source, open_workers: OpenWorkers) -> Iterator[Reading]:
-    """Opens workers only where they can read parts of a source that is worth it."""
+    """Open workers only where they can read parts of a source that is worth it."""
     n_rows = source.n_rows
     if n_rows is None or n_rows < HELD_RECORDS:
         yield Reading(source, [source], THIS_PROCESS, open_workers)
@@ -323,7 +323,7 @@ def _n_tasks(n_rows: int, n_workers: int) -> int:
 
 
 def build_files(reading: Reading, keys: IndexKeys, directory: Path) -> tuple[Built, str]:
-    """Writes the sorted files into an empty directory, which the caller removes if this raises.
+    """Write the sorted files into an empty directory, which the caller removes if this raises.
 
     Returns:
         The table, and the digest of its content.
@@ -385,7 +385,7 @@ class _Build:
         return ContentDigest.of(each.content for each in found), [each.rows for each in found if each.rows is not None]
 
     def sorted(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
-        """The longest run, and owners."""
+        """Return the longest run, and owners."""
         ranges = self._ranges(rows, workers)
         sizes = [sum(len(each) for each in of_range) for _, of_range in ranges]
         places = np.cumsum([0, *sizes]).tolist()

@@ -25,7 +25,7 @@ _READ_BYTES = 2**20
 
 
 def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64]], vault: Vault = PLAIN) -> str:
-    """Writes everything into an empty directory, on the disk when it returns.
+    """Write everything into an empty directory, on the disk when it returns.
 
     Args:
         blocks: the noisy labels in the index's order.

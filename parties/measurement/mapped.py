@@ -31,13 +31,13 @@ class MappedArray:
 
     @classmethod
     def open(cls, path: Path, dtype: DTypeLike) -> MappedArray:
-        """An existing file, not empty, to read."""
+        """Return an existing file, not empty, to read."""
         with path.open("rb") as file:
             return cls(file.fileno(), dtype, writable=False)
 
     @classmethod
     def temporary(cls, length: int, dtype: DTypeLike, directory: Path) -> MappedArray:
-        """Zeros on disk under no name: nothing remains of them, however the process ends.
+        """Zero on disk under no name: nothing remains of them, however the process ends.
 
         Raises:
             ConfigError: no room on the disk. (A sparse file would say so only when it is written through the map, by a
@@ -59,7 +59,7 @@ class MappedArray:
         return self.array.nbytes
 
     def release(self) -> None:
-        """Gives the pages back to the system; the file keeps what they hold."""
+        """Give the pages back to the system; the file keeps what they hold."""
         self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def patient(receive: Callable[[], Awaitable[T]], patience_s: float) -> T:
-    """Begins to receive again until the time is up. Raises PeerTimeout."""
+    """Begin to receive again until the time is up. Raises PeerTimeout."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + patience_s
     while True:

@@ -247,7 +247,7 @@ class LabelReleases:
         return Charged(request, dataset, cost, receipt, under_way)
 
     def _draw(self, charged: Charged, fitted: FittedMechanism | None, directory: Path) -> None:
-        """Remembers what was made, or that nothing could be."""
+        """Remember what was made, or that nothing could be."""
         made = replace(charged.stored, directory="")
         if fitted is not None:
             blocks = _labels_of(charged.request, charged.dataset)

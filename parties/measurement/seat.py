@@ -95,7 +95,7 @@ def _find_session(party: Party, session_id: str, consumer: str) -> Session[JobPa
 
 
 def add_service(party: Party, server: grpc.aio.Server) -> str:
-    """Returns the service's full name."""
+    """Return the service's full name."""
     service = party.shared(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:

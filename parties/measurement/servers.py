@@ -49,7 +49,7 @@ def proof_of(description: measurement_pb2.DatasetDescription) -> KeyProof:
 
 
 def check_key_proof(party: Party, description: measurement_pb2.DatasetDescription, *, server: str) -> None:
-    """Raises MalformedMessage: the server's certificate does not say that the receipt key is its own."""
+    """Raise MalformedMessage: the server's certificate does not say that the receipt key is its own."""
     authority, proof = key_proof.authority_of(party.identity), proof_of(description)
     try:
         key_proof.check(proof, server, key_proof.RECEIPTS, description.receipt_key, authority, datetime.now(UTC))
@@ -143,7 +143,7 @@ def content_salt(party: Party, session: Session[Any]) -> bytes:
 async def release_sum(
     party: Party, session: Session[Any], rows: ConsumerRows, grid: Grid, blocks: Sequence[Block] = ()
 ) -> Released:
-    """Asks the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
+    """Ask the session's measurement server, or both, for the noisy sum of these rows, and keeps the receipts.
 
     Args:
         blocks: of passive parties, which send their rows themselves.
@@ -170,7 +170,7 @@ class Servers:
 
     @classmethod
     async def open(cls, party: Party, session: Session[Any], blocks: Sequence[Block]) -> Servers:
-        """Raises TransportError, PolicyRefused: a server does not describe its dataset."""
+        """Raise TransportError, PolicyRefused: a server does not describe its dataset."""
 
         async def describe(member: Member) -> Server:
             client = asking.client_of(party, session, member.name)
@@ -185,7 +185,7 @@ class Servers:
         return cls(party, session, servers, await way_at_active_party(party, session, names, blocks))
 
     def requests(self, rows: ConsumerRows, grid: Grid) -> list[AggregateOpen]:
-        """One for each, the same in all but dataset, snapshot and receipt.
+        """Return one for each, the same in all but dataset, snapshot and receipt.
 
         Raises:
             RangeError: the sum of shares might be read as another one.
@@ -248,7 +248,7 @@ class Servers:
 
 
 async def beside(answers: Awaitable[T], proof: Awaitable[None]) -> T:
-    """The answers, once they are there; of a proof that fails before them, its error."""
+    """Return the answers, once they are there; of a proof that fails before them, its error."""
     asked, proving = asyncio.ensure_future(answers), asyncio.ensure_future(proof)
     try:
         await asyncio.wait((asked, proving), return_when=asyncio.FIRST_COMPLETED)

@@ -81,7 +81,7 @@ class Upload:
         check_uploads(reader, charging.policy, self._dataset.settings, charging.name, self._consumer)
 
     def begin(self) -> None:
-        """Counts it, on the disk when this returns; once, however often it is called.
+        """Count it, on the disk when this returns; once, however often it is called.
 
         Raises:
             PolicyRefused: as `check_quota`.

@@ -34,7 +34,7 @@ def what_is_told(part: VerticalModelPart | SharedModelPart) -> ModelTold:
 
 
 def parameters_of(told: Mapping[str, ModelTold], seats: Seats, rows: int) -> ScoringParameters:
-    """The same at every party, and public: so is why they do not fit.
+    """Return the same at every party, and public: so is why they do not fit.
 
     Raises:
         PolicyRefused: numbers of these sizes do not fit.
@@ -57,7 +57,7 @@ async def scores_in_shares(
     quota: ScoreQuota | None,
     positions: Positions,
 ) -> Scores | None:
-    """The scores in steps of 2^-42 at the active party, elsewhere None.
+    """Return the scores in steps of 2^-42 at the active party, elsewhere None.
 
     Args:
         quota: a passive party's. positions: of the rows in its snapshot.

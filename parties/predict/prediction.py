@@ -91,7 +91,7 @@ class JointPrediction:
         return quota
 
     def _rows(self, session: Session[PredictJob], part: Part) -> Source:
-        """Raises DataError: the dataset has not the model's columns."""
+        """Raise DataError: the dataset has not the model's columns."""
         scale = part.standardiser
         return session.published.scored_by(scale.record, scale.columns, scale.means())
 
@@ -154,7 +154,7 @@ class JointPrediction:
         return None
 
     def _sink(self, session: Session[PredictJob]) -> Sink:
-        """A file that replaces another is the session's."""
+        """Return a file that replaces another is the session's."""
         party, own = self._party, self._own_sink
         if own is None:
             own = FileSink("csv", party.file(session.id, PREDICTED, "predictions").absolute(), "replace")

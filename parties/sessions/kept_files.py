@@ -24,7 +24,7 @@ from blindfit.parties.store.sessions import BegunFile
 
 
 def write(store: Store, data_dir: Path, session: str, path: Path, content: bytes) -> None:
-    """Raises ConfigError, LedgerUnavailable: it could not be written, or noted; whose it is stays known."""
+    """Raise ConfigError, LedgerUnavailable: it could not be written, or noted; whose it is stays known."""
     settle(store, data_dir)
     begun = BegunFile(os.path.relpath(path, data_dir), session, hashlib.sha256(content).hexdigest())
     if _sha256(path) != begun.sha256:

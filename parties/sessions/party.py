@@ -69,7 +69,7 @@ class Party:
         return self.base_dir / (self.settings.output_dir or self.data_dir / kind / session) / name
 
     def write(self, session: str, name: str, content: bytes, kind: str = "models") -> Path:
-        """A whole file, which is the session's from then on: see `kept_files`."""
+        """Return a whole file, which is the session's from then on: see `kept_files`."""
         path = self.file(session, name, kind)
         self.write_to(path, content, session)
         return path

@@ -69,7 +69,7 @@ def digest_of_question(
 
 
 def read_proposal(proposal: pb.Proposal, proposed_by: str, read_job: ReadJob) -> Proposed:
-    """Raises ConfigError, MalformedMessage: the parameters are no job."""
+    """Raise ConfigError, MalformedMessage: the parameters are no job."""
     parameters = codec.parameters_from_pb(proposal.parameters, culprit=proposed_by, step="Propose")
     members = {m.name: Member(m.name, m.role, m.address, m.dataset) for m in proposal.members}
     job = read_job(parameters)

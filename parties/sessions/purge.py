@@ -77,7 +77,7 @@ def _check_ended(reader: Reads, session: str | None) -> None:
 
 
 def _files_in(root: Path) -> Iterator[Path]:
-    """Every file under a directory, or the file itself; links are not followed."""
+    """Yield every file under a directory, or the file itself; links are not followed."""
     if root.is_dir() and not root.is_symlink():
         for directory, _, names in os.walk(root):
             yield from (Path(directory, name) for name in names)
@@ -100,7 +100,7 @@ def _order(path: Path) -> tuple[bool, bool, Path]:
 
 
 def remove(kept: Iterable[Kept]) -> Iterator[Kept]:
-    """Removes file after file, and tells each that has gone.
+    """Remove file after file, and tells each that has gone.
 
     Raises:
         DataError: one could not be removed.

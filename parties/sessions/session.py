@@ -99,7 +99,7 @@ class Session(Generic[J_co]):
             forget_frames(self.error)
 
     async def wait_for_change(self, max_s: float) -> None:
-        """Returns after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
+        """Return after it, or after so long. It takes no lock: one who is cancelled leaves nothing held."""
         state = self.state
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max_s):

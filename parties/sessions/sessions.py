@@ -82,7 +82,7 @@ class Sessions:
     # --- propose
 
     async def propose(self, proposal: pb.Proposal, proposed_by: str) -> Session[JobParameters]:
-        """Raises PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
+        """Raise PolicyRefused, ConfigError, LimitExceeded: nothing is kept of a refused job."""
         session = self.admission.open_session(proposal, proposed_by, self._sessions)
         held = self.admission.settings.policy.approve == "ask"
         self._forget_oldest(proposed_by)
@@ -185,7 +185,7 @@ class Sessions:
         return session is None or (session.state in ENDS and not session.work.goes_on)
 
     async def start(self, session_id: str) -> Session[JobParameters]:
-        """Raises LimitExceeded: it has no place yet."""
+        """Raise LimitExceeded: it has no place yet."""
         session = self.get(session_id)
         self._check_is_approved(session)
         if self.reserve(session_id):
@@ -237,7 +237,7 @@ class Sessions:
         return None
 
     def _take_snapshot(self, session: Session[JobParameters]) -> Snapshot:
-        """The newest of its dataset; of a training that is resumed, the one that it began with.
+        """Return the newest of its dataset; of a training that is resumed, the one that it began with.
 
         Raises:
             DataError: a snapshot is gone.
@@ -300,7 +300,7 @@ class Sessions:
     # --- states
 
     def _enter(self, session: Session[JobParameters], step: Step) -> None:
-        """Raises LedgerUnavailable: it could not be written, and the session is what it was."""
+        """Raise LedgerUnavailable: it could not be written, and the session is what it was."""
         state = next_state(session.state, step, session.id)
         with self._store.transaction() as transaction:
             transaction.change_session(session.id, state=state, changed=stamp())

@@ -39,7 +39,7 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
 
 
 def next_state(state: State, step: Step, session: str) -> State:
-    """Raises LocalProtocolError: the table has no such line."""
+    """Raise LocalProtocolError: the table has no such line."""
     try:
         return TRANSITIONS[state, step]
     except KeyError:

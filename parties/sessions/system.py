@@ -33,7 +33,7 @@ class Seat(Protocol[J_contra]):
         ...
 
     async def run(self, session: Session[J_contra]) -> Summary:
-        """The party's part; returns what the coordinator may see of it."""
+        """Return the party's part; returns what the coordinator may see of it."""
         ...
 
 

@@ -81,7 +81,7 @@ class Transcript:
         return self._rows[kind]
 
     def encoded(self) -> bytes:
-        """A line of JSON for each."""
+        """Return a line of JSON for each."""
         return b"".join(self._line(number, line) for number, line in enumerate(self._lines, 1))
 
     def _line(self, number: int, line: _Line) -> bytes:

@@ -122,12 +122,12 @@ def _shorten(ids: Any) -> Any:
 
 
 def write_digests(directory: Path, digests: Digests) -> None:
-    """Raises ConfigError: the file is there already."""
+    """Raise ConfigError: the file is there already."""
     write_new(directory / FILE, digests.astype("<u8").tobytes(), mode=0o600)
 
 
 def read_digests(directory: Path, rows: int) -> Digests:
-    """Raises DataError: the file is missing or has another number of rows."""
+    """Raise DataError: the file is missing or has another number of rows."""
     path = directory / FILE
     try:
         found = np.fromfile(path, "<u8").astype(np.uint64)

@@ -165,7 +165,7 @@ class Snapshot:
 
 
 def check_kinds(record: TableRecord, there: Mapping[str, Kind], origin: Origin) -> None:
-    """Raises DataError: the table lacks a column of a model's record, or has it in another kind."""
+    """Raise DataError: the table lacks a column of a model's record, or has it in another kind."""
     refuse_missing_names(record.names, list(there), origin)
     for column in record.columns:
         kind = there[column.name]
@@ -260,7 +260,7 @@ def record_of(row: SnapshotRow) -> TableRecord:
 
 
 def _table_columns(meaning: Mapping[str, Any]) -> list[str]:
-    """The table's columns that a snapshot's come from, in order."""
+    """Return the table's columns that a snapshot's come from, in order."""
     levels, indicators = meaning.get("levels", {}), meaning.get("indicators", ())
     of_made = {column_of_level(name, level): name for name in levels for level in levels[name]}
     of_made |= {column_of_level(name, ""): name for name in indicators}

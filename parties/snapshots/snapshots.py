@@ -72,7 +72,7 @@ class Snapshots:
     # --- which there are
 
     def current(self, dataset: str) -> Snapshot | None:
-        """The newest; None where there is none of the dataset as these settings describe it.
+        """Return the newest; None where there is none of the dataset as these settings describe it.
 
         Raises:
             ConfigError: another process has published it by later ones.
@@ -338,7 +338,7 @@ class Snapshots:
         return unusable.__contains__ if unusable else nothing
 
     def remove_older(self, dataset: str) -> list[tuple[Snapshot, int]]:
-        """Removes the files of all but the newest; what was charged for them stays in the ledger.
+        """Remove the files of all but the newest; what was charged for them stays in the ledger.
 
         Returns:
             Each with the bytes that it took.

@@ -19,7 +19,7 @@ class DataDirLock:
         self._data_dir, self._party, self._lock = data_dir, party, LockFile(data_dir / LOCK)
 
     def take(self) -> None:
-        """Raises ConfigError: another process has the folder; it names both parties."""
+        """Raise ConfigError: another process has the folder; it names both parties."""
         make_private(self._data_dir)
         holder = self._lock.take(f"{self._party} (process {os.getpid()})")
         if holder is not None:

@@ -153,7 +153,7 @@ class Store:
 
     @classmethod
     def check_not_lost(cls, party: KeepsData, base_dir: Path) -> None:
-        """Raises ConfigError: as `of`; nothing is made."""
+        """Raise ConfigError: as `of`; nothing is made."""
         path, store = path_of(party, base_dir), cls.existing(party, base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             if unexplained := find_unexplained(path.parent, store.reader() if store else None):
@@ -161,7 +161,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """All or nothing, and on the disk when it returns.
+        """Yield all or nothing, and on the disk when it returns.
 
         Raises:
             LedgerUnavailable: the database could not be written, or was closed; nothing was changed.
@@ -184,7 +184,7 @@ class Store:
                 ) from None
 
     def _check_version(self) -> None:
-        """Raises LedgerUnavailable: a later Blindfit has migrated the database, and counts in ways unknown here."""
+        """Raise LedgerUnavailable: a later Blindfit has migrated the database, and counts in ways unknown here."""
         if (found := version_of(self._db)) != newest():
             raise LedgerUnavailable(
                 f"{self.path} was brought to version {found} while this process ran: this step released nothing and "
@@ -203,7 +203,7 @@ class Store:
                 connection.execute("ROLLBACK")
 
     def reader(self) -> Reads:
-        """Each read alone, of what is on the disk."""
+        """Return each read alone, of what is on the disk."""
         return Reads(self._read, self.excess)
 
     def _read(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -239,5 +239,5 @@ def _executing(connection: sqlite3.Connection) -> Execute:
 
 
 def stamp(later: timedelta = timedelta()) -> str:
-    """The time as the database keeps it: UTC, to the second."""
+    """Return the time as the database keeps it: UTC, to the second."""
     return (datetime.now(UTC) + later).isoformat(timespec="seconds")

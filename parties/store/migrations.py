@@ -187,7 +187,7 @@ def version_of(database: sqlite3.Connection) -> int:
 
 
 def check_known(database: sqlite3.Connection, path: Path) -> None:
-    """Raises ConfigError: a later version of Blindfit has written the database."""
+    """Raise ConfigError: a later version of Blindfit has written the database."""
     if (found := version_of(database)) > newest():
         raise ConfigError(
             f"{path} has version {found}, and this Blindfit reads versions up to {newest()}",

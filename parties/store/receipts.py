@@ -54,7 +54,7 @@ def proves_more(given: Receipt, held: bytes) -> bool:
 
 
 def hold_receipt(store: Store, server: str, key: bytes, population: str, receipt: SignedReceipt) -> None:
-    """Keeps the one that proves most.
+    """Keep the one that proves most.
 
     Raises:
         MalformedMessage: it is not the server's, or about something else.
@@ -145,7 +145,7 @@ def _recover_entry(transaction: Writes, receipt: Receipt, charge: CountedCharge)
 
 
 def compare_receipt(receipt: Receipt, store: Store) -> None:
-    """Notices a receipt that the ledger should show and does not."""
+    """Notice a receipt that the ledger should show and does not."""
     reader = store.reader()
     try:
         book.check_receipt(receipt, reader.entry_at, last_position=last_position(reader))

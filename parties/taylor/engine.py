@@ -30,7 +30,7 @@ def check_engine(job: TaylorJob, party: str) -> None:
 
 
 async def receive_key(session: Session[TaylorJob], seats: Seats) -> PublicKey:
-    """The key node's public key, checked for what the job's engine does with it."""
+    """Return the key node's public key, checked for what the job's engine does with it."""
     job = session.job
     engine = engine_of(job.paillier.engine)
     key = await taylor.run_key_exchange(

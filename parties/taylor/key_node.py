@@ -151,7 +151,7 @@ class KeyNode(KeyNodeSeat[TaylorJob]):
         return replace(parameters, epochs=selection.points[point].epochs)
 
     async def _begin(self, session: Session[TaylorJob], checkpoints: Checkpoints) -> Begun:
-        """A key pair for this training, kept until it ends."""
+        """Return a key pair for this training, kept until it ends."""
         job = session.job
         engine = engine_of(job.paillier.engine)
         if job.resumes:

@@ -25,12 +25,12 @@ LABEL_RANGE = 2.0  # from -1 to 1: classes, and numbers once they are clipped to
 
 
 def match_rate(job: TaylorJob) -> float:
-    """A masked row hides nothing of its batch: after linkage fewer rows share what leaks."""
+    """Return a masked row hides nothing of its batch: after linkage fewer rows share what leaks."""
     return job.align.match_rate if job.align.method == "linkage" else 1.0
 
 
 def parameters_of(job: TaylorJob, seats: Seats, told: Mapping[str, Ready]) -> TaylorParameters:
-    """The same at every party: from the job and what everyone said of itself."""
+    """Return the same at every party: from the job and what everyone said of itself."""
     settings = job.taylor
     columns = tuple(told[name].columns for name in seats.chain)
     weighted = settings.class_weights == "balanced"
@@ -61,7 +61,7 @@ def row_bound(job: TaylorJob, columns: int) -> float:
 
 
 def row_bound_steps(job: TaylorJob, columns: int) -> int:
-    """The same in steps of the features' grid, rounded down."""
+    """Return the same in steps of the features' grid, rounded down."""
     return int(row_bound(job, columns) * 2**FEATURE_BITS)
 
 
@@ -86,7 +86,7 @@ def keeps_noise_of(event: ReleaseEvent, job: TaylorJob, parameters: TaylorParame
 
 
 def check_label_dp(dataset: PartyDatasetSettings, name: str, job: TaylorJob) -> None:
-    """Raises ConfigError: the active party's dataset has no budget, or labels without a bound."""
+    """Raise ConfigError: the active party's dataset has no budget, or labels without a bound."""
     population_of(dataset, name)
     if job.taylor.model == "linear" and dataset.label_range is None:
         raise ConfigError(

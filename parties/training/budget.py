@@ -40,7 +40,7 @@ def event_of(privacy: PrivacySettings) -> ReleaseEvent:
 
 
 def population_of(dataset: PartyDatasetSettings, name: str) -> str:
-    """Raises ConfigError: the dataset has none, and so no budget."""
+    """Raise ConfigError: the dataset has none, and so no budget."""
     if dataset.population is None:
         raise ConfigError(
             f"datasets.{name}.population is missing: a training under differential privacy is charged to a budget",
@@ -67,7 +67,7 @@ def charge(
     drawn: Sequence[str],
     same_noise: SameNoise,
 ) -> Charged:
-    """Charges a question about a snapshot once, however often it is asked or resumed, and by whatever name.
+    """Charge a question about a snapshot once, however often it is asked or resumed, and by whatever name.
 
     Args:
         drawn: names of all that was drawn for it: the same draws give the same answer, and any other a new one.

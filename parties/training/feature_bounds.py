@@ -44,7 +44,7 @@ def in_order(found: Mapping[str, Bounds], names: Sequence[str], option: str) -> 
 
 
 def scale_of(names: tuple[str, ...], bounds: Sequence[Bounds]) -> Standardiser:
-    """Maps every feature's bounds to -1 and 1."""
+    """Map every feature's bounds to -1 and 1."""
     middle, half = (tuple((high + sign * low) / 2 for low, high in bounds) for sign in (1, -1))
     return Standardiser(names, tuple(range(len(names))), middle, half)
 

@@ -12,7 +12,7 @@ from blindfit.parties.settings import PartySettings
 
 
 def load_pretrained(path: str | Path) -> Pretrained:
-    """The model of a pretrained.json, fitted to public rows.
+    """Return the model of a pretrained.json, fitted to public rows.
 
     Raises:
         DataError: names the file and what is wrong with it.
@@ -25,7 +25,7 @@ def load_pretrained(path: str | Path) -> Pretrained:
 
 
 def read_public_model(option: str, given: str, base_dir: Path, source: Source) -> Pretrained:
-    """A model fitted to public rows, from this party's own directory.
+    """Return a model fitted to public rows, from this party's own directory.
 
     Raises:
         ConfigError: the path leads out of the directory: a job may not choose among all files of a party.
@@ -54,7 +54,7 @@ def declared_public(model: Pretrained, settings: PartySettings) -> str:
 
 
 def within(option: str, given: str, base_dir: Path) -> Path:
-    """Raises ConfigError: the path leads out of the directory."""
+    """Raise ConfigError: the path leads out of the directory."""
     path = Path(given)
     if path.is_absolute() or ".." in path.parts:
         raise ConfigError(f"{option}: {path} is not within the directory of the active party's file")

@@ -60,7 +60,7 @@ async def draw_together(
 
 
 def check_new_draw(party: Party, session: Session[TrainingParameters]) -> None:
-    """Raises PolicyRefused: as `draw_together`, where the data parties do not all know the same draw."""
+    """Raise PolicyRefused: as `draw_together`, where the data parties do not all know the same draw."""
     with party.store.view() as reader:
         _check_room(reader, Account.of(party.settings, session.me.dataset), session)
 

@@ -46,7 +46,7 @@ class PartyRows:
         return np.arange(len(self.there)) if self.places is None else self.places
 
     def take(self, positions: NDArray[np.int64]) -> PartyRows:
-        """The rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
+        """Return the rows at these positions; -1 stands for a row that is not there: zeros, and no id."""
         there = positions >= 0
         safe = np.where(there, positions, 0)
         features = np.where(there[:, None], self.features[safe], 0.0)
@@ -56,7 +56,7 @@ class PartyRows:
 
 
 def check_features(source: Source, whose: str) -> Source:
-    """Raises ConfigError: the dataset has no features."""
+    """Raise ConfigError: the dataset has no features."""
     if not source.model_columns:
         raise ConfigError(
             f"datasets.{source.name}: {whose}'s dataset needs features",
@@ -66,7 +66,7 @@ def check_features(source: Source, whose: str) -> Source:
 
 
 def require_offered(record: TableRecord, dataset: PartyDatasetSettings, name: str) -> None:
-    """Raises ConfigError: the party's file does not offer a column of the model, or it is the label."""
+    """Raise ConfigError: the party's file does not offer a column of the model, or it is the label."""
     if taken := [column for column in record.names if column in dataset.key_columns()]:
         raise ConfigError(
             f"datasets.{name}: column {taken[0]} is named twice: it is a feature of the model, and here the id, the "

@@ -53,7 +53,7 @@ def read_split(
     report: Report,
     hold: Hold = lambda features: features,
 ) -> tuple[RowPart, RowPart]:
-    """One pass: every row goes to one part.
+    """Return one pass: every row goes to one part.
 
     Args:
         hold: makes of each batch's features what is kept in memory.

@@ -12,7 +12,7 @@ UNDER_LABEL_DP = "a vertical training with privacy.epsilon"
 
 
 def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
-    """Raises ConfigError: the rows are of persons, who may have several, and the promise would be of each row alone.
+    """Raise ConfigError: the rows are of persons, who may have several, and the promise would be of each row alone.
 
     Args:
         job: what promises it, in words.
@@ -25,7 +25,7 @@ def refuse_persons(dataset: DatasetSettings, name: str, job: str) -> None:
 
 
 def refuse_dependent_rows(source: Source) -> None:
-    """Raises ConfigError: a row's numbers, or how many columns there are, would depend on other rows.
+    """Raise ConfigError: a row's numbers, or how many columns there are, would depend on other rows.
 
     The levels are judged by the record of the columns: the settings of a snapshot do not say how its levels were found.
     """

@@ -141,7 +141,7 @@ def encode_mask(mask_enc: EncryptedVector[Ciphertext] | None) -> str | None:
 def decode_mask(
     stored: str | None, public_key: PublicKey, slots: int, me: str, resume_option: str
 ) -> EncryptedVector[Ciphertext] | None:
-    """Raises DataError: what is stored are no ciphertexts of this key, one for each slot."""
+    """Raise DataError: what is stored are no ciphertexts of this key, one for each slot."""
     if stored is None:
         return None
     try:

@@ -101,7 +101,7 @@ class Checkpoints:
                 (self.directory / f"epoch-{later}.json").unlink(missing_ok=True)
 
     def epochs(self) -> tuple[int, ...]:
-        """The epochs that training can go on after."""
+        """Return the epochs that training can go on after."""
         names = [path.stem.removeprefix("epoch-") for path in self.directory.glob("epoch-*.json")]
         return tuple(sorted(int(name) for name in names if name.isdigit()))
 
@@ -113,7 +113,7 @@ class Checkpoints:
         self.keep(epoch, go_on, {name: array.tolist() for name, array in state.items()})
 
     def arrays_at(self, epoch: int) -> dict[str, NDArray[np.float64]]:
-        """Raises DataError: the checkpoint does not hold numbers."""
+        """Raise DataError: the checkpoint does not hold numbers."""
         try:
             return {name: np.array(numbers, dtype=np.float64) for name, numbers in self.at(epoch).items()}
         except (TypeError, ValueError):
@@ -151,7 +151,7 @@ class Checkpoints:
 
 
 def refuse_unknown(data_dir: Path, job: JobParameters, party: str) -> None:
-    """Raises PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
+    """Raise PolicyRefused: the job resumes a training of which this party has nothing; in words that the peers see."""
     checkpoints = Checkpoints.of(data_dir, job, "")
     if job.resumes and not checkpoints.exists:
         why = "it had not begun, or every party has stored its model"
@@ -197,7 +197,7 @@ class Running:
         self._party, self._resume_option, self._trainings = party, resume_option, set[str]()
 
     def refuse_another(self, training: str) -> None:
-        """Raises PolicyRefused: a session of the training runs here."""
+        """Raise PolicyRefused: a session of the training runs here."""
         if training in self._trainings:
             reason = (
                 f"another session of the training {training} is still running: wait for its end, or cancel it "

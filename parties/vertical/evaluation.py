@@ -62,7 +62,7 @@ async def evaluate(
     *,
     calibrate: bool = False,
 ) -> Tested | None:
-    """Scores the test rows together; None where there are none, and at passive parties.
+    """Score the test rows together; None where there are none, and at passive parties.
 
     Args:
         threshold: of the confusion matrix.

@@ -56,7 +56,7 @@ class PartStore(Generic[P]):
         written.write_file(self.path(session), self._lock.sealed(self.file, content))
 
     def read(self, session: str) -> P:
-        """Raises DataError: it is not there, not as it was kept, or another session's; names the file."""
+        """Raise DataError: it is not there, not as it was kept, or another session's; names the file."""
         path = self.path(session)
         if not self._key_path.exists():
             raise DataError(f"{self._key_path} does not exist, so {path} cannot be told from another party's")

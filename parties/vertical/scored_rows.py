@@ -81,7 +81,7 @@ class ScoreQuota:
         return cls(party.settings, party.store, snapshot.row.dataset, snapshot.table_columns)
 
     def check(self) -> None:
-        """Raises PolicyRefused: the party gives no scores of this dataset."""
+        """Raise PolicyRefused: the party gives no scores of this dataset."""
         check_gives_scores(self._settings, self._dataset)
 
     def rounding(self, part: VerticalModelPart) -> int:
@@ -258,7 +258,7 @@ class ScoreQuota:
 
 
 def check_gives_scores(party: PartySettings, dataset: str) -> None:
-    """Raises PolicyRefused: the party gives no scores of a dataset."""
+    """Raise PolicyRefused: the party gives no scores of a dataset."""
     if party.datasets[dataset].models_per_row == 0:
         reason = f"no scores of {dataset} are given: have the job set split.test_fraction = 0 to train without them"
         raise PolicyRefused(party=party.name, field="models_per_row", reason=reason)

@@ -34,6 +34,6 @@ class Seats:
 
 
 def refuse_dataset(key_node: Member) -> None:
-    """Raises PolicyRefused: a key node holds no rows."""
+    """Raise PolicyRefused: a key node holds no rows."""
     if key_node.dataset:
         raise PolicyRefused(party=key_node.name, field="dataset", reason="a key node has none")

@@ -70,7 +70,7 @@ class Consumer:
         return report.shown_to_coordinator()
 
     async def _release(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
-        """The noisy sum; and while the server works, what the fit needs of the rows alone."""
+        """Return the noisy sum; and while the server works, what the fit needs of the rows alone."""
         beside = asyncio.create_task(asyncio.to_thread(bounds_of, prepared))
         try:
             released = await release_sum(self._party, session, prepared.train, prepared.grid)

@@ -124,7 +124,7 @@ def fit_sum(
     report: Report,
     bounds: Bounds | None = None,
 ) -> tuple[WalrFit, float]:
-    """The fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
+    """Return the fit, a function of these arguments alone, and the standard deviation of each coordinate of mu.
 
     Args:
         rows: as `rows_to_fit` makes them.

@@ -39,7 +39,7 @@ GRID_MARGIN = 0.99  # each block's bound is rounded down to whole steps, and the
 
 
 def chain_of(session: Session[WalrJob]) -> tuple[str, ...]:
-    """The holders of columns: the active party, then the passive ones by name."""
+    """Return the holders of columns: the active party, then the passive ones by name."""
     return (session.with_role("active").name, *passives_of(session))
 
 
@@ -91,7 +91,7 @@ def grids_of(job: WalrJob, told: Mapping[str, BlockColumns], own: BlockColumns) 
 
 
 def _cut(job: WalrJob, holders: int, columns: BlockColumns) -> BlockColumns:
-    """Its bound, to what is held by a grid of whole rows whatever the others' bounds are.
+    """Return its bound, to what is held by a grid of whole rows whatever the others' bounds are.
 
     By itself alone: by how much a passive party's was changed it would else learn how long the others' rows are.
     """

@@ -56,7 +56,7 @@ class Part:
     randomness: PublicRandomness
 
     def batches(self) -> Iterator[tuple[RowBatch, NDArray[np.bool_]]]:
-        """Each with which of its rows are held out."""
+        """Yield each with which of its rows are held out."""
         for batch in self.source.batches(persons=False, labels=False):
             yield batch, hold_out(batch.ids, self.job, self.randomness)
 
@@ -178,7 +178,7 @@ class ReadParts:
 def read_parts(
     source: Source, job: WalrJob, randomness: PublicRandomness, report: Report, workers: Workers, *, intercept: bool
 ) -> ReadParts:
-    """Two passes over the rows: their moments, and the norms of standardised rows.
+    """Return two passes over the rows: their moments, and the norms of standardised rows.
 
     Recipes that take numbers from training rows need one more pass, in this process.
 
@@ -266,7 +266,7 @@ class PartitionedRows(RowsElsewhere):
         return tuple(sum(each[1:], start=each[0]) for each in zip(*totals, strict=True))
 
     def blocks(self) -> Iterator[Floats]:
-        """One part after the other; what needs more than sums of all rows is slow here."""
+        """Yield one part after the other; what needs more than sums of all rows is slow here."""
         for task in self.tasks:
             (rows,) = self.workers.map(choose_rows, [task])
             if len(rows):

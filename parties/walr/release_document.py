@@ -198,7 +198,7 @@ class Document:
     seal: str
 
     def check_seal(self) -> None:
-        """Raises DataError: the party did not sign these parts."""
+        """Raise DataError: the party did not sign these parts."""
         key, signature = self.parts.party.public_key, bytes.fromhex(self.seal)
         if not signing.verify(key, _encode_sealed(self.digests), signature):
             raise DataError(f"the seal is not the signature of {self.parts.party.name} over these parts")

@@ -147,7 +147,7 @@ def _settings(job: WalrJob) -> dict[str, Any]:
 
 
 def transcript_of(request: AggregateOpen, answer: NoisySum, about: Between) -> list[Message]:
-    """The one question to a server, the rows (by their salted hash) and its one answer."""
+    """Return the one question to a server, the rows (by their salted hash) and its one answer."""
     rows: type[Any] = MaskedRows if request.in_shares else EncryptedRows if request.key else WeightRows
     digests: dict[type[Any], str] = {
         AggregateOpen: walr.request_digest(request).hex(),

@@ -49,7 +49,7 @@ class PreparedRows:
         return self.test_features.probabilities(model)
 
     def columns_with_weights(self, *, intercept: bool) -> list[int]:
-        """Their places among those that are sent."""
+        """Return their places among those that are sent."""
         return SentColumns(self.standardiser, intercept).trained_on
 
 

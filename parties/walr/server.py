@@ -56,7 +56,7 @@ class WalrServer(MeasurementSeat):
             await session.channel.send(holder, fit)
 
     async def _fit(self, session: Session[Any], to_fit: ToFit) -> bytes:
-        """Ends with the session, where the active party has gone, and when all give up waiting."""
+        """End with the session, where the active party has gone, and when all give up waiting."""
         timeouts, active = session.job.timeouts, session.with_role("active").name
         randomness = own_randomness(self._party, session)
         work = partial(_fit_or_reason, to_fit, session.job.walr, randomness, session.report)
@@ -124,7 +124,7 @@ def _to_json(fits: Sequence[BlockFit]) -> bytes:
 
 
 def _from_json(content: bytes) -> list[BlockFit]:
-    """Raises RangeError: the fit had no good end."""
+    """Raise RangeError: the fit had no good end."""
     fits = json.loads(content)
     if isinstance(fits, dict):
         raise RangeError(fits["reason"], hint=fits["hint"])

@@ -71,7 +71,7 @@ def _release_beside(path: Path) -> str | None:
 
 
 def read_known_model(path: Path, source: Source) -> Pretrained:
-    """A pretrained.json, or a model.json of an earlier WALR job, for the columns of this source.
+    """Return a pretrained.json, or a model.json of an earlier WALR job, for the columns of this source.
 
     Raises:
         DataError: names the file and what is wrong with it.

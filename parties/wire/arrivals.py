@@ -56,7 +56,7 @@ class Arrivals:
     # --- who receives
 
     async def wait(self, step: str) -> None:
-        """Returns when a message or a failure is there. Raises PeerTimeout."""
+        """Return when a message or a failure is there. Raises PeerTimeout."""
         self.step = step
 
         def may_go_on() -> bool:
@@ -92,7 +92,7 @@ class Arrivals:
                 self._start_clock()
 
     def _begin(self, stream: asyncio.Task[None]) -> Acknowledgements:
-        """A new stream; the older one, which may hang on a dead connection, ends."""
+        """Return a new stream; the older one, which may hang on a dead connection, ends."""
         if self._stream is not None:
             self._stream.cancel()
             self.inbox.drop_part()

@@ -234,7 +234,7 @@ def _require_key_size(data: bytes) -> None:
 
 
 def parameters_to_pb(parameters: Mapping[str, ParameterValue]) -> pb.Parameters:
-    """Raises LocalProtocolError: a value cannot be sent; never says the value."""
+    """Raise LocalProtocolError: a value cannot be sent; never says the value."""
     try:
         return _parameters_to_pb(parameters)
     except _FieldError as bad:
@@ -372,7 +372,7 @@ def _read_layout(message_class: Any) -> tuple[tuple[str, _Kind], ...]:
 
 
 def encode(message: object) -> bytes:
-    """Raises LocalProtocolError: a value is not of its field's kind; says which field, never the value."""
+    """Raise LocalProtocolError: a value is not of its field's kind; says which field, never the value."""
     name = type(message).__name__
     fields = []
     for field_name, kind in _layout(type(message)):

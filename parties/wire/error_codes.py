@@ -404,7 +404,7 @@ def name_of(code: int) -> str:
 
 
 def error_of(status: Status, *, peer: str) -> e.BlindfitError:
-    """The typed error that a peer reported; a report that does not fit the table is just its code."""
+    """Return the typed error that a peer reported; a report that does not fit the table is just its code."""
     info = _info_of(status)
     if info is None:
         return _rebuild_aborted(peer, "UNKNOWN")
@@ -449,7 +449,7 @@ def read_peer_status(call_error: grpc.aio.AioRpcError) -> Status | None:
 
 
 def error_of_call(call_error: grpc.aio.AioRpcError, *, peer: str, address: str, step: str) -> e.BlindfitError:
-    """The typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
+    """Return the typed error behind a failed call: the peer's own report where there is one, else what gRPC says."""
     if (said := read_peer_status(call_error)) is not None:
         return error_of(said, peer=peer)
     code = call_error.code()

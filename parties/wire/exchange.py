@@ -119,7 +119,7 @@ class ExchangeChannel:
             arrivals.start()
 
     async def send(self, to: str, message: object) -> None:
-        """Returns when the message is on its way; a failure to bring it is raised by a later call.
+        """Return when the message is on its way; a failure to bring it is raised by a later call.
 
         Raises:
             TransportError, ProtocolError: the link has failed.
@@ -128,7 +128,7 @@ class ExchangeChannel:
         await self.bring(to, self.encoded(to, message))
 
     def encoded(self, to: str, message: object) -> Encoded:
-        """A message as it will leave; in any thread. Raises LocalProtocolError, as `send`."""
+        """Return a message as it will leave; in any thread. Raises LocalProtocolError, as `send`."""
         self._gate.check_sent(message, to)
         return Encoded(type(message).__name__, codec.encode(message))
 
@@ -161,7 +161,7 @@ class ExchangeChannel:
         return message
 
     async def wait_for(self, done: Awaitable[object], peer: str, step: str, timeout_s: float) -> None:
-        """Waits for something that a peer does outside this stream; its abort or its cut ends the wait."""
+        """Wait for something that a peer does outside this stream; its abort or its cut ends the wait."""
         arrivals = self._arrivals_of(peer)
         arrivals.step = step
         task = asyncio.ensure_future(done)
@@ -204,7 +204,7 @@ class ExchangeChannel:
         return None
 
     async def close(self, error: BaseException | None = None) -> None:
-        """Brings what is still on its way; or tells every peer that the session has failed.
+        """Bring what is still on its way; or tells every peer that the session has failed.
 
         When it raises or is cancelled before that, `close(error)` must follow.
 
@@ -235,7 +235,7 @@ class ExchangeChannel:
                 await asyncio.gather(*(link.end() for link in self._links.values()))
 
     async def discard(self) -> None:
-        """Ends a channel that was never used: nobody is told, nothing is kept."""
+        """End a channel that was never used: nobody is told, nothing is kept."""
         self._read_no_more()
         await self._let_go()
 
@@ -315,7 +315,7 @@ class ExchangeChannel:
             raise LocalProtocolError("the session is closed", session=self.session)
 
     def accept(self, sender: str, frames: AsyncIterator[pb.Frame], hello: pb.Frame) -> AsyncGenerator[pb.Ack]:
-        """One stream of a sender. It takes the place of an older one. Called by the servicer."""
+        """Return one stream of a sender. It takes the place of an older one. Called by the servicer."""
         return self._arrivals[sender].accept(frames, hello)
 
 

@@ -45,7 +45,7 @@ class Outbox:
     _has_ended: bool = False
 
     def put(self, step: str, data: bytes) -> None:
-        """Raises LimitExceeded, LocalProtocolError: nothing was put."""
+        """Raise LimitExceeded, LocalProtocolError: nothing was put."""
         if self._has_ended:
             raise LocalProtocolError("nothing can be sent after the end", session=self.session, step=step)
         if len(data) > self.limits.max_typed_message_bytes:
@@ -70,7 +70,7 @@ class Outbox:
         return pb.Frame(session=self.session, sender=self.sender, hello=pb.Hello(outbox=self.name))
 
     def acknowledge(self, received: int) -> None:
-        """Raises MalformedMessage: an acknowledgement of what was never sent, or that goes back."""
+        """Raise MalformedMessage: an acknowledgement of what was never sent, or that goes back."""
         if received < self._first_kept - 1:
             self._refuse("goes back: the receiver has lost what it had received")
         if received > self._sequence:
@@ -79,7 +79,7 @@ class Outbox:
             self._kept_bytes -= _size(self._kept.popleft())
 
     def frame_after(self, sequence: int) -> pb.Frame | None:
-        """The next frame to send, for a stream that has sent everything up to `sequence`."""
+        """Return the next frame to send, for a stream that has sent everything up to `sequence`."""
         index = max(sequence + 1 - self._first_kept, 0)
         return self._kept[index] if index < len(self._kept) else None
 
@@ -143,7 +143,7 @@ class Account:
         self._peer, self._most, self.held = peer, most, 0
 
     def take(self, size: int, step: str) -> None:
-        """Raises LimitExceeded: nothing was taken."""
+        """Raise LimitExceeded: nothing was taken."""
         if self.held + size > self._most:
             whose = f"{self._most} bytes of unread messages of {self._peer}, over all sessions"
             raise LimitExceeded(peer=self._peer, step=step, limit=whose)
@@ -248,7 +248,7 @@ class Inbox:
         self.received = self.acknowledged
 
     def clear(self) -> None:
-        """Lets go of everything that nobody will read any more."""
+        """Let go of everything that nobody will read any more."""
         while self.pop() is not None:
             pass
         self.drop_part()

@@ -68,7 +68,7 @@ _caller: ContextVar[str] = ContextVar("caller")
 
 
 def current_caller() -> str:
-    """The authenticated name of whoever makes the call that is being served."""
+    """Return the authenticated name of whoever makes the call that is being served."""
     return _caller.get()
 
 
@@ -148,7 +148,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
     @contextlib.contextmanager
     def _admit(self, method: str, context: Any) -> Iterator[None]:
-        """Raises PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
+        """Raise PeerUnauthenticated, CallNotAllowed, LimitExceeded."""
         caller = self._caller_of(context)
         _caller.set(caller)
         if self._roles.get(caller) not in ALLOWED.get(method, frozenset()):
@@ -159,7 +159,7 @@ class Guard(grpc.aio.ServerInterceptor):
             yield
 
     async def _parse_request(self, raw: AsyncIterator[bytes], handler: Any, method: str, context: Any) -> Any:
-        """A request, or the requests of a stream, from bytes.
+        """Return a request, or the requests of a stream, from bytes.
 
         Raises:
             PeerTimeout, MalformedMessage: the one request did not come, or is none.
@@ -177,7 +177,7 @@ class Guard(grpc.aio.ServerInterceptor):
         return _parse(data, handler)
 
     async def _parse_all(self, raw: AsyncIterator[bytes], handler: Any, context: Any) -> AsyncIterator[Any]:
-        """Raises PeerUnauthenticated: the caller's certificate was revoked after the call had begun."""
+        """Raise PeerUnauthenticated: the caller's certificate was revoked after the call had begun."""
         caller = _caller.get()
         async for data in raw:
             await self._turns.wait(caller)

@@ -262,6 +262,6 @@ def _may_mend(error: BlindfitError, was_open: bool) -> bool:
 
 
 async def _together(*works: Coroutine[Any, Any, None]) -> None:
-    """Runs all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
+    """Run all until one fails, and leaves none behind. Raises the failure; of several, the first work's."""
     for failure in await failures_of([asyncio.create_task(work) for work in works]):
         raise failure

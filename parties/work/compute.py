@@ -45,7 +45,7 @@ _loky_turn = threading.Lock()  # joblib has one pool, and kills all of it when a
 
 
 def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManager[Workers]:
-    """A party's workers, as `open_workers`, and none that a peer could be among."""
+    """Return a party's workers, as `open_workers`, and none that a peer could be among."""
     if settings.compute.authority is not None:
         ours, shared = (
             read_certificate(base_dir / p) for p in (settings.compute.authority, settings.identity.authority)
@@ -60,13 +60,13 @@ def workers_of(settings: PartySettings, base_dir: Path) -> AbstractContextManage
 
 
 def cluster_of(settings: PartySettings, base_dir: Path) -> OpenWorkers:
-    """Opens the workers of the party's own cluster, as `workers_of`; `in_this_process` where it has none."""
+    """Open the workers of the party's own cluster, as `workers_of`; `in_this_process` where it has none."""
     return partial(workers_of, settings, base_dir) if settings.compute.backend == "dask" else in_this_process
 
 
 @contextmanager
 def open_workers(compute: ComputeSettings, base_dir: Path = Path()) -> Iterator[Workers]:
-    """The workers that the settings name; a cluster can be reached and runs this version of Blindfit.
+    """Yield the workers that the settings name; a cluster can be reached and runs this version of Blindfit.
 
     Raises:
         ConfigError: a file of the cluster's identity is wrong, or Dask is not installed.
@@ -128,7 +128,7 @@ class JoblibWorkers:
         raise self._describe_death(cause, len(results), len(calls)) from cause
 
     def _collect(self, calls: list[Task], results: dict[int, Any]) -> None:
-        """Adds each result when it comes, so that what was done before a worker died is kept."""
+        """Add each result when it comes, so that what was done before a worker died is kept."""
         from joblib import delayed
 
         if calls:

@@ -56,7 +56,7 @@ def run(party: Coroutine[Any, Any, None]) -> None:
 
 
 def leave() -> NoReturn:
-    """Ends the process and what it has started, whatever threads are doing: what they have not brought to the disk has
+    """End the process and what it has started, whatever threads are doing: what they have not brought to the disk has
     not happened, as after a kill."""
     for child in multiprocessing.active_children():
         child.kill()
@@ -66,7 +66,7 @@ def leave() -> NoReturn:
 
 
 async def wait_for_stop() -> str:
-    """Waits for a signal, and returns its name."""
+    """Wait for a signal, and returns its name."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_task_failed)
     came: asyncio.Future[str] = loop.create_future()
@@ -101,7 +101,7 @@ def end_with_launcher(folder: Path) -> None:
 
 
 def _list_heard() -> list[signal.Signals]:
-    """One that was ignored from the start, as by nohup, stays so."""
+    """Return one that was ignored from the start, as by nohup, stays so."""
     return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
 
 

@@ -17,7 +17,7 @@ StillWanted = Callable[[], None]
 
 
 async def while_wanted(work: Callable[[StillWanted], T], max_s: float) -> T:
-    """Its result.
+    """Return its result.
 
     Args:
         work: calls what it is given before each step that takes long: that raises LocalProtocolError as soon as who

@@ -37,7 +37,7 @@ async def give_back_freed() -> None:
 
 
 def _of_gnu(name: str) -> Any:
-    """A function of the GNU C library; None where there is another."""
+    """Return a function of the GNU C library; None where there is another."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
 
 

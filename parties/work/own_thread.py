@@ -56,7 +56,7 @@ class OuterChannel:
 
 
 async def _over(sent: concurrent.futures.Future[None]) -> None:
-    """Raises its failure."""
+    """Raise its failure."""
     if sent.done():
         sent.result()
     else:
@@ -64,7 +64,7 @@ async def _over(sent: concurrent.futures.Future[None]) -> None:
 
 
 async def in_own_thread(channel: ExchangeChannel, work: Callable[[Channel], Awaitable[T]]) -> T:
-    """Awaits `work`, given the channel, in a thread; its errors are raised here."""
+    """Await `work`, given the channel, in a thread; its errors are raised here."""
     outer = OuterChannel(channel, asyncio.get_running_loop())
 
     async def run() -> T:

@@ -130,7 +130,7 @@ async def _all_ended(seats: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
 
 def failure(session: Session) -> BlindfitError:
-    """The one error that was not another seat's waiting."""
+    """Return the one error that was not another seat's waiting."""
     waited = (PeerTimeout,)  # on a busy machine
     errors = [e for e in session.ended.values() if isinstance(e, BlindfitError) and not isinstance(e, waited)]
     assert len(errors) == 1
@@ -236,7 +236,7 @@ def test_more_rows_than_a_chunk_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def table(sizes: Sequence[int], common: int) -> Sent:
-    """The module's table, for chunks of 4 points and 5 rows."""
+    """Return the module's table, for chunks of 4 points and 5 rows."""
     ring = NAMES[: len(sizes)]
     sent: Sent = []
     for seat, party in enumerate(ring):
@@ -469,7 +469,7 @@ def test_a_senseless_least_is_refused(min_common: int) -> None:
 
 
 def tampered(kind: type[Any], sender: str, change: Callable[[Any], Any], number: int = 0) -> Wire:
-    """Changes the `number`-th message of one kind from one sender."""
+    """Change the `number`-th message of one kind from one sender."""
     count = 0
 
     def wire(from_: str, _receiver: str, step: str, data: bytes) -> bytes:

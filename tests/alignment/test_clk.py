@@ -34,7 +34,7 @@ PERSON = {"first_name": "José", "last_name": "O'Brien", "birth_date": "1987-03-
 
 
 def one(encoding: Encoding = ENCODING, secret: bytes = SECRET, **changes: str) -> Filters:
-    """The filter of PERSON with some values changed."""
+    """Return the filter of PERSON with some values changed."""
     return encode({name: [value] for name, value in (PERSON | changes).items()}, encoding, secret)[0]
 
 
@@ -101,7 +101,7 @@ def test_a_date_in_another_format_counts_as_missing(date: str) -> None:
 
 
 def places_by_definition(encoding: Encoding, secret: bytes) -> Iterator[int]:
-    """The bits of PERSON, one at a time, as docs/linkage.md describes them."""
+    """Yield the bits of PERSON, one at a time, as docs/linkage.md describes them."""
     for field in encoding.fields:
         key = hashlib.blake2b(field.name.encode(), key=secret, person=b"blindfit field").digest()
         for token in clk.tokens_of(PERSON[field.name], field.kind):

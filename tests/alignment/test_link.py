@@ -327,7 +327,7 @@ def test_where_anybody_matches_the_parties_are_told_what_too_few_matches_tell(
 
 
 def change(step: str, to: str, key: PrivateKey, **changes: Any) -> Wire:
-    """A wire that changes fields of one message on its way; a callable gets the old value."""
+    """Return a wire that changes fields of one message on its way; a callable gets the old value."""
 
     def wire(_sender: str, receiver: str, name: str, data: bytes) -> bytes:
         if (name, receiver) != (step, to):
@@ -342,7 +342,7 @@ def change(step: str, to: str, key: PrivateKey, **changes: Any) -> Wire:
 
 
 def sent_again(slots: Slots, key: PrivateKey, count: int) -> FreshCiphertext:
-    """The first `count` ciphertexts of a received mask of 70."""
+    """Return the first `count` ciphertexts of a received mask of 70."""
     public_key = key.public_key
     mask = EncryptedVector.receive(slots.mask, public_key, length=70, frac_bits=0, bound=1, culprit="keys")
     return mask[:count].rerandomize(FullExponent(public_key)).ciphertext
@@ -358,7 +358,7 @@ def swapped_for(value: int, place: int) -> Callable[[np.ndarray[Any, Any]], np.n
 
 
 def repeated(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A row twice, another not at all."""
+    """Return a row twice, another not at all."""
     return np.where(positions == 1, 0, positions)
 
 

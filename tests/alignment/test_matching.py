@@ -54,7 +54,7 @@ def test_all_alike_pairs_and_no_others(
 
 
 def test_a_pair_exactly_at_the_threshold_is_alike() -> None:
-    """5 bits each, 4 in common: .8, which binary fractions do not hold."""
+    """5 bits each, 4 in common: 0.8, which binary fractions do not hold."""
     first, second = np.zeros((2, 1, 256), np.uint8)
     first[0, :5], second[0, 1:6] = 1, 1
     pairs, _ = alike_pairs(np.packbits(first, axis=1), np.packbits(second, axis=1), 0.8)

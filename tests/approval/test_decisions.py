@@ -47,7 +47,7 @@ class Asking:
         return self.directory / "party.toml"
 
     async def propose(self, session: str, epsilon: float = 0.5, **times: float) -> str:
-        """Returns the digest that is shown to the operator."""
+        """Return the digest that is shown to the operator."""
         asked = proposal(session)
         timeouts = TimeoutSettings(**{"step_s": 1, "reconnect_s": 0.1} | times)
         job = WalrJob(privacy=PrivacySettings(epsilon=epsilon), timeouts=timeouts)

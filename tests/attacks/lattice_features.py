@@ -40,7 +40,7 @@ def binary_column(
     candidates: int = CANDIDATES,
     blocks: tuple[int, ...] = BLOCKS,
 ) -> list[Floats]:
-    """Guesses at the column in the batch as signs, up to which value is which: short vectors of exactly two values.
+    """Guess at the column in the batch as signs, up to which value is which: short vectors of exactly two values.
 
     Args:
         noise_std: of the key node's noise, which is public.
@@ -108,7 +108,7 @@ def chance(ones: float) -> Column:
 
 
 def label_but(flipped: float) -> Column:
-    """The label in most rows: its weight moves more, which shows more of it."""
+    """Return the label in most rows: its weight moves more, which shows more of it."""
     return lambda rng, y: (y > 0) ^ (rng.random(len(y)) < flipped)
 
 

@@ -65,7 +65,7 @@ def _coefficients(basis: IntegerMatrix, n: int, fine: int) -> Integers:
 
 
 def signs(rows: Integers) -> Floats | None:
-    """The row that is all signs and belongs to the values; None where there is none."""
+    """Return the row that is all signs and belongs to the values; None where there is none."""
     for row in rows:
         if (np.abs(row) == 1).all():
             return (row[:-1] * row[-1]).astype(float)

@@ -67,7 +67,7 @@ def over_trainings(trainings: Sequence[Seen], setting: Setting) -> Floats:
 
 
 def _prior(seen: Seen) -> Floats:
-    """The mean of y that the party's own score tells."""
+    """Return the mean of y that the party's own score tells."""
     return np.tanh(seen.scores(np.arange(len(seen.features))) / 2)
 
 

@@ -52,12 +52,12 @@ def moves(seen: Seen, number: int) -> tuple[int, Floats]:
 
 
 def rare_value(batch: Rows) -> list[Rows]:
-    """A column that is 1 in one row of the batch."""
+    """Return a column that is 1 in one row of the batch."""
     return [batch[:1]]
 
 
 def nested_values(batch: Rows) -> list[Rows]:
-    """Two columns, of 45 rows and of 44 of them."""
+    """Return two columns, of 45 rows and of 44 of them."""
     return [batch[:45], batch[1:45]]
 
 
@@ -93,7 +93,7 @@ def attack(ones: Flags, setting: Setting, data_sets: int = 10) -> Guesses:
 
 
 def columns_with(ones: Flags, plan: RowPlan, rng: np.random.Generator) -> Floats:
-    """Three columns that hide nothing, and flags."""
+    """Return three columns that hide nothing, and flags."""
     flags = np.zeros((ROWS, len(ones(plan.batches[0]))))
     for batch in plan.batches:
         for column, rows in enumerate(ones(batch)):

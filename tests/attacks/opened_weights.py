@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def candidates(columns: Floats, weights: Floats, rate: float, step: float) -> list[NDArray[np.int64]]:
-    """All label vectors that agree with the opened weights.
+    """Return all label vectors that agree with the opened weights.
 
     Args:
         columns: the attacker's own, (rows, k), as they were trained on.

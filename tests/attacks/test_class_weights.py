@@ -31,7 +31,7 @@ def trained(x: Floats, terms: Floats, c: Floats, rate: float, momentum: float, n
 
 
 def guessed(x: Floats, seen: Floats, deviation: float) -> Floats:
-    """The rows' weights, which are 1 on average, by ridge regression on differences from the mean gradient."""
+    """Return the rows' weights, which are 1 on average, by ridge regression on differences from the mean gradient."""
     moves, gradients = (seen[:, place] - seen[:, place].mean(axis=0) for place in (0, 1))
     equations = np.concatenate([(x * (x @ move / 4)[:, None]).T for move in moves])
     left = gradients.ravel() - equations.sum(axis=1)

@@ -37,7 +37,7 @@ Order = NDArray[np.int64]
 
 
 def of(rows: int, tolerance: float) -> Case:
-    """A training of three epochs, which ends after two where the loss of the rows has not fallen by so much."""
+    """Return a training of three epochs, which ends after two where the loss of the rows has not fallen by so much."""
     options = {"epochs": EPOCHS, "test_rows": 0, "validation_rows": rows, "patience": 1, "tolerance": tolerance}
     return Case(options=options)
 
@@ -135,7 +135,7 @@ def test_jobs_that_hold_out_one_row_more_do_not_tell_of_it(
         raise RangeError("it is known, and the rest takes long")
 
     def order_in(test: float, validation: float) -> list[object]:
-        """Every party that comes so far has the same."""
+        """Return every party that comes so far has the same."""
         orders.clear()
         fractions = [f"{system}.validation_fraction={validation}"]
         fractions += [f"split.test_fraction={test}"] if test else []

@@ -69,7 +69,7 @@ def test_with_jitter_the_lattice_finds_no_more_than_least_squares(setting: Setti
 
 
 def from_differences(setting: Setting, seed: int) -> float:
-    """The share of labels got right."""
+    """Return the share of labels got right."""
     training = simulate(lattice_labels.beside_few_columns(seed), setting)
     found = lattice_labels.from_differences(training.seen[1], FEW_COLUMNS, PRECISION)
     return float(np.mean(np.sign(found) == training.y[training.plan.batches[0]]))

@@ -34,7 +34,7 @@ JOB = TaylorJob.model_validate({"align": {"method": "linkage", "fields": ["name"
 
 
 def linked(strangers: int) -> World:
-    """A training that hardly moves, in which so many of one party's names are nobody's."""
+    """Return a training that hardly moves, in which so many of one party's names are nobody's."""
     case = systems.taylor_linkage().with_job(taylor__learning_rate=1e-6, taylor__epochs=1)
     data = {party: {row: dict(values) for row, values in rows.items()} for party, rows in case.data.items()}
     for number, values in enumerate(list(data["shop-a"].values())[:strangers]):
@@ -43,7 +43,7 @@ def linked(strangers: int) -> World:
 
 
 def told(root: Path, strangers: int, monkeypatch: pytest.MonkeyPatch, **job: Any) -> tuple[str, ...]:
-    """All losses, as the coordinator has them in the end."""
+    """Return all losses, as the coordinator has them in the end."""
     summaries: list[dict[str, Any]] = []
     run = JobSession.run
 

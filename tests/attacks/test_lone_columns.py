@@ -65,7 +65,7 @@ def beside_the_constant(n_rows: int) -> Attack:
 
 
 def nested(n_rows: int) -> Attack:
-    """Pairs of columns: the second is 1 where the first is, but for one row."""
+    """Pair of columns: the second is 1 where the first is, but for one row."""
     pairs = TARGETS // 2
     starts = [FLAGS * pair for pair in range(pairs)]
     of = [rows for start in starts for rows in (slice(start, start + FLAGS), slice(start + 1, start + FLAGS))]

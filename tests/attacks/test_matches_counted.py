@@ -68,7 +68,7 @@ def enough(project: World, least: int, *overrides: str, job: str = "linkage.toml
 
 
 def bisected(project: World) -> int:
-    """The number of matches, by whether jobs end."""
+    """Return the number of matches, by whether jobs end."""
     least, most = 0, ROWS
     while least < most:
         tried = (least + most + 1) // 2

@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> World:
 
 
 def own_columns(project: World) -> tuple[np.ndarray, np.ndarray]:
-    """The second shop's, standardised, and the labels that it does not know."""
+    """Return the second shop's, standardised, and the labels that it does not know."""
     x, y = table(project.root)
     mine = x[:, 6:]
     return (mine - mine.mean(axis=0)) / mine.std(axis=0), y

@@ -32,7 +32,7 @@ def pairs(tmp_path: Path) -> Iterator[Any]:
 
 
 def read_in_full(features: np.ndarray, scores: np.ndarray) -> float:
-    """The share of unknown rows."""
+    """Return the share of unknown rows."""
     found = read_binary(features[:KNOWN], scores)
     return float((found == features).all(axis=1)[KNOWN:].mean())
 

@@ -32,7 +32,7 @@ class RecordingOptimiser(Optimiser):
 
 
 def by_the_protocol(data: Data, setting: Setting, key: PrivateKey, simulated: Training) -> list[list[Floats]]:
-    """Each party's gradients, from a run over messages with the simulation's jitter, start and noise."""
+    """Return each party's gradients, from a run over messages with the simulation's jitter, start and noise."""
     grid = Grid("logistic", len(data.parts))
     features = [seen.features for seen in simulated.seen]
     parameters = replace(views.parameters_of(features, grid, setting), key_bits=512)

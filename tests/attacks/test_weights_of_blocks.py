@@ -17,7 +17,7 @@ ROWS, L2, BITS = 14, 0.3, 12
 
 
 def candidates(own: np.ndarray, sums: np.ndarray, weights: np.ndarray, other: float, slack: float) -> np.ndarray:
-    """All columns of zeros and ones under which the attacker's part of the gradient vanishes.
+    """Return all columns of zeros and ones under which the attacker's part of the gradient vanishes.
 
     Args:
         sums: the mean of label x column of its own columns, as it was told.

@@ -103,7 +103,7 @@ class Seen:
         return auc(y[rows] > 0, self.scores(rows))
 
     def scores(self, rows: Rows) -> Floats:
-        """Its own part of the final scores: the baseline that every attack must beat."""
+        """Return its own part of the final scores: the baseline that every attack must beat."""
         return self.grid.scores(self.features[rows], self.weights)
 
     def others(self, view: View) -> Floats:
@@ -148,13 +148,13 @@ class Training:
 
 
 def plan_of(n_rows: int, setting: Setting) -> RowPlan:
-    """All rows, in the batches of the setting's seed."""
+    """Return all rows, in the batches of the setting's seed."""
     order = np.random.default_rng([setting.seed, 1]).permutation(n_rows)
     return RowPlan.of(order, test_fraction=0.0, validation_fraction=0.0, batch_rows=setting.batch_rows)
 
 
 def simulate(data: Data, setting: Setting) -> Training:
-    """Trains on all rows; every party's start is 0 unless the setting says otherwise."""
+    """Train on all rows; every party's start is 0 unless the setting says otherwise."""
     rng = np.random.default_rng(setting.seed)
     plan = plan_of(len(data.y), setting)
     grid = Grid("logistic", len(data.parts))
@@ -261,7 +261,7 @@ def with_intercept(columns: Floats) -> Floats:
 
 
 def coins(rng: np.random.Generator, data: Data) -> Data:
-    """The same columns with labels that nothing tells but the gradients."""
+    """Return the same columns with labels that nothing tells but the gradients."""
     return replace(data, y=np.where(rng.random(len(data.y)) < 0.5, 1.0, -1.0))
 
 

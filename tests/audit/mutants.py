@@ -19,7 +19,7 @@ real_fit = label_mechanisms.fit
 
 
 def fit_to_true_labels(settings: MechanismSettings, labels: npt.ArrayLike, uniform: UniformInt) -> FittedMechanism:
-    """The public code of RPWithPrior adds noise to the labels, and then makes the prior of those without."""
+    """Return the public code of RPWithPrior adds noise to the labels, and then makes the prior of those without."""
     if not settings.estimates_prior:
         return real_fit(settings, labels, uniform)
     counts, edges = np.histogram(settings.grid.reals(settings.grid.steps(labels)), bins=16,

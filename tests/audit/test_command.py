@@ -19,7 +19,7 @@ from tests.audit import models, mutants
 from tests.command import Done
 from tests.processes.reading import error_line
 
-SURE = "0.999999"  # draws have no seed: at the default's .999 a good mechanism would fail once in 1000 runs
+SURE = "0.999999"  # draws have no seed: at the default's 0.999 a good mechanism would fail once in 1000 runs
 CONTEXT = SimpleNamespace(ensure_object=lambda kind: kind())  # of a command line without options
 FILES = ("--members", "members.csv", "--non-members", "others.csv")
 
@@ -77,7 +77,7 @@ def test_json_of_neighbouring_data_sets(tmp_path, monkeypatch):
 def test_a_mechanism_that_does_not_hold_exits_with_1(monkeypatch):
     broken = mutants.PublishedStaircase.optimal(LabelGrid(0.0, 1.0), 1.0, "absolute")
     monkeypatch.setattr(label_mechanisms, "fit", mutants.always(broken))
-    found = audit.attack(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- .06 for a claim of 1
+    found = audit.attack(CONTEXT, "staircase", samples=20_000)  # it finds 6.26 +- 0.06 for a claim of 1
     assert found.status == 1
     console = Console(record=True, width=200)
     found.show(console)

@@ -79,7 +79,7 @@ def started_here(words: Sequence[str], *, check: bool, stdout: int | None = None
 
 
 def kept(epoch_of: Callable[..., falcon.Epoch]) -> Callable[..., falcon.Epoch]:
-    """Two jobs of each kind, not again where the growth begins with the same shape."""
+    """Return two jobs of each kind, not again where the growth begins with the same shape."""
     found: dict[tuple[int, int, str], falcon.Epoch] = {}
 
     def once(parties: list[Party], rows: int, security: str) -> falcon.Epoch:

@@ -68,7 +68,7 @@ def with_columns(rows: Rows) -> Rows:
 
 
 def case_of(system: str) -> tuple[Case, str]:
-    """A system whose active party derives columns, and the name of that party."""
+    """Return a system whose active party derives columns, and the name of that party."""
     case = SYSTEMS[system]()
     party = next(name for name, role in case.roles.items() if role == "active")
     given = system in ("dp-lr", "falcon-private")

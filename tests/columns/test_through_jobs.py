@@ -46,7 +46,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def typed(rows: Rows, *, whole: bool = False) -> Rows:
-    """The same rows with a column of every kind.
+    """Return the same rows with a column of every kind.
 
     Args:
         whole: no value is missing.
@@ -82,7 +82,7 @@ def column(path: Path, name: str) -> dict[str, float]:
 
 
 def case_of(system: str) -> tuple[Case, str]:
-    """A system whose active party has columns of every kind, and the name of that party."""
+    """Return a system whose active party has columns of every kind, and the name of that party."""
     case = SYSTEMS[system]()
     party = next(name for name, role in case.roles.items() if role == "active")
     under_dp = system == "dp-lr"

@@ -24,7 +24,7 @@ Columns = dict[str, list[Any]]
 
 
 def write(directory: Path, kind: str, columns: Columns, postgres: Any = None) -> str:
-    """Returns the URL."""
+    """Return the URL."""
     table = pa.table(columns)
     if kind == "csv":
         pyarrow.csv.write_csv(table, directory / "rows.csv")

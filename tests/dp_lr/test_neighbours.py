@@ -78,5 +78,5 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_made_for(
     moved = float(np.linalg.norm(one - other))
     assert 0 < moved <= sensitivity * CLIP_STEPS
     std = analytic_noise_multiplier(EPSILON, DELTA) * sensitivity * CLIP_STEPS
-    for drawn in watched.stds:  # 2,560 draws each: 1.4 % is one standard deviation, so 2e-12
+    for drawn in watched.stds:  # 2,560 draws each: 1.4% is one standard deviation, so 2e-12
         assert abs(drawn / std - 1) < 0.1

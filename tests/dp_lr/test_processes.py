@@ -166,7 +166,7 @@ def test_the_example(tmp_path: Path) -> None:
     done = run(example, "out")
     assert done.returncode == 0, done.stderr
     own = json.loads(example.path("out/hospital/report.json").read_text())
-    # .94 +- .015; all of fifty runs under three times the noise were above .85. As in test_training: once in 1e9.
+    # 0.94 +- 0.015; all of fifty runs under three times the noise were above 0.85. As in test_training: once in 1e9.
     assert own["evaluation"]["accuracy"] > 0.8
     assert own["privacy"]["epsilon"] == 1.0
     assert len(load_model(example.path("out/hospital/model.json")).feature_weights) == 30

@@ -79,7 +79,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_and_the_same_gives_the_same_model(data):
     one, two, again = (DPLogisticRegression(release=name).fit(*data) for name in ("a", "b", "a"))
-    # Noise of 6 % of a weight, or more: a weight comes so near again once in 1e8 runs, one of six once in 2e7.
+    # Noise of 6% of a weight, or more: a weight comes so near again once in 1e8 runs, one of six once in 2e7.
     assert not np.isclose(one.coef_, two.coef_, rtol=1e-9, atol=0).any()
     assert one.coef_.tobytes() == again.coef_.tobytes()
     assert one.intercept_ == again.intercept_
@@ -221,7 +221,7 @@ def test_the_audit_finds_a_missing_clip(monkeypatch):
         return (columns * residuals[:, None] * (CLIP_STEPS / clip_norm)).astype(np.int64)
 
     monkeypatch.setattr(descent, "clip_gradients", unclipped)
-    # An event has 96 % of one side's fits and 4 % of the other's; 88 % and 12 % would still show 1.14: 6 deviations.
+    # An event has 96% of one side's fits and 4% of the other's; 88% and 12% would still show 1.14: 6 deviations.
     assert largest_gap(fits_of_neighbours(250)) > 1.0
 
 
@@ -236,7 +236,7 @@ def test_with_a_tiny_epsilon_a_warm_start_keeps_the_public_model(data, public):
     """By default noise carries the weights 1 away at most, in the root of the mean square; at a smaller rate less."""
     start = LogisticRegression().fit(*public)
     model = DPLogisticRegression(epsilon=1e-4, init=start).fit(*data)
-    # Seven weights, variances from .09 to .17: below .08 twice in 1e7, above 3 (and .03 below) once in 1e8.
+    # Seven weights, variances from 0.09 to 0.17: below 0.08 twice in 1e7, above 3 (and 0.03 below) once in 1e8.
     assert 0.08 < distance(model, start) < 3
     slow = DPLogisticRegression(epsilon=1e-4, init=start, learning_rate=model.learning_rate_ / 100).fit(*data)
     assert distance(slow, start) < 0.03
@@ -250,7 +250,7 @@ def test_a_warm_start_helps_where_noise_is_large(data, public):
          .score(*data) for draw in range(20)]
         for init in (None, "public")
     )  # fmt: skip
-    # Cold scores are .59 +- .17 and warm ones .95 +- .001: a Chernoff bound of twenty cold ones is 1e-11.
+    # Cold scores are 0.59 +- 0.17 and warm ones 0.95 +- 0.001: a Chernoff bound of twenty cold ones is 1e-11.
     assert np.mean(warm) > np.mean(cold) + 0.1
 
 
@@ -259,7 +259,7 @@ def test_strong_shrinkage_recovers_the_public_model_whatever_the_rate(data, publ
     model = DPLogisticRegression(epsilon=0.01, init=start, shrinkage=1e6, learning_rate=5.0).fit(*data)
     np.testing.assert_allclose(model.coef_[0], list(start.raw_weights()[0].values()), atol=0.05)
     free = DPLogisticRegression(epsilon=0.01, init=start, learning_rate=5.0).fit(*data)
-    # Six weights of standard deviations from 10 to 17, so all within .5 once in 1e9.
+    # Six weights of standard deviations from 10 to 17, so all within 0.5 once in 1e9.
     assert np.abs(free.coef_ - model.coef_).max() > 0.5
 
 
@@ -382,7 +382,7 @@ def test_a_paid_loss_is_near_the_true_one_and_its_noise_comes_from_the_budget(da
 
 def test_a_loss_of_samples_estimates_that_of_all_rows(data):
     model = DPLogisticRegression(epsilon=20.0, loss_share=0.3, batch_fraction=0.5).fit(*data)
-    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise .013: 15 of them
+    assert model.loss_curve_[0] == pytest.approx(math.log(2), abs=0.2)  # of samples and noise 0.013: 15 of them
 
 
 def test_public_rows_show_the_loss_for_nothing(data, public):

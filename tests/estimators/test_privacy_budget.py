@@ -50,7 +50,7 @@ def search(**options: object) -> GridSearchCV:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_fit_of_a_search_is_counted(rows: tuple[np.ndarray, np.ndarray], threads: int) -> None:
-    """Three folds, each one release for both settings of l2, and one of all rows: four releases of .3."""
+    """Three folds, each one release for both settings of l2, and one of all rows: four releases of 0.3."""
     with PrivacyBudget(3.0) as budget, joblib.parallel_config("threading"):
         search(n_jobs=threads).fit(*rows)
     assert budget.releases == 4

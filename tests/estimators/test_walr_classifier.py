@@ -48,7 +48,7 @@ def test_it_is_nearly_as_good_as_logistic_regression(data):
 
 def test_another_release_draws_other_noise_whatever_the_seed_and_the_same_gives_it_again(data):
     one, two, again = (WALRClassifier(seed=1, release=name).fit(*data).model_.weights for name in (1, 2, 1))
-    # Noise of 11 % of a weight, or more: one of nine comes so near again once in 5e7 runs.
+    # Noise of 11% of a weight, or more: one of nine comes so near again once in 5e7 runs.
     assert not np.isclose(one, two, rtol=1e-9, atol=0).any()
     assert one.tobytes() == again.tobytes()
 
@@ -129,7 +129,7 @@ def test_a_public_model_helps_where_noise_is_large(data, pretrained):
         np.mean([WALRClassifier(epsilon=0.05, init=init, release=i).fit(x, y).score(*some) for i in range(24)])
         for init in (None, pretrained)
     )
-    # .58 and .71, each +- .065 a draw: 5.8 standard errors of the difference of two means of 24, 4e-9.
+    # 0.58 and 0.71, each +- 0.065 a draw: 5.8 standard errors of the difference of two means of 24, 4e-9.
     assert with_it > without + 0.02
 
 

@@ -82,7 +82,7 @@ def _sealed_as_it_is(parts: dict[str, Any], key: SigningKey) -> bytes:
 
 
 def _changed_once(encoded: bytes, rng: random.Random) -> bytes:
-    """One byte replaced, removed, added, or two neighbours exchanged."""
+    """Return one byte replaced, removed, added, or two neighbours exchanged."""
     at = rng.randrange(len(encoded))
     kind = rng.randrange(4)
     if kind == 0:
@@ -95,7 +95,7 @@ def _changed_once(encoded: bytes, rng: random.Random) -> bytes:
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """A document's values by their paths."""
+    """Return a document's values by their paths."""
     if isinstance(value, dict):
         return {p: v for name, item in value.items() for p, v in flat(item, f"{path}/{name}").items()}
     if isinstance(value, list):

@@ -108,7 +108,7 @@ def rerandomised(encrypted: dict[str, Any], key: PublicKey) -> None:
 
 
 def summed(add: int) -> Callable[[Trained], Change]:
-    """The active party's word for the sum, and a model that was fitted to it, are others."""
+    """Return the active party's word for the sum, and a model that was fitted to it, are others."""
 
     def of(_trained: Trained) -> Change:
         def change(parts: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ def of_trusted(trained: Trained) -> Change:
 
 
 def of_again(trained: Trained) -> Change:
-    """The opening of another draw's ciphertexts, with its sum."""
+    """Return the opening of another draw's ciphertexts, with its sum."""
 
     def change(parts: dict[str, Any]) -> None:
         other = trained.parts("again")

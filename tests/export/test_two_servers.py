@@ -135,7 +135,7 @@ def one_key(_trained: Trained, _other: str) -> Change:
 
 
 def huge(_trained: Trained, _other: str) -> Change:
-    """A sum of which nobody could say whether it is negative."""
+    """Return a sum of which nobody could say whether it is negative."""
 
     def change(parts: dict[str, Any]) -> None:
         noisiest = {"epsilon": walr.MIN_EPSILON, "delta": walr.MIN_DELTA}
@@ -166,7 +166,7 @@ def exchanged(name: str) -> Callable[[Trained, str], Change]:
 
 
 def moved(by: int) -> Callable[[Trained, str], Change]:
-    """A number of one answer."""
+    """Return a number of one answer."""
 
     def made(_trained: Trained, _other: str) -> Change:
         def change(parts: dict[str, Any]) -> None:

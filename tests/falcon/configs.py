@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def falcon_job(parties: int = 3) -> Json:
-    """All the fields, with other values than the defaults where they can be."""
+    """Return all the fields, with other values than the defaults where they can be."""
     return {
         "job_name": "credit card/1",
         "job_info": "who pays back",

@@ -71,7 +71,7 @@ class Case:
         self.parameters = p = replace(base, **self.options)
         numbers = np.clip(np.rint(scores / scores.std() * 2.0**p.label_bits), -8 << p.label_bits, 8 << p.label_bits)
         self.labels = (numbers if p.is_linear else scores > 0).astype(np.int64)
-        self.class_weights = np.array([192, 384])  # .75 and 1.5
+        self.class_weights = np.array([192, 384])  # 0.75 and 1.5
 
     @property
     def row_weights(self) -> NDArray[np.int64]:

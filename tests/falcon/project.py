@@ -63,7 +63,7 @@ class Begun:
 
 
 def table(root: Path) -> tuple[Floats, NDArray[np.int64]]:
-    """All columns, the bank's first, and labels, by id."""
+    """Return all columns, the bank's first, and labels, by id."""
     read = {name: pyarrow.csv.read_csv(root / f"{name}.csv").sort_by("id") for name in DATA_PARTIES}
     columns = [
         read[name][column].to_numpy() for name in DATA_PARTIES for column in read[name].column_names if column[0] == "x"

@@ -245,7 +245,7 @@ class TakingAway(Watching):
 
 
 def watched(key: PrivateKey, kind: type[Watching], number: int, masking: Masking, times: int = 1) -> Watching:
-    """The first of two parties, that is of this kind; the other has `number` 300 times."""
+    """Return the first of two parties, that is of this kind; the other has `number` 300 times."""
     first, second = converters(key, 2, kind=kind)
     nothing, secret = encrypted([0] * 300, key), encrypted([number] * 300, key)
 

@@ -130,8 +130,8 @@ def test_an_imported_job_runs(there):
     done = blindfit(there, "run", "new/imported/job.toml", "--out", "out")
     assert done.returncode == 0, done.stderr
     weights = [json.loads((there / f"out/{name}/model.json").read_text())["weights"] for name in PARTIES]
-    # Split and batches are drawn anew in each run: in 40 runs this was .70 with a deviation of .064, of which the bound
-    # is nearly eight away. (Each weight alone is two or three deviations above .1.)
+    # Split and batches are drawn again in each run: in 40 runs this was 0.70 with a deviation of 0.064. The bound
+    # is nearly eight deviations away. (Each weight by itself is two or three deviations above 0.1.)
     assert weights[0]["x1"] + weights[1]["x1"] - weights[2]["x1"] > 0.2
     assert json.loads((there / "out/report.json").read_text())["name"] == "credit-card-1"
 

@@ -82,7 +82,7 @@ def test_rows_of_several_parties_are_bounded_together() -> None:
 
 
 def test_no_row_is_longer_than_its_bound_after_rounding() -> None:
-    """.1 is 409.6 steps, and so rounds up."""
+    """0.1 is 409.6 steps, and so rounds up."""
     plan = SimpleNamespace(batches=[np.array([0])], validation=np.zeros(0, int), test=np.zeros(0, int))
     prepared: Any = SimpleNamespace(plan=plan, columns=np.full((1, 3), 0.1), labels=SimpleNamespace(y=None))
     parameters = Private(1.0).parameters
@@ -160,7 +160,7 @@ def test_nothing_is_opened_but_masked_numbers_and_the_weights() -> None:
 
 
 def neighbours(multiplier: float) -> tuple[Private, Private]:
-    """One row's features and label, as far apart as they may be."""
+    """Return one row's features and label, as far apart as they may be."""
     one, other = Private(multiplier, macs=False), Private(multiplier, macs=False)  # the shares are the same with them
     for case, label in ((one, 0), (other, 1)):
         case.features = [block.copy() for block in case.features]
@@ -183,7 +183,7 @@ def test_no_row_moves_a_gradient_by_more_than_the_noise_is_made_for() -> None:
 
 
 def releases(case: Private, count: int) -> Floats:
-    """The sum over both parties' columns in which they differ."""
+    """Return the sum over both parties' columns in which they differ."""
     return np.array([case.weights(run=f"run-{number}")[[0, 4]].sum() for number in range(count)])
 
 

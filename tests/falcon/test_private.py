@@ -98,7 +98,7 @@ def lost(*_: Any) -> None:
 
 
 def lose(project: World, where: object, what: str, *overrides: str) -> str:
-    """A training that is lost there; its session."""
+    """Return a training that is lost there; its session."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(where, what, lost)
         with pytest.raises(BlindfitError):
@@ -327,7 +327,7 @@ def test_with_little_noise_it_is_the_model_of_the_bounded_rows(project: World) -
     assert 0.001 < std < 0.02
     assert np.abs(np.concatenate([found[name] for name in DATA_PARTIES]) - expected).max() < 6 * std
     part = project.written("bank", session)
-    assert part["row_bound"] == 4096  # .5 times the root of three columns and the intercept, in steps of 2^-12
+    assert part["row_bound"] == 4096  # 0.5 times the root of three columns and the intercept, in steps of 2^-12
     assert part["standardiser"]["mean"]["x0"] == 0.0
     assert part["standardiser"]["std"]["x0"] == 4.0
 

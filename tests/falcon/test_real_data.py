@@ -1,6 +1,6 @@
 """Real tables: as good as scikit-learn where all columns are in one place, on the same split.
 
-Seeds of what is dealt are fixed; others move an AUC of the bank data by up to .002, as weights are rounded by chance.
+Seeds of what is dealt are fixed; others move an AUC of the bank data by up to 0.002, as weights are rounded by chance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.falcon.real_data import RealCase
 BANK = Path(__file__).parents[3] / "shared" / "data" / "bank"
 CLOSE = 0.005
 BETTER = {0: 0.01}
-"""Of a split of the bank's: fewer steps than a whole fit tell its test rows better, by .0035 to .0056."""
+"""Of a split of the bank's: fewer steps than a whole fit tell its test rows better, by 0.0035 to 0.0056."""
 # Who is as good after fewer epochs is so after those of a job's defaults; the soak has all of these.
 EPOCHS = FalconSettings().epochs
 FEW_EPOCHS = 5

@@ -34,7 +34,7 @@ class Training:
 
 @cache
 def undisturbed(training: Training) -> tuple[list[str], dict[str, Trained]]:
-    """Its messages, and what each seat ends with."""
+    """Return its messages, and what each seat ends with."""
     seen: list[str] = []
 
     def wire(_sender: str, _receiver: str, step: str, data: bytes) -> bytes:
@@ -50,7 +50,7 @@ def messages_of_a_run(training: Training) -> list[str]:
 
 
 def one_run(training: Training, number: int, place: int) -> tuple[BlindfitError, tuple[str, str, str]]:
-    """The first error, and what was changed; fails where the training went on to its end."""
+    """Return the first error, and what was changed; fails where the training went on to its end."""
     error, what = outcome(training, number, place)
     assert error is not None, f"{what}: not noticed"
     return error, what

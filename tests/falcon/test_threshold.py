@@ -512,7 +512,7 @@ def test_features_are_clipped_to_what_masks_are_for() -> None:
 
 
 def worst(case: Case, key: PrivateKey, signs: list[int]) -> tuple[float, float, int]:
-    """The largest weight, and score, of a party whose features are as large as any, when every residual is.
+    """Return the largest weight, and score, of a party whose features are as large as any, when every residual is.
 
     Args:
         signs: of each step's residuals.

@@ -34,7 +34,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def says(text: str) -> str:
-    """A text of the code that a case of a table follows."""
+    """Return a text of the code that a case of a table follows."""
     return text
 
 
@@ -90,7 +90,7 @@ def _said(error: BlindfitError) -> str:
 
 
 def refused_value(declared: str, text: str) -> Told:
-    """The same of a text that was said, such as a command's."""
+    """Return the same of a text that was said, such as a command's."""
     told = Told(declared)
     told.hear(text)
     return told
@@ -102,7 +102,7 @@ def refused_command(declared: str, done: Done) -> Told:
 
 
 def found(declared: str, findings: Iterable[Finding], *levels: str) -> Told:
-    """The finding of the pre-flight that says so."""
+    """Return the finding of the pre-flight that says so."""
     told = Told(declared)
     wanted = [finding for finding in findings if finding.level in (levels or ("refuses", "warning"))]
     said = [finding.text for finding in wanted if told.is_in(finding.text)]
@@ -127,7 +127,7 @@ def led_past(told: Told, follow: Callable[[], object]) -> None:
 
 
 def changed(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with another value; None takes the option away."""
+    """Return a copy with another value; None takes the option away."""
     first, _, rest = path.partition(".")
     copy = dict(values)
     if rest:

@@ -236,7 +236,7 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def texts_of(value: ast.expr) -> Iterable[str]:
-    """All that a text can be, with {} for a part that is computed."""
+    """Return all that a text can be, with {} for a part that is computed."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return [value.value]
     if isinstance(value, ast.JoinedStr):

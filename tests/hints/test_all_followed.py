@@ -14,7 +14,7 @@ LEAST_CHARS = 12  # of a text that says which hint is meant
 
 
 def declared() -> dict[str, str]:
-    """The texts that cases follow, and where: here, and wherever else a test does what a refusal says."""
+    """Return the texts that cases follow, and where: here, and wherever else a test does what a refusal says."""
     texts = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         if FOLLOWING not in path.read_text("utf-8"):

@@ -50,7 +50,7 @@ def run(project: World, *words: str) -> Done:
 
 
 def typed(told: Told) -> list[str]:
-    """The last command of the hint, with files for what it writes in capitals."""
+    """Return the last command of the hint, with files for what it writes in capitals."""
     return [TYPED.get(word, word) for word in told.commands[-1]]
 
 

@@ -48,7 +48,7 @@ class Party:
         return cls(directory, with_changes(PARTIES[role], given))
 
     def publish(self) -> tuple[str, ...]:
-        """Reads and checks every row, as a snapshot does; the names of the features."""
+        """Read and checks every row, as a snapshot does; the names of the features."""
         settings = validate(self.values, PartySettings, source="party.toml")
         source = open_source(settings.datasets["rows"], self.directory, "rows")
         snapshot = self.directory / "snapshot"
@@ -63,7 +63,7 @@ class Party:
         return self.publish()
 
     def follow(self, told: Told, *options: str) -> tuple[str, ...]:
-        """Sets what the hint sets; where it has several ways, these options alone."""
+        """Set what the hint sets; where it has several ways, these options alone."""
         chosen = {name: value for name, value in told.options.items() if not options or name.endswith(options)}
         assert chosen, told.text
         self.values = with_changes(self.values, chosen)

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def certs(folder: Path, told: Told, **names: str) -> Done:
-    """Types the last command of the hint."""
+    """Type the last command of the hint."""
     words = {"DIR": str(folder), "PARTY": "alice", **names}
     done = blindfit(folder.parent, *(words.get(word, word) for word in told.commands[-1]))
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("algorithms", "coordinator")
+FOLDERS = ("algorithms", "coordinator", "parties")
 
 TERMS = {
     *("composed", "debiased", "expected", "keyed", "left", "normalised", "sampled", "signed", "spent", "squared"),

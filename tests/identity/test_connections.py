@@ -88,7 +88,7 @@ async def status(calling: object) -> grpc.aio.AioRpcError:
 
 
 def unchecked(files: PartyFiles, identity: Identity) -> Identity:
-    """An identity whose certificate `load_identity` would refuse: what a careless peer would show."""
+    """Return an identity whose certificate `load_identity` would refuse: what a careless peer would show."""
     return replace(
         identity,
         files=replace(files, revoked=None),
@@ -344,7 +344,7 @@ def test_a_renewed_certificate_is_shown_at_the_first_handshake_too(
 
 @contextlib.contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A TCP server that does `answer` to every connection."""
+    """Yield a TCP server that does `answer` to every connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

@@ -31,14 +31,14 @@ def guess(path: Path, text: str | bytes | None = None, label: str = "") -> Guess
 
 
 def rows(**columns: Sequence[Any]) -> str:
-    """A csv file with commas whose fields are written as they are given."""
+    """Return a csv file with commas whose fields are written as they are given."""
     columns = {"id": [f"p{i}" for i in range(N)], **columns}
     lines = zip(*columns.values(), strict=True)
     return "\n".join([",".join(columns), *(",".join(map(str, line)) for line in lines)]) + "\n"
 
 
 def spoilt(values: Sequence[Any], row: int, value: Any) -> list[Any]:
-    """The same values, with another one in this row, counted from 1."""
+    """Return the same values, with another one in this row, counted from 1."""
     return [*values[: row - 1], value, *values[row:]]
 
 

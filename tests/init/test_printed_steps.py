@@ -63,7 +63,7 @@ def test_on_one_machine(tmp_path: Path, system: str) -> None:
 
 @contextmanager
 def started(folder: Path, words: list[str]) -> Iterator[None]:
-    """A party that is up at the address of its file."""
+    """Yield a party that is up at the address of its file."""
     log = folder / "log"
     with log.open("ab") as out:
         party = Forked([sys.executable, "-m", "blindfit", *words], cwd=folder, stdout=out, stderr=out)

@@ -38,7 +38,7 @@ def worlds(system: str, party: str) -> tuple[Case, Case]:
 
 
 def tell(case: Case, authority: Path, label: str) -> None:
-    """Names of the modules, in order of the alphabet: several parties run at once. The process ends with the charge.
+    """Name of the modules, in order of the alphabet: several parties run at once. The process ends with the charge.
 
     Args:
         label: of a party whose first row decides on an import, planted where rows are read.

@@ -72,7 +72,7 @@ class Probe:
         return self._ran[key]
 
     def _begin(self, case: Case, *, cut: bool = False) -> Begun:
-        """Its folder stays as long as this probe."""
+        """Return its folder stays as long as this probe."""
         key = repr((vars(case), cut))
         if key not in self._begun:
             root = Path(tempfile.mkdtemp(prefix="world-", dir=self._folder))
@@ -95,7 +95,7 @@ class Probe:
         return [error for ran in self._ran.values() for error in ran.errors if error]
 
     def again(self, case: Case) -> Ran:
-        """The same a second time, from nothing."""
+        """Return the same a second time, from nothing."""
         return self.run(case, time=2)
 
     def held_out(self, case: Case) -> list[str]:
@@ -232,7 +232,7 @@ LEAST_PRICE, MOST_PRICE = 0.0, 10.0
 
 
 def far_from(price: float) -> float:
-    """The end of the range that is further away."""
+    """Return the end of the range that is further away."""
     return LEAST_PRICE if price > (LEAST_PRICE + MOST_PRICE) / 2 else MOST_PRICE
 
 
@@ -259,7 +259,7 @@ def a_share(party: str) -> Build:
 
 
 def rare_class(party: str) -> Build:
-    """Two rows of a class, or one, among those that are trained on."""
+    """Return two rows of a class, or one, among those that are trained on."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         two = probe.trained(case)[5:7]
@@ -269,7 +269,7 @@ def rare_class(party: str) -> Build:
 
 
 def class_alone_in_test(party: str) -> Build:
-    """The one positive label among the held-out rows, or none there; there is one among the training rows."""
+    """Return the one positive label among the held-out rows, or none there; there is one among the training rows."""
 
     def build(case: Case, probe: Probe) -> tuple[Side, Side]:
         test, train = probe.held_out(case)[0], probe.trained(case)[0]
@@ -368,7 +368,7 @@ def a_name(party: str, name: str) -> Build:
 
 
 def dated(build: Build) -> Build:
-    """The job links by dates."""
+    """Return the job links by dates."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         data = case.data
@@ -405,12 +405,12 @@ def values_of_columns(party: str, distinct: int, columns: int, models_per_row: i
 
 
 def day_of(row: str) -> dt.date:
-    """A day for each row's number, each of them another."""
+    """Return a day for each row's number, each of them another."""
     return dt.date(1940, 1, 1) + dt.timedelta(days=31 * int(row[1:]))
 
 
 def an_unknown_id(party: str) -> Build:
-    """A row that nobody else has: of one person, or of another."""
+    """Return a row that nobody else has: of one person, or of another."""
 
     def build(case: Case, _: Probe) -> tuple[Side, Side]:
         one, other = strangers(case)
@@ -420,7 +420,7 @@ def an_unknown_id(party: str) -> Build:
 
 
 def strangers(case: Case) -> list[str]:
-    """Two ids that nobody has, of one part: a row's part follows from its id, and its size is no secret."""
+    """Return two ids that nobody has, of one part: a row's part follows from its id, and its size is no secret."""
     names = [f"stranger-{i}" for i in range(64)]
     fraction = case.job.get("split", {}).get("test_fraction", SplitSettings().test_fraction)
     held_out = PublicRandomness.from_seed(case.job.get("seed", 0)).choose("split", names, fraction)
@@ -488,7 +488,7 @@ def between_jobs(build: Build, *, publish: bool = False) -> Build:
 
 
 def resumed(build: Build, *, publish: bool = False) -> Build:
-    """A job that was cut off, and is resumed on a source that has changed since, or has not."""
+    """Return a job that was cut off, and is resumed on a source that has changed since, or has not."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         # Rows are held out the same, however many epochs there are, and whatever the tables are in.
@@ -500,7 +500,7 @@ def resumed(build: Build, *, publish: bool = False) -> Build:
 
 
 def asked(party: str, build: Build) -> Build:
-    """Its operator says yes to each job."""
+    """Return its operator says yes to each job."""
     return lambda case, probe: build(case.with_policy(party, approve="ask"), probe)
 
 

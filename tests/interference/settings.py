@@ -125,7 +125,7 @@ LAYOUTS: Choices = {"source": ("csv", "sqlite", "parquet"), "batch_rows": (7, 64
 
 
 def pair_of(name: str) -> Pair:
-    """The one with this id."""
+    """Return the one with this id."""
     (chosen,) = (pair for pair in PAIRS if pair.id == name)
     return chosen
 
@@ -155,7 +155,7 @@ def choices_of(system: str) -> Choices:
 
 
 def built_with(build: Build, options: Mapping[str, Any], batch_rows: int) -> Build:
-    """The pair of a case with these options of the job, whose parties hold so many rows at a time."""
+    """Return the pair of a case with these options of the job, whose parties hold so many rows at a time."""
 
     def built(case: Case, probe: Probe) -> tuple[Side, Side]:
         for party in case.holders:

@@ -103,7 +103,7 @@ def walr_holders() -> Case:
 
 
 def walr_split() -> Case:
-    """A share of every label at each of two servers."""
+    """Return a share of every label at each of two servers."""
     first, second = two_servers_.split(
         np.array([binary(i) for i in range(N_ROWS)], np.uint8), random.Random(2).randrange
     )
@@ -126,14 +126,14 @@ def walr_split() -> Case:
 
 
 def walr_hidden() -> Case:
-    """The server sums rows that it cannot read."""
+    """Return the server sums rows that it cannot read."""
     case = walr()
     hidden = replace(case, job={**case.job, "walr": {"trust": "encrypted-rows"}})
     return hidden.with_policy("meter", unsafe=["unchecked-rows"])
 
 
 def walr_shares() -> Case:
-    """Labels and rows in shares between two servers."""
+    """Label and rows in shares between two servers."""
     case = walr_split()
     hidden = replace(case, job={**case.job, "walr": {"trust": "shared-rows"}})
     return replace(hidden, roles={**hidden.roles, "dealer": "key-node"})
@@ -207,7 +207,7 @@ OF_ROLE = {
 
 
 def taylor() -> Case:
-    """Every epoch runs, so that only what is told of the loss depends on it."""
+    """Return every epoch runs, so that only what is told of the loss depends on it."""
     data: Data = {name: table(seed, features=2) for seed, name in enumerate(CHAIN)}
     data["bank"] = table(0, features=2, label=binary)
     return Case(
@@ -246,7 +246,7 @@ def taylor_weights() -> Case:
 
 
 def taylor_selecting() -> Case:
-    """A grid of which the best point, and two numbers of each point, are declared."""
+    """Return a grid of which the best point, and two numbers of each point, are declared."""
     case = taylor()
     trained = {"epochs": 1, "batch_rows": 32, "validation_fraction": 0.0, "unsafe": ["label-bits"]}
     data = {name: table(seed, features=2, rows=UNTESTED_ROWS) for seed, name in enumerate(CHAIN)}
@@ -312,7 +312,7 @@ def falcon_threshold() -> Case:
 
 
 def falcon_selecting() -> Case:
-    """A grid of which the best point, and a figure of each point, are declared."""
+    """Return a grid of which the best point, and a figure of each point, are declared."""
     select = {"folds": 3, "by": "accuracy", "grid": {"l2": [0.01, 1.0]}}
     return replace(falcon_untested(), job={**falcon_untested().job, "select": select})
 

@@ -113,7 +113,7 @@ def _of_one_type(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def write_rows(root: Path, party: str, rows: Rows, source: str) -> str:
-    """Writes a party's table; returns its url."""
+    """Write a party's table; returns its url."""
     columns = ["id", *next(iter(rows.values()))]
     lines = [[row, *(values[c] for c in columns[1:])] for row, values in rows.items()]
     for suffix in TABLES:
@@ -228,13 +228,13 @@ class Begun:
 
 
 def run(case: Case, authority: Path) -> Ran:
-    """Runs the case's job from nothing."""
+    """Run the case's job from nothing."""
     with tempfile.TemporaryDirectory(prefix="interference-") as folder:
         return begin(case, authority, Path(folder)).ran
 
 
 def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begun:
-    """Runs the case's job from nothing, in an empty folder.
+    """Run the case's job from nothing, in an empty folder.
 
     Args:
         cut: it is cut off in its second epoch, and further ones resume it.
@@ -249,7 +249,7 @@ def begin(case: Case, authority: Path, root: Path, *, cut: bool = False) -> Begu
 
 
 def go_on(begun: Begun, authority: Path, then: Sequence[Data], *, publish: bool = False) -> Ran:
-    """Runs the job once more for each of `then`, after the parties' tables became those; `begun` is as it was.
+    """Run the job once more for each of `then`, after the parties' tables became those; `begun` is as it was.
 
     Args:
         publish: all tables, before each job.
@@ -352,7 +352,7 @@ OF_THE_SECOND_EPOCH = {"MaskedGradient": 2, "CheckCommitment": 9}
 
 @contextmanager
 def cut_off() -> Iterator[None]:
-    """A party loses its peer when it is about to send a message of the second epoch."""
+    """Yield a party loses its peer when it is about to send a message of the second epoch."""
     encoded, sent = exchange.ExchangeChannel.encoded, [0]
 
     def cut(self: Any, to: str, message: object) -> exchange.Encoded:

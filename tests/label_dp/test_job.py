@@ -38,7 +38,7 @@ AN_OPTION = {
 
 
 def table(mechanism: str, **label_dp: Any) -> dict[str, Any]:
-    """The least that a job with this mechanism says."""
+    """Return the least that a job with this mechanism says."""
     needed: dict[str, Any] = {"half_width": 1.0} if mechanism == "rp-banded" else {}
     needed |= {"debias": False} if mechanism in CANNOT_DEBIAS else {}
     return {"mechanism": mechanism, **needed, **label_dp}

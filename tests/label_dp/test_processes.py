@@ -28,7 +28,7 @@ def test_a_run_leaves_a_model_that_learnt_something(project):
     assert done.returncode == 0, done.stderr
     features, labels = rows_and_labels()
     predictions = load_model(project.path("out/shop/model.json")).predict(features)
-    # A fit of 2400 labels with noise of 4 adds .007 times a chi-square of 4 to the error, and there is room for .7.
+    # A fit of 2400 labels with noise of 4 adds 0.007 times a chi-square of 4 to the error, and there is room for 0.7.
     assert np.mean((predictions - labels) ** 2) < 0.3 * np.var(labels)
     report = own_report(project, "out")
     assert report["rows"]["trained"] + report["rows"]["held_out"] == N_ROWS

@@ -43,7 +43,7 @@ def releasing(directory: Path) -> None:
 
 
 def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
-    """Writes down each answer only after `release` returned; what the system has of a file outlives the process."""
+    """Write down each answer only after `release` returned; what the system has of a file outlives the process."""
     log = os.open(directory / "answers", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     house = House(directory, {"visits": dataset}, BUDGET)
     rng = random.Random()
@@ -59,7 +59,7 @@ def release_until_killed(directory: Path, dataset: LabelDataset) -> None:
 
 
 def new_names(house: House) -> Iterator[str]:
-    """Begins with the last one that may have been answered: the consumer that lost it asks again."""
+    """Begin with the last one that may have been answered: the consumer that lost it asks again."""
     return map(str, count(max(0, len(house.entries) - 1)))
 
 

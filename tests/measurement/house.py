@@ -46,7 +46,7 @@ def make_dataset(
     max_rows_per_person: int = 1,
     **options: Any,
 ) -> LabelDataset:
-    """Writes the table and builds its index anew."""
+    """Write the table and builds its index anew."""
     write_labels(directory / f"{name}.csv", "label", labels, persons)
     settings = PartyDatasetSettings(
         url=f"csv:{name}.csv",
@@ -139,7 +139,7 @@ class House:
         consumer: str = "shop",
         make_desk: Callable[[MeasurementService, str], AggregateDesk] = AggregateDesk,
     ) -> tuple[NoisySum, np.ndarray]:
-        """The answer and which rows counted."""
+        """Return the answer and which rows counted."""
         self.consumed.clear()
 
         def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
@@ -158,7 +158,7 @@ class House:
         return self.send(rows, self.request(rows, **changes), consumer)[0]
 
     def octets(self, **changes: Any) -> bytes:
-        """The answer as it is stored and sent."""
+        """Return the answer as it is stored and sent."""
         return measurement_codec.answer_to_pb(self.ask(**changes)).SerializeToString()
 
     @property

@@ -132,7 +132,7 @@ async def test_two_at_once_ask_the_same(open_house: OpenHouse, authority: Path) 
 
 
 async def refusal(world: World, rows: ConsumerRows, request: AggregateOpen, consumer: str = "shop") -> BlindfitError:
-    """The error, which came before any row was sent."""
+    """Return the error, which came before any row was sent."""
     told: list[int] = []
     with pytest.raises(BlindfitError) as caught:
         await world.client(consumer).aggregate(rows, request, told.append)

@@ -194,7 +194,7 @@ def test_neighbours_look_alike(tmp_path: Path, persons: bool) -> None:
 
 def test_without_the_check_of_norms_they_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed_point, "enforce_norm_bound", lambda rows, bound: (rows, 0))
-    # 69 % of hits, and 37 % would do: 30 standard errors.
+    # 69% of hits, and 37% would do: 30 standard errors.
     assert epsilon_seen((released(tmp_path, 0, releases=6), released(tmp_path, 1, releases=6))) > EPSILON
 
 

@@ -164,7 +164,7 @@ def test_the_request_id_of_another_consumer_is_ones_own(open_house: OpenHouse) -
 
 
 def refused(house: House, error: type[BlindfitError], consumer: str = "shop", **changes: Any) -> Any:
-    """The error; nothing was charged and, as it came before any row, nothing was read."""
+    """Return the error; nothing was charged and, as it came before any row, nothing was read."""
     before = len(house.entries)
     with pytest.raises(error) as caught:
         house.ask(consumer=consumer, **changes)

@@ -53,7 +53,7 @@ def acknowledge(house: House) -> int:
 
 
 def two_populations(directory: Path) -> dict[str, LabelDataset]:
-    """One dataset and one consumer of each."""
+    """Return one dataset and one consumer of each."""
     labels = dict.fromkeys(NAMES, 1)
     return {
         "visits": make_dataset(directory, labels, active_parties=["shop"]),

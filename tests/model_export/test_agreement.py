@@ -90,7 +90,7 @@ def check_pmml(cases: Sequence[tuple[Sequence[Any], Sequence[make.Row]]]) -> Non
 
 
 def _parties(rng: np.random.Generator, **changes: Any) -> list[Any]:
-    """Two parties, of whom both have a column `age`, with a rounded part and a missing value."""
+    """Return two parties, of whom both have a column `age`, with a rounded part and a missing value."""
     both = ("bank", "post")
     bank = make.part(make.record_of(kinds("age", "select", "%s")), rng, "bank", data_parties=both, **changes)
     post = make.part(

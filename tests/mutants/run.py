@@ -141,7 +141,7 @@ class Copies:
 
     @contextlib.contextmanager
     def one(self, mutant: Change | None = None) -> Iterator[Path]:
-        """A copy with the mutant in it, for as long as the block runs."""
+        """Yield a copy with the mutant in it, for as long as the block runs."""
         copy = self._free.get()
         try:
             if mutant is None:
@@ -227,7 +227,7 @@ class Trial:
 
 
 def controls_of(mutants: Sequence[Mutant]) -> list[Trial]:
-    """One for each test file, with all that the mutants ask of it."""
+    """Return one for each test file, with all that the mutants ask of it."""
     by_file: dict[str, set[str]] = {}
     for test in (test for mutant in mutants for test in mutant.tests):
         by_file.setdefault(test.partition("::")[0], set()).add(test)
@@ -274,14 +274,14 @@ class Run:
         return self._summary(mutants, results, time.monotonic() - started)
 
     def _not_just_slow(self, mutant: Mutant, result: Result, took: Mapping[str, float]) -> Result:
-        """A deadline that passes tells nothing where it is short for the tests themselves."""
+        """Return a deadline that passes tells nothing where it is short for the tests themselves."""
         alone_s = sum(took[str(file)] for file in mutant.test_files)
         if result.outcome != "timed out" or 2 * alone_s < self._timeout_s:
             return result
         return replace(result, outcome="error", output=f"without any mutant its tests took up to {alone_s:g} s")
 
     def results(self, trials: Sequence[Trial]) -> list[Result]:
-        """Their results, in their order."""
+        """Return their results, in their order."""
         found = {trial.key: result for trial in trials if (result := self._memory.get(trial.key))}
         left = [trial for trial in trials if trial.key not in found]
         if found:

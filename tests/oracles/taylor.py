@@ -112,7 +112,7 @@ def gradient_sums(table: PlainTable, batch: Rows, grid: Grid, weights: Mapping[s
 
 
 def mean_loss(table: PlainTable, rows: Rows, grid: Grid, weights: Mapping[str, Floats]) -> float:
-    """The mean over the rows of f (c - b y z + a z^2), z the whole score."""
+    """Return the mean over the rows of f (c - b y z + a z^2), z the whole score."""
     z = np.sum(_scores(table, rows, grid, held_back(table, rows, grid, weights)), axis=0)
     factors = np.ldexp(table.row_factors(rows).astype(np.float64), -grid.factor_bits)
     losses = grid.loss.constants(table.y[rows]) - grid.loss.cross * table.y[rows] * z + grid.loss.square * z**2

@@ -22,7 +22,7 @@ BITS = 512
 
 @cache
 def prime(bits: int, seed: int, remainder: int = 3) -> int:
-    """A prime of exactly so many bits, the two top ones set, of this remainder mod 4."""
+    """Return a prime of exactly so many bits, the two top ones set, of this remainder mod 4."""
     candidate = gmpy2.mpz(random.Random(seed).getrandbits(bits) | 3 << bits - 2)
     while candidate % 4 != remainder or not gmpy2.is_prime(candidate):
         candidate = gmpy2.next_prime(candidate)

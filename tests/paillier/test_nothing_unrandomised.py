@@ -34,7 +34,7 @@ MATRIX = Fixed.from_integers([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
 
 
 def operations(key: PrivateKey) -> dict[str, Callable[[], Any]]:
-    """One call, or more, of everything public that gives ciphertexts."""
+    """Return one call, or more, of everything public that gives ciphertexts."""
     public_key, zeros = key.public_key, source(key)
     x, packed = encrypt(NUMBERS, zeros), encrypt_packed(NUMBERS, 20, zeros)
     layout = Layout.of(public_key, 3, 20)
@@ -93,7 +93,7 @@ def test_only_randomising_gives_what_can_be_sent(insecure_test_key: PrivateKey) 
 
 
 def results_of(module: ModuleType) -> set[str]:
-    """Names of the public functions and methods of a module that say they give ciphertexts."""
+    """Name of the public functions and methods of a module that say they give ciphertexts."""
     kinds = ("EncryptedVector[", "PackedVector[", "Ciphertext", "FreshCiphertext")
     own = [thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__]
     functions = [thing for thing in own if inspect.isfunction(thing)]
@@ -170,7 +170,7 @@ def sent_integers(ciphertext: FreshCiphertext) -> list[int]:
 
 
 def run(key: PrivateKey) -> list[int]:
-    """All that is sent when the same data are used again; within it, the same numbers come again and again."""
+    """Return all that is sent when the same data are used again; within it, the same numbers come again and again."""
     zeros = ShortExponent(key.public_key)
     x = encrypt(Fixed.from_integers([3, 3, 3, 0, 0, -1]), zeros)
     total = columns_dot(Fixed.from_integers(np.ones((6, 3), int)), x)

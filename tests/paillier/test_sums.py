@@ -46,7 +46,7 @@ def matrices(draw: st.DrawFn, *, bits: int = 60, max_rows: int = 9, max_columns:
 
 
 def bases_for(count: int, seed: int = 0) -> tuple[Kernel, Residues, list[int]]:
-    """A small kernel, residues with powers of 1 + n beside them, and the same as integers."""
+    """Return a small kernel, residues with powers of 1 + n beside them, and the same as integers."""
     kernel, draw = Kernel(N), seeded(seed)
     values = [1 + draw(N * N - 1) for _ in range(count)]
     exponents = kernel.ones_plus(draw(N) - N // 2 for _ in range(count)).exponents

@@ -36,7 +36,7 @@ def unit_of(n: int) -> VectorUnit:
 
 
 def values(unit: VectorUnit, rows: ifma.Rows) -> list[tuple[int, int]]:
-    """The r and s of every row, which its arithmetic keeps below 2 n."""
+    """Return the r and s of every row, which its arithmetic keeps below 2 n."""
     half = unit.limbs // 2
     return list(zip(ifma._join(rows[:, :half]), ifma._join(rows[:, half:]), strict=True))
 
@@ -85,7 +85,7 @@ def test_a_long_chain_stays_in_range() -> None:
 
 
 def _row_below_twice(unit: VectorUnit) -> ifma.Rows:
-    """The largest halves that a row may have."""
+    """Return the largest halves that a row may have."""
     half = ifma._limbs(unit.limbs // 2, [2 * unit.n - 1])
     return np.concatenate([half, half], axis=1)
 

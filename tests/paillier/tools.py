@@ -61,7 +61,7 @@ class PicklingWorkers:
 
 @contextmanager
 def nothing_computed(*keys: PublicKey) -> Iterator[None]:
-    """Fails where a kernel of these keys multiplied anything."""
+    """Fail where a kernel of these keys multiplied anything."""
     before = [replace(key.kernel.counts) for key in keys]
     yield
     assert [key.kernel.counts for key in keys] == before

@@ -40,7 +40,7 @@ def seeded(seed: int) -> Callable[[int], int]:
 
 @st.composite
 def parts(draw: st.DrawFn) -> list[np.ndarray]:
-    """The active party's, then those of 1 to 5 passive ones."""
+    """Return the active party's, then those of 1 to 5 passive ones."""
     n, passives = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     return [np.array(draw(st.lists(PART, min_size=n, max_size=n)), np.int64) for _ in range(passives + 1)]
 

@@ -63,7 +63,7 @@ def chi_square_p_value(samples: list[int], pmf: Callable[[int], float]) -> float
 
 
 def empirical_epsilon(hits: int, neighbour_hits: int, n: int, delta: float) -> float:
-    """A lower bound on epsilon at this delta from one event's counts in n releases of each neighbour."""
+    """Return a lower bound on epsilon at this delta from one event's counts in n releases of each neighbour."""
     likely = stats.beta.ppf(FALSE_ALARM, hits, n - hits + 1) if hits else 0.0
     unlikely = stats.beta.isf(FALSE_ALARM, neighbour_hits + 1, n - neighbour_hits)
     return math.log((likely - delta) / unlikely) if likely > delta else 0.0

@@ -368,7 +368,7 @@ N_ROWS, DRAWS, EPSILON = 20, 20_000, 1.0
 
 
 def gap(release, statistic, sums=gradient_sums, draws=DRAWS) -> float:
-    """The largest lower bound on epsilon that tail events of one iteration give, one row of N_ROWS replaced."""
+    """Return the largest lower bound on epsilon that tail events of one iteration give, one row of N_ROWS replaced."""
     columns, labels = np.tile([0.0, 1.0], (N_ROWS, 1)), np.arange(N_ROWS) % 2 == 0
     columns[0] = [100.0, 1.0]
     samples = []

@@ -1,4 +1,4 @@
-"""At every epsilon and delta the noise of each Gaussian mechanism suffices, and 2 % less would not.
+"""At every epsilon and delta the noise of each Gaussian mechanism suffices, and 2% less would not.
 
 Runs of samples have the same test in test_privacy_losses.py. The oracle is the analytic Gaussian with 100 digits.
 """

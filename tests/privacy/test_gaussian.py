@@ -32,7 +32,7 @@ def classic_formula(epsilon: float, delta: float) -> float:
 
 
 def integrated_delta(multiplier: float, epsilon: float) -> float:
-    """The definition: the integral of (p - e^epsilon q)+ for N(1, s^2) and N(0, s^2)."""
+    """Return the definition: the integral of (p - e^epsilon q)+ for N(1, s^2) and N(0, s^2)."""
     start = epsilon * multiplier**2 + 0.5
 
     def excess(x: float) -> float:
@@ -44,7 +44,7 @@ def integrated_delta(multiplier: float, epsilon: float) -> float:
 
 
 def exact_terms(multiplier: float, epsilon: float) -> tuple[gmpy2.mpfr, gmpy2.mpfr]:
-    """The theorem's two terms, with 100 digits."""
+    """Return the theorem's two terms, with 100 digits."""
     with gmpy2.context(gmpy2.get_context(), precision=340):
         middle, half_width = gmpy2.mpfr(epsilon) * multiplier, 1 / (2 * gmpy2.mpfr(multiplier))
         above, below = (gmpy2.erfc(end / gmpy2.sqrt(2)) / 2 for end in (middle - half_width, middle + half_width))

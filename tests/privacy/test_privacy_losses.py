@@ -43,7 +43,7 @@ BOTH = pytest.mark.parametrize("sensitivity", [1, 2])
 
 
 def normal(x: gmpy2.mpfr, mean: int, std: float) -> gmpy2.mpfr:
-    """The density of N(mean, std^2), but for its constant factor."""
+    """Return the density of N(mean, std^2), but for its constant factor."""
     return gmpy2.exp(-(((x - mean) / std) ** 2) / 2)
 
 
@@ -202,7 +202,7 @@ class Rounded:
 
 
 def _between(low: Floats, high: Floats) -> Floats:
-    """The chance of N(0, 1) between two points, with its digits in both tails."""
+    """Return the chance of N(0, 1) between two points, with its digits in both tails."""
     upper = stats.norm.sf(low) - stats.norm.sf(high)
     return np.where(low > 0, upper, stats.norm.cdf(high) - stats.norm.cdf(low))
 

@@ -50,14 +50,14 @@ def for_a_smaller_sensitivity(labels: np.ndarray, n: int, seed: int) -> np.ndarr
 
 
 def with_float_noise(labels: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """The right law, added as one float to another."""
+    """Return the right law, added as one float to another."""
     # Sums of zero and one show it best.
     return float(labels[2]) + np.random.default_rng(seed).normal(size=n)
 
 
 @cache
 def drawn(mechanism: Release, of_neighbour: bool, seed: int) -> np.ndarray:
-    """A batch of releases, in which every attack looks."""
+    """Return a batch of releases, in which every attack looks."""
     return mechanism(NEIGHBOUR if of_neighbour else LABELS, BATCH, 2 * seed + of_neighbour)
 
 

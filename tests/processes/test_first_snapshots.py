@@ -26,7 +26,7 @@ active_parties = ["shop"]
 
 
 def words_of(text: str) -> str:
-    """The text without line breaks."""
+    """Return the text without line breaks."""
     return " ".join(text.split())
 
 

@@ -82,7 +82,7 @@ def test_public_weights_are_assumed_where_the_fit_shrinks_towards_them(project: 
 
 
 def test_other_settings_that_are_better_are_said_as_options(project: World) -> None:
-    plan = planned(project, "--set", "walr.l2=5.0", "--draws", "4")  # two leave it at .901
+    plan = planned(project, "--set", "walr.l2=5.0", "--draws", "4")  # two leave it at 0.901
     assert "--set walr.l2=" in plan["said"]
     assert plan["settings"][plan["best_settings"]]["loss"] < 0.9 * plan["settings"]["as in the job"]["loss"]
     best = [word for option in plan["best_settings"].split() for word in ("--set", option)]

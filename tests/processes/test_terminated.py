@@ -55,7 +55,7 @@ S = TypeVar("S", bound=JobSession)
 
 
 def driven(kind: type[S]) -> S:
-    """A job of this session that was told to stop, without a party."""
+    """Return a job of this session that was told to stop, without a party."""
     nobody: Any = None
     session = kind(read_job(JOB), {}, nobody)
     with pytest.raises(Stopped, match=f"the parties were told to end {session.id}"):

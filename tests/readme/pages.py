@@ -51,7 +51,7 @@ def to_type(page: str) -> list[Shown]:
 
 
 def printed_after(page: str, command: Shown) -> list[str]:
-    """The lines of the first block after a command that is no language's: what it prints, as the page has it."""
+    """Return the lines of the first block after a command that is no language's: what it prints, as the page has it."""
     lines = (ROOT / page).read_text().splitlines()
     fences = [number for number, line in enumerate(lines) if line.startswith("```")]
     for start, end in zip(fences[::2], fences[1::2], strict=True):
@@ -101,5 +101,5 @@ def _inline(text: str) -> Iterator[Shown]:
 
 
 def _program(command: str) -> str:
-    """The first word that is no setting of the environment."""
+    """Return the first word that is no setting of the environment."""
     return next((word for word in command.split() if "=" not in word), "")

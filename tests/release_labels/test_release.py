@@ -87,7 +87,7 @@ def test_a_release_is_charged_once_for_the_whole_dataset(counter: Counter, setti
 def test_the_labels_are_those_of_the_rows(counter: Counter) -> None:
     settings = replace(LAPLACE, epsilon=30.0)
     labels = GRID.reals(counter.ask(settings=settings).steps)
-    # Laplace noise of scale 1/3: beyond the first bound once in 1e9. A correlation of .9 needs squares that sum to 76,
+    # Laplace noise of scale 1/3: beyond the first bound once in 1e9. A correlation of 0.9 needs squares that sum to 76,
     # of 9 expected: one of 8.1, which is the first bound, or many large ones, which are rarer.
     assert np.abs(labels - list(LABELS.values())).max() < 10 * np.log(40 / 1e-9) / 30
     assert np.corrcoef(labels, list(LABELS.values()))[0, 1] > 0.9

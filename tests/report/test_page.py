@@ -90,7 +90,7 @@ def test_cautions(page, changes, caution: str) -> None:
 
 def test_no_caution_where_all_is_well(page) -> None:
     assert "Read this first" not in page()
-    assert "Read this first" not in page(rows__clipped=706)  # 5 % of 14,130 is 706.5
+    assert "Read this first" not in page(rows__clipped=706)  # 5% of 14,130 is 706.5
 
 
 def test_the_budgets_bar(page) -> None:

@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {"epochs": 2, "kept_bits": KEPT_BITS, "weights_stay_shar
 
 @cache
 def trained(n_parties: int = 2, *, macs: bool = True) -> Mapping[str, Trained]:
-    """A model in shares; the same seeds and names would open the same weights."""
+    """Return a model in shares; the same seeds and names would open the same weights."""
     return train(case_of(n_parties, macs=macs))
 
 
@@ -123,7 +123,7 @@ def shares_of(model: Trained) -> KeptShares:
 
 
 def changed(kept: KeptShares, place: int, by: int = 1) -> KeptShares:
-    """One number of what a party puts in: a value, a MAC, or, last, its share of the key."""
+    """Return one number of what a party puts in: a value, a MAC, or, last, its share of the key."""
     flat = kept.flat.copy()
     flat[place] = f.add(flat[place : place + 1], f.elements([by]))[0]
     n = len(kept.share)

@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_model_that_is_opened(
     assert apart.max() > 0
     aucs = [roc_auc_score(y, [told[name][1] for name in names]) for told in (found, opened)]
     assert aucs[0] > 0.8
-    assert abs(aucs[0] - aucs[1]) < 0.02  # .0136 at most: each of 10 weights has two roundings, and all were tried
+    assert abs(aucs[0] - aucs[1]) < 0.02  # 0.0136 at most: each of 10 weights has two roundings, and all were tried
 
 
 def test_no_weight_is_written_anywhere(root: Path, shared: str) -> None:

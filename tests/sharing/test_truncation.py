@@ -45,7 +45,7 @@ def test_the_error_reaches_one_and_no_more() -> None:
 
 
 def test_the_error_has_mean_zero_and_never_wraps() -> None:
-    """Of 200,000, uniform on a width of 2 at most: six standard deviations of their mean are .008, for these seeds
+    """Of 200,000, uniform on a width of 2 at most: six standard deviations of their mean are 0.008, for these seeds
     never passed."""
     x = np.random.default_rng(4).integers(1 - MOST, MOST, 200_000)
     dealer, parties = dealt_to(2)

@@ -102,7 +102,7 @@ class OneParty(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9))
     def resume(self, which: int) -> None:
-        """Goes on where a training stopped, on what it read, whatever was published since."""
+        """Go on where a training stopped, on what it read, whatever was published since."""
         if self.vertical:
             name, dataset, question = self.vertical[which % len(self.vertical)]
             self.charge_training(self.party.snapshots.of_session(name), dataset, question, "coordinator", name)

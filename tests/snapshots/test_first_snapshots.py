@@ -140,7 +140,7 @@ async def test_a_party_is_up_without_a_dataset_whose_rows_are_wrong(name: str, t
 
 
 def made_by(bank: Bank) -> list[str]:
-    """The datasets that a start publishes."""
+    """Return the datasets that a start publishes."""
     bank.snapshots.make_first()
     return sorted({row.dataset for row in bank.kept.reader().snapshots()})
 

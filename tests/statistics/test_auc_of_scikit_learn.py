@@ -1,4 +1,4 @@
-"""Without noise each kind of training ranks unseen rows as scikit-learn does: AUC within .005, on five splits.
+"""Without noise each kind of training ranks unseen rows as scikit-learn does: AUC within 0.005, on five splits.
 
 WALR and DP-LR on each of them; Taylor, whose loss and whose shortened rows are others, on their mean.
 """

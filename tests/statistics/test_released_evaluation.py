@@ -51,7 +51,7 @@ def test_without_noise_they_are_the_figures_of_the_labels() -> None:
 
 RANGED = ("log_loss", "normalised_entropy", "accuracy", "positive_rate", "auc", "ks")
 DRAWS = 300
-LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95 %: 260, and fewer once in 10^8
+LEAST_HELD = int(stats.binom.ppf(1e-8, DRAWS, 0.95))  # of a range of 95%: 260, and fewer once in 10^8
 
 
 def few_rows(n: int, rate: float) -> tuple[Floats, Floats]:
@@ -106,7 +106,7 @@ def test_a_range_of_bins_is_no_wider_than_noise_makes_it() -> None:
     rows, labels = scored(200_000, figures=("auc",))
     exact, drawn = labels @ rows.columns(), np.random.default_rng(2)
     found = [rows.evaluate(exact + 4 * drawn.normal(size=BINS), 4.0, np.random.default_rng(0)) for _ in range(200)]
-    for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5 %
+    for name, most in (("auc", 1.25), ("ks", 2.0)):  # the spread of 200 is known to 5%
         spread = float(np.std([figures[name].value for figures in found]))
         width = float(np.mean([figures[name].high - figures[name].low for figures in found]))
         assert 0.75 < width / (2 * 1.96 * spread) < most, name

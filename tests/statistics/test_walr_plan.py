@@ -37,7 +37,7 @@ def draw() -> np.random.Generator:
 
 
 def test_weights_that_are_known_give_what_happens_with_their_labels() -> None:
-    """The same, drawn and fitted here: means of 60 draws of either, of losses whose deviation is .02 at most."""
+    """The same, drawn and fitted here: means of 60 draws of either, of losses whose deviation is 0.02 at most."""
     rows, theta = rows_of(3000), np.array([0.8, -0.5, 0.0, 0.0])
     case, columns, generator = Case(1.0, 0.03, FITTING), rows_of(3000).take(slice(None)), draw()
     (found,) = forecast(rows, Assumed(0.2, theta=theta), [case], draws=60, generator=generator)

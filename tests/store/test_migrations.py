@@ -31,7 +31,7 @@ VERSIONS = sorted(FOLDERS)
 
 
 def database_of(version: int, path: Path) -> Path:
-    """A database of an earlier version, with rows in every table."""
+    """Return a database of an earlier version, with rows in every table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.executescript((HERE / FOLDERS[version] / "everything.sql").read_text())

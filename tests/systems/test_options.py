@@ -317,7 +317,7 @@ def test_a_file_with_a_byte_order_mark_is_read_as_without(tmp_path: Path) -> Non
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """All tables of a file, itself included."""
+    """Yield all tables of a file, itself included."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
         inner = [field.annotation for field in annotation.model_fields.values()]

@@ -80,7 +80,7 @@ class Case:
     # --- seats ------------------------------------------------------------------------------------------
 
     def seat(self, name: str, run: int = 0) -> DataSeat:
-        """Two runs draw other randomness, and two seats of a run too."""
+        """Return two runs draw other randomness, and two seats of a run too."""
         place = self.names.index(name)
         seed = 1000 * run + 10 * place
         block = self.table.blocks[name]
@@ -156,7 +156,7 @@ class Case:
 
 
 def held_out_locally(seats: Sequence[DataSeat], rows: np.ndarray, grid: Grid) -> Iterator[tuple[Any, Any]]:
-    """The encrypted scores and loss after each party's step 6, as if no other came."""
+    """Yield the encrypted scores and loss after each party's step 6, as if no other came."""
     mu_enc = taylor.local.mu_locally(seats[0], seats[1:], rows, grid)
     scores, loss = taylor.hold_out.step_6_start(seats[0], rows, grid)
     yield scores, loss
@@ -265,7 +265,7 @@ def split(vector: Any) -> list[int]:
 
 
 def forged(sender: str, kind: type[Any], field: str, change: Callable[[bytes, int], bytes]) -> Wire:
-    """A wire on which the ciphertexts of one field are other octets: (data, width) -> data."""
+    """Return a wire on which the ciphertexts of one field are other octets: (data, width) -> data."""
 
     def wire(source: str, _receiver: str, step: str, data: bytes) -> bytes:
         if (source, step) != (sender, kind.__name__):
@@ -281,7 +281,7 @@ def forged(sender: str, kind: type[Any], field: str, change: Callable[[bytes, in
 
 
 def replaced(sender: str, kind: type[Any], other: Callable[[Any], object]) -> Wire:
-    """A wire on which a sender's messages of one class are other ones."""
+    """Return a wire on which a sender's messages of one class are other ones."""
 
     def wire(source: str, _receiver: str, step: str, data: bytes) -> bytes:
         if (source, step) != (sender, kind.__name__):

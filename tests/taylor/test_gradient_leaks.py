@@ -298,7 +298,7 @@ def test_a_match_rate_above_a_half_takes_a_flag() -> None:
 
 @pytest.mark.parametrize(("method", "max_columns"), [("psi", 27), ("linkage", 13)])
 def test_labels_of_slots_that_match_nothing_hide_no_others(method: str, max_columns: int) -> None:
-    """A quarter of a bit of each label that counts: at jitter .25 a column tells 1.16 bits."""
+    """A quarter of a bit of each label that counts: at jitter 0.25 a column tells 1.16 bits."""
     fields = ["name"] if method == "linkage" else []
     job = TaylorJob.model_validate({"align": {"method": method, "fields": fields}})
     plan = RowPlan((np.arange(128),), np.arange(128, 150), np.arange(0))

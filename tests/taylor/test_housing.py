@@ -1,6 +1,6 @@
 """Linear regression on California Housing: as good as scikit-learn's, by the plain training that the encrypted one is.
 
-The ratio is the promise's: a test error at most 1 % above that of least squares on the same rows, standardised alike.
+The ratio is the promise's: a test error at most 1% above that of least squares on the same rows, standardised alike.
 """
 
 from __future__ import annotations

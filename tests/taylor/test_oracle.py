@@ -79,7 +79,7 @@ def whole_batch(key: PrivateKey, **changes: Any) -> Case:
 
 
 def reals_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The batch's features and factors."""
+    """Return the batch's features and factors."""
     blocks = [np.ldexp(block[case.batch].astype(float), -12) for block in case.table.blocks.values()]
     return np.hstack(blocks), np.ldexp(case.table.row_factors(case.batch).astype(float), -case.grid.factor_bits)
 

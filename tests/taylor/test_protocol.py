@@ -193,7 +193,7 @@ def test_every_power_is_left_to_the_thread_that_a_role_is_given(insecure_test_ke
 
 
 def table_of(chain: tuple[str, str, str], batches: int, epochs: int, *, class_weights: bool, hold_out: bool) -> Counter:
-    """The module's table for three data parties, as (sender, receiver, message)."""
+    """Return the module's table for three data parties, as (sender, receiver, message)."""
     active, middle, last = chain
     sent = Counter({(KEY_NODE, party, "TaylorKey"): 1 for party in chain})
     for passive in (middle, last):

@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def reference_seat(case: Case, name: str) -> DataSeat:
-    """A seat whose every ciphertext is phe's; it draws other randomisers than its twin."""
+    """Return a seat whose every ciphertext is phe's; it draws other randomisers than its twin."""
     seat, place = case.seat(name), case.names.index(name)
     seat.randomisers = FullExponent(case.key.public_key, uniform=seeded(place))
     if case.mask is not None:

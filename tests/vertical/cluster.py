@@ -101,7 +101,7 @@ class Cluster(World):
 
 
 async def _until_both_end(session: Patient, process: Forked) -> tuple[BlindfitError | None, float, float]:
-    """The job's error, when the job ended and when the process did."""
+    """Return the job's error, when the job ended and when the process did."""
     stopped = asyncio.create_task(_until_it_stops(process))
     error: BlindfitError | None = None
     try:

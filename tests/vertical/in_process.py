@@ -58,7 +58,7 @@ class Seated:
 
 
 def seated(project: World, *overrides: str, session: str = "s1") -> Seated:
-    """Runs the real parties until the training would begin.
+    """Run the real parties until the training would begin.
 
     Raises:
         BlindfitError: what the first party that fails raised.
@@ -91,7 +91,7 @@ class Finished:
 
 
 def finished(project: World, *overrides: str, key: PrivateKey, session: str, noise: Noise | None = None) -> Finished:
-    """Runs it. The order of the rows is that of their ids, the key node's key and its noise are known.
+    """Run it. The order of the rows is that of their ids, the key node's key and its noise are known.
 
     Args:
         noise: in place of the key node's.

@@ -28,7 +28,7 @@ BIG = (Prepared, RandomiserPool, Transcript, Link)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
-    """Every big member of a session that is made from now on."""
+    """Return every big member of a session that is made from now on."""
     made: list[weakref.ref[Any]] = []
     for kind in BIG:
 

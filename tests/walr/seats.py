@@ -89,7 +89,7 @@ def run_both(
     wire: Wire = lambda _s, _r, _step, data: data,
     consumer: str = "shop",
 ) -> tuple[NoisySum, np.ndarray, list[tuple[str, str, str]]]:
-    """The answer, which rows counted, and what was sent."""
+    """Return the answer, which rows counted, and what was sent."""
     network = LocalNetwork({consumer: "active", "labels": "measurement"}, walr.TABLE, wire=wire)
     active = walr.run_active(rows, request, "labels", network.channel(consumer), desk.in_background)
     server = walr.run_measurement_server(consumer, network.channel("labels"), desk)
@@ -109,7 +109,7 @@ async def first_failure(active: Awaitable[Any], server: Awaitable[Any]) -> Any:
 
 
 async def talk(desk: Any, *messages: object) -> NoisySum:
-    """The server's role with a consumer that says just these messages."""
+    """Return the server's role with a consumer that says just these messages."""
     network = LocalNetwork({"shop": "active", "labels": "measurement"}, walr.TABLE, timeout_s=1)
     for message in messages:
         await network.channel("shop").send("labels", message)

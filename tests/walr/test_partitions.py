@@ -84,7 +84,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LargerHouse:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every request for an aggregate, and its answer."""
+    """Return every request for an aggregate, and its answer."""
     found: list[Any] = []
     release = Servers.release
 

@@ -189,7 +189,7 @@ def test_too_few_rows_are_noticed_by_the_tally_itself() -> None:
 
 
 def tampered(kind: type[Any], change: dict[str, Any]) -> Any:
-    """A wire that changes the fields of one kind of message."""
+    """Return a wire that changes the fields of one kind of message."""
 
     def wire(sender: str, receiver: str, step: str, data: bytes) -> bytes:
         if step != kind.__name__:

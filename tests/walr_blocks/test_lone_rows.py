@@ -89,7 +89,7 @@ def by_one_step(rng: np.random.Generator) -> np.ndarray:
 
 
 def growing(rng: np.random.Generator) -> np.ndarray:
-    """Each row that is shortened makes the next one stand out."""
+    """Return each row that is shortened makes the next one stand out."""
     rows = integers(rng.normal(size=(ROWS, 12)))
     rows[:, 5] = rng.integers(-(2**21), 2**21, ROWS)
     rows[:, 6] = rows[:, 5]

@@ -125,7 +125,7 @@ def test_an_id_that_comes_twice_is_refused_by_its_place_among_the_active_partys_
 def test_told_weights_are_on_the_grid_of_their_error() -> None:
     weights = np.random.default_rng(1).normal(size=50)
     told = several_parties.step_8_rounded(weights, 10_000)
-    step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is .005
+    step = 2.0**-7  # a quarter of 2 / sqrt(10,000) is 0.005
     assert (told / step == np.rint(told / step)).all()
     assert np.abs(told - weights).max() <= step / 2
     assert several_parties.bits_of_a_weight(10_000) == 6 + 7

@@ -80,7 +80,7 @@ def shop(insecure_test_key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def trained(house: Split) -> int:
-    """Returns the root in the file of the job."""
+    """Return the root in the file of the job."""
     session = house.run(job="hidden.toml")
     file = json.loads((house.root / "state/shop/models" / session.id / "release.json").read_bytes())
     (root,) = file["parts"]["servers"][0]["encrypted"]["roots"]

@@ -16,7 +16,7 @@ from tests.world.split_labels import Split
 
 
 def overheard(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """All that measurement servers get from the shop in their calls, as it comes."""
+    """Return all that measurement servers get from the shop in their calls, as it comes."""
     seen: list[bytes] = []
     from_pb = codec.Messages.from_pb
 

@@ -172,7 +172,7 @@ def one_more(rows: ConsumerRows) -> ConsumerRows:
 
 
 def another_id(rows: ConsumerRows) -> ConsumerRows:
-    """A held-out row of the shop's in the place of the first."""
+    """Return a held-out row of the shop's in the place of the first."""
     other = next(f"row {i}" for i in range(120) if f"row {i}" not in rows.ids)
     return replace(rows, ids=(other, *rows.ids[1:]))
 

@@ -75,7 +75,7 @@ async def connections(attacker: Attacker) -> None:
 
 
 async def calls(attacker: Attacker) -> None:
-    """Streams that nobody reads, and calls whose request never comes, over several connections; and ever new ones."""
+    """Stream that nobody reads, and calls whose request never comes, over several connections; and ever new ones."""
     async with contextlib.AsyncExitStack() as stack:
         channels = [await stack.enter_async_context(attacker.connected("helper")) for _ in range(4)]
         while True:

@@ -96,14 +96,14 @@ def in_plaintext(node: PartyNode) -> grpc.aio.Channel:
 
 
 def expired(authority: Path) -> Identity:
-    """A party of the table whose certificate has run out."""
+    """Return a party of the table whose certificate has run out."""
     files = issue(authority, "late", days=5, starts=datetime.now(UTC) - timedelta(days=10))
     own = make_identity(authority, "shop")
     return replace(own, certificate_pem=files.certificate.read_bytes(), key_pem=files.key.read_bytes())
 
 
 def foreign(directory: Path) -> Identity:
-    """The right name, from another authority."""
+    """Return the right name, from another authority."""
     return make_identity(demo_authority(directory), "shop")
 
 

@@ -97,7 +97,7 @@ async def sites(
 async def proxied(
     authority: Path, *names: str, schedule: random.Random, tables: Sequence[Table]
 ) -> AsyncIterator[dict[str, Site]]:
-    """Every one reaches every other through a bad network."""
+    """Yield every one reaches every other through a bad network."""
     async with sites(authority, *names, tables=tables) as up, contextlib.AsyncExitStack() as stack:
         proxies = {n: await stack.enter_async_context(Proxy(site.port, schedule)) for n, site in up.items()}
         introduce(up, {name: f"127.0.0.1:{proxy.port}" for name, proxy in proxies.items()})

@@ -52,7 +52,7 @@ async def talk(me: ExchangeChannel, peer: str, mine: list[bytes]) -> list[tuple[
 
 
 async def outcome(authority: Path, seed: int) -> str:
-    """The outcome of one schedule: right, or the typed errors of both sides."""
+    """Return the outcome of one schedule: right, or the typed errors of both sides."""
     async with proxied(authority, "p0", "p1", schedule=random.Random(seed), tables=[TABLE]) as up:
         channels = {name: site.join("s", TIMEOUTS) for name, site in up.items()}
         async with asyncio.timeout(DEADLINE_S):

@@ -110,7 +110,7 @@ async def run(monkeypatch: pytest.MonkeyPatch, **parties: Answers) -> JobSession
 
 
 async def refused(monkeypatch: pytest.MonkeyPatch, meter: Answers, kind: type[BlindfitError]) -> tuple[Any, list[str]]:
-    """The error, and what the other party was asked, with the job's state at the end."""
+    """Return the error, and what the other party was asked, with the job's state at the end."""
     shop = Answers(DONE)
     with pytest.raises(kind) as caught:
         await run(monkeypatch, shop=shop, meter=meter)

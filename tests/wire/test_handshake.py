@@ -46,7 +46,7 @@ def among(name: str, **changes: str | None) -> Hello:
 
 
 async def shake(mine: dict[str, Hello], channels: dict[str, Channel]) -> dict[str, BlindfitError | None]:
-    """Both ends, as each of them saw it."""
+    """Return both ends, as each of them saw it."""
     runs = [handshake.run_party(mine[a], [(b, ROLES[b])], channels[a]) for a, b in (("p0", "p1"), ("p1", "p0"))]
     ends = await asyncio.gather(*runs, return_exceptions=True)
     return dict(zip(("p0", "p1"), ends, strict=True))

@@ -75,7 +75,7 @@ def frames(data: bytes) -> None:
 
 
 def ciphertexts(public_key: PublicKey) -> Reader:
-    """The codec, and what a protocol does first with what it gives."""
+    """Return the codec, and what a protocol does first with what it gives."""
 
     def read(data: bytes) -> None:
         received = codec.decode(data, Encrypted, culprit="p1")
@@ -92,7 +92,7 @@ def public_key(data: bytes) -> None:
 
 
 def inside(read: Reader, valid: bytes, name: str, number: str) -> Target:
-    """The number and the data of one field, malformed within a message that is whole."""
+    """Return the number and the data of one field, malformed within a message that is whole."""
 
     def value_of(whole: pb.Message) -> Any:
         found = next(field for field in whole.fields if field.name == name)

@@ -66,7 +66,7 @@ def meter(authority: Path, tmp_path: Path) -> Iterator[Meter]:
 
 
 async def honest_jobs(meter: Meter, name: str) -> float:
-    """Returns the median time of one, a release and a session that is proposed and withdrawn."""
+    """Return the median time of one, a release and a session that is proposed and withdrawn."""
     own = hostile.Attacker(meter.authority, meter.port)
     took_s = []
     for n in range(JOBS):

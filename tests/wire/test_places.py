@@ -97,7 +97,7 @@ async def up(world: World) -> AsyncIterator[dict[str, PartyNode]]:
 
 
 def long_job(world: World, nodes: dict[str, PartyNode]) -> JobSession:
-    """A job of the other coordinator, that takes as long as the test says."""
+    """Return a job of the other coordinator, that takes as long as the test says."""
     session = world.session(world.load(job="long.toml"), nodes)
     return dataclasses.replace(session, id="", own=identity_of(world.root / "ca", world._issued("rival")))
 

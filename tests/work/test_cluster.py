@@ -51,7 +51,7 @@ def mortal() -> Iterator[LocalCluster]:
 
 @contextmanager
 def workers_that_come_back(running: LocalCluster, **options: Any) -> Iterator[Workers]:
-    """Two when they are opened, and two in the end."""
+    """Yield two when they are opened, and two in the end."""
     with open_workers(dask(running.scheduler_address, **options)) as workers:
         assert workers.count == 2
         yield workers

@@ -26,7 +26,7 @@ Step = Callable[[Value, list[Value]], Sequence[Value] | None]
 
 
 def llvm_code(lanes: int) -> str:
-    """A module with the functions `horner` and `powers`."""
+    """Return a module with the functions `horner` and `powers`."""
     return str(_Code(lanes).module)
 
 
@@ -40,7 +40,7 @@ class _Body:
         return ir.Constant(self.vector, [number] * self.lanes)
 
     def spread(self, word: Value) -> Value:
-        """The same word in all lanes."""
+        """Return the same word in all lanes."""
         undefined, index = ir.Constant(self.vector, ir.Undefined), ir.IntType(32)
         first = self.at.insert_element(undefined, word, index(0))
         return self.at.shuffle_vector(first, undefined, ir.VectorType(index, self.lanes)([0] * self.lanes))
@@ -236,7 +236,7 @@ class _Code:
     # --- rows ---------------------------------------------------------------------------------------
 
     def _write_spread(self) -> Value:
-        """One half, the same in all lanes."""
+        """Return one half, the same in all lanes."""
         function, to = self._function("spread", _POINTER, _POINTER, _WORD)
         half, row, limbs = function.args
         to.repeat(0, limbs, lambda i, _: to.store(to.spread(to.load_word(row, i)), half, i))
@@ -274,7 +274,7 @@ class _Code:
         return to.words(table, to.at.mul(to.at.mul(index, limbs), _WORD(2)))
 
     def _write_select(self) -> Value:
-        """The entry of the table whose mask is all ones; every entry is read, whichever that is."""
+        """Return the entry of the table whose mask is all ones; every entry is read, whichever that is."""
         function, to = self._function("select", _POINTER, _POINTER, _POINTER, _WORD)
         number, table, masks, limbs = function.args
         at = to.at

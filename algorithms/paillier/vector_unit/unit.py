@@ -122,7 +122,7 @@ class VectorUnit:
         argument: int,
         extra_halves: int = 0,
     ) -> Rows:
-        """One row for each line of indices, as many side by side as there are."""
+        """Return one row for each line of indices, as many side by side as there are."""
         table = np.ascontiguousarray(table)
         out = np.empty((len(indices) + max(WIDTHS), self.limbs), dtype=np.uint64)
         for part, lanes in _parts(len(indices)):
@@ -162,7 +162,7 @@ def limbs_of(n: int) -> int:
 
 
 def products_of_power(exponent: int) -> int:
-    """A table; for each digit after the first WINDOW_BITS squarings and a product."""
+    """Return a table; for each digit after the first WINDOW_BITS squarings and a product."""
     return TABLE_SIZE - 1 + (_digits(exponent) - 1) * (WINDOW_BITS + 1)
 
 
@@ -218,7 +218,7 @@ def _limbs(count: int, integers: Sequence[int]) -> Rows:
 
 
 def _join(rows: Rows) -> list[mpz]:
-    """The inverse of `_limbs`."""
+    """Return the inverse of `_limbs`."""
     even = rows if rows.shape[1] % 2 == 0 else np.pad(rows, ((0, 0), (0, 1)))
     low, high = even[:, ::2], even[:, 1::2]
     octets = np.zeros((*low.shape, 13), dtype=np.uint8)
@@ -228,7 +228,7 @@ def _join(rows: Rows) -> list[mpz]:
 
 
 def vector_unit(n: int) -> VectorUnit | None:
-    """A vector unit for an odd n, mod n^2, or None where this machine has none that multiplies as GMP does."""
+    """Return a vector unit for an odd n, mod n^2, or None where this machine has none that multiplies as GMP does."""
     if n.bit_length() < LEAST_BITS or not _is_supported():
         return None
     unit = VectorUnit(n)

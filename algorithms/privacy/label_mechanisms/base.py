@@ -101,7 +101,7 @@ class LabelGrid:
         return int(self.steps([label])[0])
 
     def steps_of_width(self, width: float) -> int:
-        """A positive width in whole steps, at least one."""
+        """Return a positive width in whole steps, at least one."""
         return max(1, round(width / self.step))
 
 
@@ -141,7 +141,7 @@ class Law:
 
     @classmethod
     def of_weights(cls, outputs: npt.ArrayLike, weights: npt.NDArray[np.object_]) -> Law:
-        """A finite law."""
+        """Return a finite law."""
         total = int(weights.sum())
         probabilities = np.array(weights, dtype=np.float64) / total
         return cls(np.asarray(outputs, dtype=np.int64), probabilities, weights, total)
@@ -181,7 +181,7 @@ class LabelMechanism(ABC):
 
     @abstractmethod
     def law(self, label: float) -> Law:
-        """The law of the output at one label."""
+        """Return the law of the output at one label."""
 
     @abstractmethod
     def privacy_loss(self) -> tuple[float, float]:
@@ -215,7 +215,7 @@ class LabelMechanism(ABC):
         return _real_vector(outputs)
 
     def parameters(self) -> dict[str, Any]:
-        """All of it, fit for JSON: `from_parameters` makes the same mechanism of it, without any label."""
+        """Return all of it, fit for JSON: `from_parameters` makes the same mechanism of it, without any label."""
         grid = self.grid
         common = {"mechanism": self.name, "lo": grid.lo, "hi": grid.hi, "cells": grid.cells, "epsilon": self.epsilon}
         return common | self._own_parameters()

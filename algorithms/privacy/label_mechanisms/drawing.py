@@ -73,7 +73,7 @@ def exp_bounds(exponent: float) -> tuple[Fraction, Fraction]:
 
 
 def heavier(lighter: int, epsilon: float) -> int:
-    """The largest integer weight that is at most e^epsilon times the lighter one."""
+    """Return the largest integer weight that is at most e^epsilon times the lighter one."""
     return math.floor(lighter * exp_bounds(epsilon)[0])
 
 

@@ -227,7 +227,7 @@ def fit(
     uniform: UniformInt = system_uniform,
     make: MakeMechanism | None = None,
 ) -> FittedMechanism:
-    """A mechanism for these labels; they matter only to the prior's estimate, which is private.
+    """Return a mechanism for these labels; they matter only to the prior's estimate, which is private.
 
     Args:
         make: `make_mechanism`, or what calls it elsewhere. It is told the prior and no label, so how long it takes, and

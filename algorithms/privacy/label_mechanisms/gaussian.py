@@ -96,7 +96,7 @@ class Gaussian(LabelMechanism):
         return GaussianTables.of(self.noise_std_steps)
 
     def law(self, label: float) -> Law:
-        """A window of nine standard deviations, at most 2^17 outputs."""
+        """Return a window of nine standard deviations, at most 2^17 outputs."""
         std = self.noise_std_steps
         reach = min(math.ceil(9 * std), 2**16)
         k = np.arange(-reach, reach + 1)

@@ -50,7 +50,7 @@ class IntervalMechanism(LabelMechanism):
         return np.clip(steps, self.low, self.high)
 
     def share_outside(self, prior: Prior) -> float:
-        """The prior's mass outside [A1, A2]."""
+        """Return the prior's mass outside [A1, A2]."""
         low, high = self.grid.reals([self.low, self.high])
         below, upto = prior.mass_below([low, high])
         return float(below + 1 - upto)
@@ -63,7 +63,7 @@ class IntervalMechanism(LabelMechanism):
 
 
 def likeliest_interval(prior: Prior, grid: LabelGrid, half_width: float, epsilon: float) -> tuple[int, int]:
-    """The interval that makes P(|output - label| <= h) greatest: mass / (2h + e^-epsilon length), length >= 2h.
+    """Return the interval that makes P(|output - label| <= h) greatest: mass / (2h + e^-epsilon length), length >= 2h.
 
     On a pair of the prior's cells this is linear-fractional in both ends, so it is greatest where both ends are edges,
     or one is and the length is 2h. Prefix sums make it O(cells^2) time and O(cells) space.
@@ -96,7 +96,7 @@ def _edges_within(prior: Prior, grid: LabelGrid) -> Floats:
 
 
 def _on_grid(grid: LabelGrid, low: float, high: float) -> tuple[int, int]:
-    """The nearest integers, at least one apart."""
+    """Return the nearest integers, at least one apart."""
     first = min(grid.step_of(low), grid.cells - 1)
     return first, max(grid.step_of(high), first + 1)
 

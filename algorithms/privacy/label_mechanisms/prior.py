@@ -45,7 +45,7 @@ class Prior:
         )
 
     def quantile(self, share: float) -> float:
-        """The least label that has this share of the mass at or below it."""
+        """Return the least label that has this share of the mass at or below it."""
         cumulative = self.cumulative
         right = int(np.searchsorted(cumulative, share * cumulative[-1], side="left"))
         if right == 0:
@@ -54,7 +54,7 @@ class Prior:
         return float(self.edges[right - 1] + part * (self.edges[right] - self.edges[right - 1]))
 
     def of_steps(self, grid: LabelGrid) -> Floats:
-        """The mass of each of the grid's integers 0..cells, as labels are clipped and rounded."""
+        """Return the mass of each of the grid's integers 0..cells, as labels are clipped and rounded."""
         between = grid.reals(np.arange(grid.cells) + 0.5)
         return np.diff(np.concatenate(([0.0], self.mass_below(between), [1.0])))
 
@@ -69,6 +69,6 @@ def prior_from_counts(edges: npt.ArrayLike, counts: npt.ArrayLike) -> Prior:
 
 
 def histogram_of_steps(grid: LabelGrid, edges: Floats, steps: Steps) -> Prior:
-    """The histogram of labels on the grid, those outside clipped to its ends."""
+    """Return the histogram of labels on the grid, those outside clipped to its ends."""
     counts, _ = np.histogram(np.clip(grid.reals(steps), grid.lo, grid.hi), bins=edges)
     return Prior(edges, counts.astype(np.float64))

@@ -101,7 +101,7 @@ def _interval(own: _Fields) -> tuple[int, int, int]:
 
 
 def from_parameters(parameters: dict[str, Any]) -> LabelMechanism:
-    """The mechanism whose `parameters` these are.
+    """Return the mechanism whose `parameters` these are.
 
     Raises:
         DataError: they are not what any mechanism writes, or what they claim does not hold.

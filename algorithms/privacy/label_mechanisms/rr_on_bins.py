@@ -121,7 +121,7 @@ def nodes(grid: LabelGrid, rounding: float | None) -> Steps:
 
 
 def optimal_bins(moments: Floats, ratio: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The first node of each bin and the bins' values.
+    """Return the first node of each bin and the bins' values.
 
     Args:
         moments: (3, k): of each node the sums of p, p y and p y^2; the p sum to 1.
@@ -141,14 +141,14 @@ def optimal_bins(moments: Floats, ratio: float) -> tuple[npt.NDArray[np.int64], 
 
 
 def error_of_bins(sums: Floats, starts: npt.NDArray[np.int64], ratio: float) -> float:
-    """The expected squared error; `sums` are running sums of central moments, as in `optimal_bins`."""
+    """Return the expected squared error; `sums` are running sums of central moments, as in `optimal_bins`."""
     ends = np.append(starts[1:], sums.shape[1] - 1)
     costs = _costs(sums, starts, ends, ratio)
     return float(costs.sum() / (len(starts) - 1 + ratio))
 
 
 def _cheapest_bins(sums: Floats, price: float, ratio: float) -> npt.NDArray[np.int64]:
-    """The bins of least sum of L - price."""
+    """Return the bins of least sum of L - price."""
     nodes = sums.shape[1] - 1
     least, previous = np.zeros(nodes + 1), np.zeros(nodes + 1, dtype=np.int64)
     for end in range(1, nodes + 1):

@@ -63,7 +63,7 @@ def staircase_noise(epsilon: float, cells: int, high_steps: int) -> BlockNoise:
 
 
 def squared_errors(epsilon: float, cells: int) -> np.ndarray:
-    """The noise's variance, in steps squared, at every length 1..cells of the high part."""
+    """Return the noise's variance, in steps squared, at every length 1..cells of the high part."""
     beta, r = math.exp(-epsilon), np.arange(cells, dtype=np.float64)
     high = np.arange(1, cells + 1, dtype=np.float64)
     total = high + beta * (cells - high)

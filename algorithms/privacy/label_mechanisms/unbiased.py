@@ -191,7 +191,7 @@ def _reach(grid: LabelGrid, epsilon: float, output_reach: float | None) -> int:
 
 
 def _outputs(grid: LabelGrid, inputs: Steps, reach: int, count: int) -> Steps:
-    """The inputs if they leave room, else fewer in the range; the rest evenly outside."""
+    """Return the inputs if they leave room, else fewer in the range; the rest evenly outside."""
     inside = inputs if len(inputs) <= count - 4 else np.linspace(0, grid.cells, max(2, count // 2))
     outside = max(1, (count - len(inside)) // 2)
     distances = reach * np.arange(1, outside + 1) / outside

@@ -33,7 +33,7 @@ def arrows_of_check(step: str, only_with: str) -> list[Arrow]:
 
 
 async def exchange_with_all(mine: object, others: Sequence[str], kind: type[M], channel: Channel) -> dict[str, M]:
-    """Sends one message to every other party, and receives theirs."""
+    """Send one message to every other party, and receives theirs."""
     for other in others:
         await channel.send(other, mine)
     return {other: await channel.receive(other, kind) for other in others}
@@ -49,7 +49,7 @@ async def run_check(
     uniform: UniformInt,
     begun: Callable[[bool], None],
 ) -> Seed:
-    """Raises unless all that was opened is what the shares add up to; returns coefficients that nobody chose.
+    """Raise unless all that was opened is what the shares add up to; returns coefficients that nobody chose.
 
     Args:
         context: of this check alone.
@@ -82,7 +82,7 @@ async def run_check(
 async def _residues(
     mine: Elements, me: str, others: Sequence[str], context: bytes, channel: Channel, uniform: UniformInt
 ) -> list[Elements]:
-    """All parties' residues, each of which was committed to before any was told."""
+    """Return all parties' residues, each of which was committed to before any was told."""
     own = Residue(mine, _draw_bytes(uniform))
     commitment = ResidueCommitment(_commit(me, context, own))
     committed = await exchange_with_all(commitment, others, ResidueCommitment, channel)

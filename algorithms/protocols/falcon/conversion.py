@@ -116,7 +116,7 @@ class Converter:
         shift: int,
         offered: Offered | None = None,
     ) -> Share:
-        """Two rounds.
+        """Return two rounds.
 
         Args:
             mine: this party's summand; None where it has none.
@@ -170,7 +170,7 @@ class Converter:
     # --- to ciphertexts -------------------------------------------------------------------------------
 
     async def offer(self, length: int) -> Offered:
-        """Draws this party's masks and sends them, encrypted."""
+        """Draw this party's masks and sends them, encrypted."""
         bits = field_mask_bits(self._share.parties)
         masks = [self._uniform(1 << bits) for _ in range(length)]
         mine = encrypt(Fixed.from_integers([-mask for mask in masks]), self._randomisers, bound=1 << bits)

@@ -121,7 +121,7 @@ class EncryptedScales:
         return RESIDUAL_WAVES.result - self.residual_bits
 
     def check(self, key_bits: int) -> None:
-        """Raises RangeError: it cannot be done with encrypted weights, or not under a key of this size."""
+        """Raise RangeError: it cannot be done with encrypted weights, or not under a key of this size."""
         optimiser = self.p.optimiser
         refused = {
             "momentum": optimiser.momentum_of != 0,
@@ -208,7 +208,7 @@ class EncryptedState:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], public_key: PublicKey) -> EncryptedState:
-        """Raises KeyError, TypeError, ValueError: it is not what `to_json` gives."""
+        """Raise KeyError, TypeError, ValueError: it is not what `to_json` gives."""
         residues = public_key.kernel.residues(int(number, 16) for number in content["own"])
         bits, bound = int(content["frac_bits"]), int(content["bound"])
         return cls(EncryptedVector(Ciphertext(public_key, residues), bits, bound), float(content["factor"]))

@@ -35,7 +35,7 @@ async def keep(seat: Seat, vector: Share, *, macs: bool) -> KeptShares:
 
 
 async def take_up(seat: Seat, parties: int, columns: int, mine: KeptShares | None, *, macs: bool) -> Share:
-    """The vector under this session's MAC key.
+    """Return the vector under this session's MAC key.
 
     Args:
         columns: how long it is.
@@ -66,5 +66,5 @@ async def _check(seat: Seat, total: Share, length: int) -> None:
 
 
 async def _random(seat: Seat, name: str, length: int) -> Share:
-    """Numbers that nobody knows."""
+    """Number that nobody knows."""
     return (await seat.take_dealt(Item(f"random/{name}", random={"u": (length,)})))["u"]

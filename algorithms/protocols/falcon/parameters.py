@@ -263,7 +263,7 @@ class FalconParameters:
         )
 
     def check(self) -> None:
-        """Raises RangeError: numbers would not fit into the field, or there is nothing to train on."""
+        """Raise RangeError: numbers would not fit into the field, or there is nothing to train on."""
         if not self.batch_rows or min(self.columns, default=0) < 1:
             raise RangeError("there is no batch to train on, or a party without a column")
         scales = self.scales  # raises
@@ -309,7 +309,7 @@ class FalconParameters:
             self._check_noise(self.noise)
 
     def _check_noise(self, noise: Noise) -> None:
-        """Raises RangeError: something else would be opened, or weights could be lost in noise.
+        """Raise RangeError: something else would be opened, or weights could be lost in noise.
 
         How far noise carries a weight is known beforehand: nothing is opened that would tell.
         """
@@ -326,7 +326,7 @@ class FalconParameters:
             )
 
     def noise_in_weights(self, noise: Noise) -> float:
-        """The standard deviation, at most, of what noise adds to a weight in all steps together."""
+        """Return the standard deviation, at most, of what noise adds to a weight in all steps together."""
         squares = 0.0
         for rows, batches in Counter(self.batch_rows).items():
             steps = (self.step(epoch, self.batch_rows.index(rows)) for epoch in range(self.epochs))

@@ -266,7 +266,7 @@ async def _epoch(
     progress: Progress,
     noises: list[Share | None],
 ) -> bool:
-    """One epoch, and whether another follows."""
+    """Return one epoch, and whether another follows."""
     coarse = []
     for number in range(len(p.batch_rows)):
         rows = p.batch(model.epochs, number)

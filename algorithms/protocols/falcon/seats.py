@@ -49,7 +49,7 @@ class Seat(Party, Protocol):
     coefficients: Seed
 
     async def put_in_matrix(self, widths: Sequence[int], rows: int, mine: Elements | None, /) -> SecretMatrix:
-        """The parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
+        """Return the parties' blocks of columns, side by side; `mine` is this party's, (rows, its width)."""
         ...
 
     async def put_in(self, name: str, owner: int, shape: Shape, mine: Elements | None, /) -> Share:
@@ -67,11 +67,11 @@ class Seat(Party, Protocol):
         ...
 
     def beginning(self, columns: int, /) -> ModelState:
-        """Weights of zero."""
+        """Weight of zero."""
         ...
 
     async def with_weights(self, name: str, weights: Share, bits: int, /) -> ModelState:
-        """A model of these, whose scores are asked for.
+        """Return a model of these, whose scores are asked for.
 
         Args:
             bits: after their point.
@@ -222,7 +222,7 @@ class DataSeat(_EverySeat):
         return whole[:length]
 
     def require_all_used(self) -> None:
-        """Raises MalformedMessage: the dealer sent more than was asked for."""
+        """Raise MalformedMessage: the dealer sent more than was asked for."""
         if self._dealt:
             raise MalformedMessage(culprit=self._key_node, field="values", reason="is not asked for", step="Correction")
 

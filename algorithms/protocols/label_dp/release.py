@@ -107,7 +107,7 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> LabelsOpen:
-    """The request; its id follows from the content."""
+    """Return the request; its id follows from the content."""
     content = ContentDigest()
     for batch in _batches(ids):
         content.update(batch)
@@ -135,7 +135,7 @@ def _batches(ids: Sequence[str]) -> Iterator[WeightRows]:
 
 
 def step_7_mechanism(release: FittedRelease, request: LabelsOpen, *, server: str) -> LabelMechanism:
-    """The mechanism that drew the labels; that it is the one asked for, and cost no more, is checked."""
+    """Return the mechanism that drew the labels; that it is the one asked for, and cost no more, is checked."""
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:
@@ -237,7 +237,7 @@ def _error(culprit: str, name: str, reason: str, step: str) -> MalformedMessage:
 def step_5_fit(
     settings: MechanismSettings, labels: Floats, uniform: UniformInt, make: MakeMechanism = make_mechanism
 ) -> FittedMechanism:
-    """Raises RangeError: these settings make no mechanism."""
+    """Raise RangeError: these settings make no mechanism."""
     fitted = fit(settings, labels, uniform, make)
     if fitted.epsilon > settings.epsilon * (1 + 1e-9) or fitted.delta > settings.delta * (1 + 1e-9):
         raise RangeError(f"{settings.name} would cost epsilon {fitted.epsilon!r}, more than {settings.epsilon!r}")
@@ -254,7 +254,7 @@ def step_5_labels_to_fit(settings: MechanismSettings, blocks: Iterable[tuple[Flo
 def step_5_randomise(
     mechanism: LabelMechanism, blocks: Iterable[tuple[Floats, Bits]], uniform: UniformInt
 ) -> Iterator[Steps]:
-    """Every label that may be released, randomised; the others are never even drawn."""
+    """Yield every label that may be released, randomised; the others are never even drawn."""
     for labels, eligible in blocks:
         steps = np.full(len(labels), WITHHELD, np.int64)
         steps[eligible] = mechanism.draw(mechanism.grid.steps(labels[eligible]), uniform)
@@ -286,7 +286,7 @@ def step_5_release(
 
 
 def share_outside(fitted: FittedMechanism) -> float | None:
-    """A share, because the number of the dataset's rows is not told."""
+    """Return a share, because the number of the dataset's rows is not told."""
     mechanism, prior = fitted.mechanism, fitted.prior
     if prior is None or not isinstance(mechanism, IntervalMechanism):
         return None
@@ -345,16 +345,16 @@ class Desk(Protocol):
     """What the measurement server brings to its role: policy, ledger, labels, and a place for the ids meanwhile."""
 
     def admit(self, request: LabelsOpen) -> bool:
-        """Raises what refuses the request; whether its release was made before."""
+        """Raise what refuses the request; whether its release was made before."""
 
     def look_up(self, ids: Sequence[str]) -> None:
         """The same work whatever the ids; keeps them for step 6."""
 
     def release(self, roll: RollCall) -> FittedRelease:
-        """Raises what is wrong with an id; charges, then draws and remembers; or what is remembered."""
+        """Raise what is wrong with an id; charges, then draws and remembers; or what is remembered."""
 
     def labels(self) -> Iterator[Steps]:
-        """The remembered labels in the order of the ids that came."""
+        """Return the remembered labels in the order of the ids that came."""
 
     def in_background(self, work: Callable[[], R]) -> Awaitable[R]: ...
 

@@ -45,7 +45,7 @@ def step_2_check(request: LabelsOpen, *, consumer: str) -> None:
 
 
 def gaussian_steps(settings: MechanismSettings) -> float | None:
-    """The noise of the gaussian mechanism in grid steps, at least; None for the others."""
+    """Return the noise of the gaussian mechanism in grid steps, at least; None for the others."""
     if settings.name != "gaussian":
         return None
     return analytic_noise_multiplier(settings.epsilon, settings.delta) * settings.grid.cells
@@ -78,7 +78,7 @@ def release_digest(request: LabelsOpen) -> bytes:
 
 
 def request_digest(request: LabelsOpen) -> bytes:
-    """One request id stands for one such digest."""
+    """Return one request id stands for one such digest."""
     return parameters_digest({"release": release_digest(request).hex(), "rows": request.content_sha256.hex()})
 
 

@@ -113,7 +113,7 @@ class SharedModelPart:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> SharedModelPart:
-        """Raises DataError: not such a part; names the field, and no number of it."""
+        """Raise DataError: not such a part; names the field, and no number of it."""
         fields.check_format(stored, FORMAT)
         intercept = stored.get("intercept")
         if not isinstance(intercept, bool):

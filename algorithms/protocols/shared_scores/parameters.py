@@ -63,7 +63,7 @@ class ScoringParameters:
         return slice(start, start + self.columns[place])
 
     def check(self) -> None:
-        """Raises RangeError: there is nothing to score, or numbers do not fit into the field."""
+        """Raise RangeError: there is nothing to score, or numbers do not fit into the field."""
         if self.rows < 1:
             raise RangeError("there is no row to score")
         largest = sum(self.columns) * FEATURE_BOUND * WEIGHT_BOUND + self.score_limit

@@ -78,7 +78,7 @@ async def _score(seat: Seat, p: ScoringParameters, block: SecretMatrix, weights:
 
 
 async def _round(seat: Seat, p: ScoringParameters, parts: list[Share]) -> list[Share]:
-    """The parts that are clipped and rounded down, to the middle of each step: all in one go, the finest of them
+    """Return the parts that are clipped and rounded down, to the middle of each step: all in one go, the finest of them
     shifted up to lose as many bits as the coarsest.
 
     Not the sum but each part: the sum's rest is what others choose, and who shifts it finds where a part is rounded.

@@ -34,7 +34,7 @@ async def tell_all(
 
 
 async def hear_at_key_node(data_parties: Sequence[str], channel: Channel) -> Mapping[str, ModelTold]:
-    """The same at the key node."""
+    """Return the same at the key node."""
     told = {name: await channel.receive(name, ModelTold) for name in data_parties}
     return _of_one_kind(told, told[data_parties[0]])
 

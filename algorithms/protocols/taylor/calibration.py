@@ -58,7 +58,7 @@ def step_8_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
 def step_8_sums(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, sums_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
-    """The five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
+    """Return the five sums with this party's scores, re-randomised; `scores_enc` are those of the parties before."""
     weights, scores = shrink_and_score(seat, rows, grid)
     a, none = grid.loss.square, np.zeros(len(rows))
     own = _sum(seat, rows, np.column_stack([none, none, scores, a * scores**2, none]), grid)
@@ -103,7 +103,7 @@ def _sum(seat: DataSeat, rows: Rows, terms: Floats, grid: Grid) -> Encrypted:
 
 
 def step_9_told(seat: KeySeat, sums_enc: Encrypted, parameters: TaylorParameters) -> Calibration:
-    """Takes the sums and says slope and offset, in steps; slope 0 where the rows do not tell.
+    """Take the sums and says slope and offset, in steps; slope 0 where the rows do not tell.
 
     Raises:
         MalformedMessage: a plaintext is larger than such a sum can be.

@@ -41,7 +41,7 @@ def step_6_start(seat: DataSeat, rows: Rows, grid: Grid) -> tuple[Fresh, Fresh]:
 def step_6_loss(
     seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted, loss_enc: Encrypted, mu_enc: Encrypted
 ) -> Fresh:
-    """The loss with this party's scores, re-randomised; `scores_enc` are those of the parties before.
+    """Return the loss with this party's scores, re-randomised; `scores_enc` are those of the parties before.
 
     The operations' bound of the loss is checked against the key; the bound that it leaves with is the smaller one that
     every mean of such losses keeps to (Grid.loss_bound), whatever the weights.
@@ -58,7 +58,7 @@ def step_6_loss(
 
 
 def step_6_scores(seat: DataSeat, rows: Rows, grid: Grid, scores_enc: Encrypted) -> Fresh:
-    """The scores of the parties so far, re-randomised, for the next in the chain."""
+    """Return the scores of the parties so far, re-randomised, for the next in the chain."""
     own = score_steps(shrink_and_score(seat, rows, grid)[1], grid)
     bound = scores_enc.bound + grid.score_bound * grid.factor_bound
     scores_enc = bound_vector(add_weighted(seat, rows, scores_enc, own, grid.score_bits), bound)

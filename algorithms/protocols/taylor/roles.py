@@ -302,7 +302,7 @@ async def run_key_node(
     progress: Progress | None = None,
     in_thread: InThread = directly,
 ) -> int:
-    """Decrypts masked gradients and the hold-out loss; returns how many epochs ran."""
+    """Decrypt masked gradients and the hold-out loss; returns how many epochs ran."""
     check_parameters(parameters, batch_rows, validation_rows)
     told = progress or Progress()
     public_key = seat.private_key.public_key

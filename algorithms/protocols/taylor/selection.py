@@ -54,7 +54,7 @@ class Folds:
         return RowPlan(batches, tested, tested[:0])
 
     def check(self) -> None:
-        """Raises RangeError, ConfigError: as `check_parameters`, for each kind of training."""
+        """Raise RangeError, ConfigError: as `check_parameters`, for each kind of training."""
         for fold in range(self.chosen.folds):
             plan = self.plan_of(fold)
             check_parameters(self.parameters_of(0), [len(batch) for batch in plan.batches], len(plan.validation))

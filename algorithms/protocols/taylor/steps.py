@@ -186,7 +186,7 @@ def steps_of_kept_noise(parameters: TaylorParameters) -> int:
 
 
 def _steps(noise_std: float, parameters: TaylorParameters) -> int:
-    """A standard deviation in steps of the gradient's grid, rounded up."""
+    """Return a standard deviation in steps of the gradient's grid, rounded up."""
     return math.ceil(noise_std * 2.0**parameters.grid.gradient_bits)
 
 

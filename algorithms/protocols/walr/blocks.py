@@ -72,7 +72,7 @@ def blocks_of(request: AggregateOpen, *, culprit: str) -> tuple[Block, ...]:
 
 
 def own_columns(request: AggregateOpen, blocks: Sequence[Block]) -> int:
-    """The active party's, of all."""
+    """Return the active party's, of all."""
     return request.n_columns - sum(block.n_columns for block in blocks)
 
 

@@ -53,7 +53,7 @@ def plan_of(said: Dimensions | AggregateOpen, *, culprit: str = "") -> Plan:
 
 
 def labels_item(plan: Plan, block: int, prover: Seed | None) -> Item:
-    """Masks of a block's labels, and their products with the masks of its rows."""
+    """Mask of a block's labels, and their products with the masks of its rows."""
     rows = plan.blocks[block]
 
     def derive(drawn: Arrays) -> Arrays:

@@ -85,12 +85,12 @@ def reach(n_rows: int, norm_bound: int, noise_std: float) -> int:
 
 
 def slot_bits_of(n_rows: int, norm_bound: int, noise_std: float) -> int:
-    """A sign, and a bit to spare where the server's float is another."""
+    """Return a sign, and a bit to spare where the server's float is another."""
     return reach(n_rows, norm_bound, noise_std).bit_length() + 2
 
 
 def layout_of(request: AggregateOpen, key: PublicKey) -> Layout:
-    """Raises RangeError: a number of the sum does not fit under the key."""
+    """Raise RangeError: a number of the sum does not fit under the key."""
     return Layout.of(key, request.n_columns, request.slot_bits)
 
 
@@ -126,14 +126,14 @@ class HiddenRows:
 
 
 def step_3_encrypt(weights: IntegerRows, layout: Layout, randomisers: Randomisers) -> FreshCiphertext:
-    """Takes rows of integers; one randomiser for each ciphertext."""
+    """Take rows of integers; one randomiser for each ciphertext."""
     key = randomisers.public_key
     plain = key.kernel.ones_plus(packed for row in weights.tolist() for packed in layout.join(row))
     return randomize(Ciphertext(key, plain), randomisers)
 
 
 def step_6_decrypt(answer: NoisySum, request: AggregateOpen, private_key: PrivateKey, *, server: str) -> NoisySum:
-    """The answer with its sum in the clear.
+    """Return the answer with its sum in the clear.
 
     Raises:
         MalformedMessage: no honest server answers so.
@@ -197,7 +197,7 @@ def step_6_check_opening(
 
 
 def step_2_key(request: AggregateOpen, *, consumer: str) -> PublicKey:
-    """The consumer's key: checked as one whose maker is not trusted, and fit for the request.
+    """Return the consumer's key: checked as one whose maker is not trusted, and fit for the request.
 
     Raises:
         MalformedMessage: names the field.
@@ -270,6 +270,6 @@ class EncryptedTally(Tally):
 
 
 def tally_of(request: AggregateOpen, keep_bits: Callable[[bytes], object], *, consumer: str) -> EncryptedTally:
-    """Raises MalformedMessage, as `step_2_key`."""
+    """Raise MalformedMessage, as `step_2_key`."""
     key = step_2_key(request, consumer=consumer)
     return EncryptedTally(request, keep_bits, key, FullExponent(key))

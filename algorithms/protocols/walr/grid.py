@@ -33,7 +33,7 @@ class Grid:
 
     @classmethod
     def of(cls, norm_bound: float, frac_bits: int) -> Grid:
-        """Raises RangeError: the bound is less than a step, or too large for exact sums."""
+        """Raise RangeError: the bound is less than a step, or too large for exact sums."""
         return cls(frac_bits, fixed_point.norm_bound_steps(norm_bound, frac_bits))
 
     @property
@@ -53,7 +53,7 @@ class Grid:
 def auto_grid(
     norm_bound: float, noise_multiplier: float, rows_of_unit: int, max_steps: int = fixed_point.MAX_NORM_BOUND
 ) -> Grid:
-    """The finest grid of 16-bit rows, where that is fine enough for noise and rounding; else one of 32-bit rows.
+    """Return the finest grid of 16-bit rows, where that is fine enough for noise and rounding; else one of 32-bit rows.
 
     Args:
         norm_bound: R, of a row.
@@ -163,7 +163,7 @@ def _max_bits(norm_bound: float, max_steps: int) -> int:
 
 
 def _bits_for_noise(noise_std: float, norm_bound: float) -> int:
-    """The least at which noise is wide enough, the bound being rounded down to whole steps.
+    """Return the least at which noise is wide enough, the bound being rounded down to whole steps.
 
     Raises:
         RangeError: no grid is fine enough.

@@ -57,7 +57,7 @@ class ConsumerRows:
             yield WeightRows(tuple(self.ids[start:stop]), self.weights[start:stop])
 
     def rows_that_fit(self, row_bytes: int) -> int:
-        """Takes the bytes of a row without its id."""
+        """Take the bytes of a row without its id."""
         longest = max(map(len, self.ids), default=0)
         return min(BATCH_ROWS, max(1, BATCH_BYTES // (row_bytes + 4 * (longest + 1))))  # a character has 4 at most
 
@@ -84,7 +84,7 @@ def step_1_open(
     receipt: tuple[bytes, bytes] = (b"", b""),
     session: str = "",
 ) -> AggregateOpen:
-    """The request; its id follows from the content, so that asking twice costs once.
+    """Return the request; its id follows from the content, so that asking twice costs once.
 
     Raises:
         RangeError: rows of 16 bits, of which one within the bound may need more.
@@ -226,6 +226,6 @@ def request_digest(request: AggregateOpen) -> bytes:
 
 
 def mechanism_of(request: AggregateOpen) -> GaussianMechanism:
-    """Raises RangeError: the grid is too coarse for this noise."""
+    """Raise RangeError: the grid is too coarse for this noise."""
     multiplier = gaussian.noise_multiplier(request.mechanism, request.epsilon, request.delta)
     return GaussianMechanism(multiplier, request.sensitivity**2)

@@ -46,7 +46,7 @@ async def run_active(
     in_background: InBackground,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> tuple[NoisySum, Bits]:
-    """Returns the answer and which rows counted."""
+    """Return the answer and which rows counted."""
     await channel.send(server, request)
     opened = await channel.receive(server, Opened)
     if opened.send_rows:
@@ -82,15 +82,15 @@ class Desk(Protocol):
     """What the measurement server brings to its role: policy, ledger, labels, and a place for the kept bits."""
 
     def admit(self, request: AggregateOpen) -> NoisySum | None:
-        """Raises what refuses the request; returns the stored answer of the same request."""
+        """Raise what refuses the request; returns the stored answer of the same request."""
 
     async def before_rows(self, request: AggregateOpen, answer: NoisySum | None) -> None:
-        """Raises what another server has against it; `answer`, where it is remembered."""
+        """Raise what another server has against it; `answer`, where it is remembered."""
 
     def tally(self, request: AggregateOpen) -> Tally: ...
 
     def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], Bits]:
-        """The same work whatever the ids; what is wrong with them is said in `release`."""
+        """Return the same work whatever the ids; what is wrong with them is said in `release`."""
         ...
 
     def keep_bits(self, bits: bytes) -> object: ...
@@ -103,7 +103,7 @@ class Desk(Protocol):
         """All rows have come. Raises what another server has against it."""
 
     def release(self, tally: Tally) -> NoisySum:
-        """Raises what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
+        """Raise what refuses the rows; draws, charges and stores in one transaction; the same request gets the stored
         answer."""
 
     def redact(self, answer: NoisySum) -> NoisySum:
@@ -147,7 +147,7 @@ async def receive_rows(request: AggregateOpen, consumer: str, channel: Channel, 
 
 
 def run_locally(rows: ConsumerRows, request: AggregateOpen, labels: Mapping[str, int], uniform: UniformInt) -> NoisySum:
-    """One label for each row, unit = row, no ledger: what the two roles compute, on one page."""
+    """Return one label for each row, unit = row, no ledger: what the two roles compute, on one page."""
     step_2_check(request, consumer="active")
     tally = Tally(request, lambda _: None)
 

@@ -111,7 +111,7 @@ TABLE = Table(
 def step_2_bounds(
     told: Mapping[str, BlockColumns], own: BlockColumns, norm_bound: float | None
 ) -> tuple[dict[str, float], float, float]:
-    """The norm bound of each passive party's block, of the active party's, and of whole rows.
+    """Return the norm bound of each passive party's block, of the active party's, and of whole rows.
 
     Args:
         own: of the active party, the constant included.
@@ -128,7 +128,7 @@ def step_2_bounds(
 
 
 def step_2_check_columns(told: BlockColumns, *, passive: str) -> None:
-    """Raises MalformedMessage: names the field."""
+    """Raise MalformedMessage: names the field."""
     if not 1 <= told.n_columns <= fixed_point.MAX_COLUMNS:
         raise MalformedMessage(culprit=passive, field="n_columns", reason="is out of range", step="BlockColumns")
     if not 0 < told.norm_bound < 2.0**25:
@@ -136,7 +136,7 @@ def step_2_check_columns(told: BlockColumns, *, passive: str) -> None:
 
 
 def step_4_open(own: AggregateOpen, blocks: Sequence[Block]) -> AggregateOpen:
-    """The request for all blocks.
+    """Return the request for all blocks.
 
     Args:
         own: as `walr.step_1_open` makes it for the active party's rows and bound.
@@ -158,7 +158,7 @@ def step_4_name(own: str, blocks: str) -> str:
 
 
 def step_4_own(request: AggregateOpen, own_bound: int, *, consumer: str) -> AggregateOpen:
-    """The active party's own request, of one for all blocks; at an auditor.
+    """Return the active party's own request, of one for all blocks; at an auditor.
 
     Args:
         own_bound: what the active party says that its own was: the whole bound, rounded up, leaves two or so.
@@ -339,7 +339,7 @@ class BlocksTally(Tally):
 
 
 def require_tally(tally: Tally) -> BlocksTally:
-    """Raises LocalProtocolError: the tally is of one party's columns."""
+    """Raise LocalProtocolError: the tally is of one party's columns."""
     if not isinstance(tally, BlocksTally):
         raise LocalProtocolError("a tally of one party's columns has no blocks to join")
     return tally

@@ -111,12 +111,12 @@ TABLE = Table(
 
 
 def step_1_open(request: AggregateOpen) -> AggregateOpen:
-    """The request, for rows in shares: its name is another, and the salt of the rows' hash stays here."""
+    """Return the request, for rows in shares: its name is another, and the salt of the rows' hash stays here."""
     return replace(request, in_shares=1, content_salt=b"", request_id=step_1_name(request.request_id))
 
 
 def step_1_name(in_the_clear: str) -> str:
-    """Takes what the same request is called where servers read its rows."""
+    """Take what the same request is called where servers read its rows."""
     return parameters_digest({"in shares": in_the_clear}).hex()
 
 
@@ -334,7 +334,7 @@ def step_6_reshare(share: Elements, seed: Seed, place: int) -> Elements:
 
 
 def require_tally(tally: Tally) -> SharedRowsTally:
-    """Raises LocalProtocolError: it is of rows that are not hidden in shares."""
+    """Raise LocalProtocolError: it is of rows that are not hidden in shares."""
     if not isinstance(tally, SharedRowsTally):
         raise LocalProtocolError("these rows are not in shares")
     return tally

@@ -76,7 +76,7 @@ class Tally:
         self.count(kept)
 
     def count(self, kept: Bits) -> None:
-        """Takes which rows of a batch count."""
+        """Take which rows of a batch count."""
         self.rows += len(kept)
         self.rows_kept += int(kept.sum())
         self._keep(kept)
@@ -160,7 +160,7 @@ class Draft:
 
 
 def step_5_draft(tally: Tally, uniform: UniformInt, *, neighbours: str) -> Draft:
-    """The exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
+    """Return the exact sum plus discrete Gaussian noise on the same grid; integers to the end."""
     mechanism = mechanism_of(tally.request)
     return Draft(
         released=tally.release(mechanism, uniform),

@@ -140,7 +140,7 @@ def step_2_difference(mine: Agreement, theirs: Agreement) -> str:
 
 
 def step_4_counted(kept: bytes) -> Counted:
-    """Takes one bit for each row that was sent, packed."""
+    """Take one bit for each row that was sent, packed."""
     return Counted(hashlib.sha256(kept).digest())
 
 
@@ -173,7 +173,7 @@ def step_1_check(request: AggregateOpen) -> None:
 
 
 def step_6_check(answer: NoisySum, request: AggregateOpen, *, server: str) -> None:
-    """Raises MalformedMessage: no honest server answers so."""
+    """Raise MalformedMessage: no honest server answers so."""
 
     def require(condition: bool, name: str, reason: str) -> None:
         if not condition:

@@ -15,7 +15,7 @@ Combine = Callable[[Elements, Elements], Elements]
 
 @cache
 def kernel() -> Kernel:
-    """The fastest that this machine has."""
+    """Return the fastest that this machine has."""
     from blindfit.algorithms.sharing.field.machine_code import machine_code
     from blindfit.algorithms.sharing.field.numpy_kernel import NumpyKernel
 

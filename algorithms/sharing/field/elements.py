@@ -54,7 +54,7 @@ def elements(integers: npt.ArrayLike) -> Elements:
 
 
 def integers(values: Elements) -> Integers:
-    """The representatives from -(p - 1) / 2 to (p - 1) / 2."""
+    """Return the representatives from -(p - 1) / 2 to (p - 1) / 2."""
     signed = values.astype(np.int64)
     return np.where(signed > _HALF, signed - P, signed)
 
@@ -103,7 +103,7 @@ def negative(a: Elements) -> Elements:
 
 
 def total(parts: Sequence[Elements]) -> Elements:
-    """The sum of one array or more, of equal shapes."""
+    """Return the sum of one array or more, of equal shapes."""
     first, *rest = parts
     for part in rest:
         first = add(first, part)

@@ -126,7 +126,7 @@ def _step(weights: Floats, gradient: Floats, anchor: Floats, settings: DescentSe
 
 
 def gradient_sums(columns: Floats, labels: NDArray[np.bool_], weights: Floats, clip_norm: float) -> list[int]:
-    """The sum over all rows of `clip_gradients`."""
+    """Return the sum over all rows of `clip_gradients`."""
     total = np.zeros(columns.shape[1], np.int64)
     for rows, happened in _blocks(columns, labels):
         total += clip_gradients(rows, happened, weights, clip_norm).sum(axis=0, dtype=np.int64)
@@ -166,7 +166,7 @@ def default_learning_rate(noise_std: float, n_columns: int, n_iterations: int, c
 
 
 def losses_of(path: Floats, columns: Floats, labels: NDArray[np.bool_]) -> list[float]:
-    """The exact mean loss of public rows under each of a descent's weights."""
+    """Return the exact mean loss of public rows under each of a descent's weights."""
     return [metrics.log_loss(labels, sigmoid(columns @ weights)) for weights in path]  # never all scores at once
 
 

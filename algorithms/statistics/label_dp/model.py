@@ -136,7 +136,7 @@ class LabelRegressionModel(LinearModel):
     rehearsal: str = field(default="", compare=False)
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """Raises AttributeError: of trees, as scikit-learn's have no coef_."""
+        """Raise AttributeError: of trees, as scikit-learn's have no coef_."""
         if not isinstance(self.form, Weights):
             raise AttributeError(f"a {self.regressor} has no coef_: it is no linear model")
         return self.form.weights, self.form.intercept

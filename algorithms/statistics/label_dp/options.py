@@ -87,7 +87,7 @@ REGRESSORS: Mapping[str, Mapping[str, Number | Widths]] = {
 
 
 def check_options(regressor: str, options: Mapping[str, Any]) -> dict[str, OptionValue]:
-    """Every option of the regressor, under scikit-learn's names: as given, or its default.
+    """Return every option of the regressor, under scikit-learn's names: as given, or its default.
 
     Raises:
         ConfigError: no such regressor, no such option of it, or not a value that it may have.

@@ -66,7 +66,7 @@ class Tree:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], columns: Sequence[str]) -> Tree:
-        """Raises DataError: names the field that is missing or not what it must be."""
+        """Raise DataError: names the field that is missing or not what it must be."""
         names = stored.get("feature")
         place = {name: j for j, name in enumerate(columns)} | {None: LEAF}
         if not isinstance(names, list) or not names or any(not isinstance(n, str | None) for n in names):
@@ -101,7 +101,7 @@ class Layer:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], width: int) -> Layer:
-        """Raises DataError: names the field that is missing or not what it must be."""
+        """Raise DataError: names the field that is missing or not what it must be."""
         bias = numbers(stored, "bias")
         weights = stored.get("weights")
         if not isinstance(weights, list) or len(weights) != width:

@@ -10,7 +10,7 @@ from blindfit.algorithms.errors import DataError
 
 
 def check_format(stored: Any, name: str) -> None:
-    """Raises DataError: no table, or one of another format."""
+    """Raise DataError: no table, or one of another format."""
     if not isinstance(stored, Mapping) or stored.get("format") != name:
         raise DataError(f"format: not {name}")
 
@@ -54,7 +54,7 @@ def texts(stored: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def weights(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
-    """One for each kept column, in their order."""
+    """Return one for each kept column, in their order."""
     found = table(stored, "weights")
     if tuple(found) != tuple(kept_columns):
         raise DataError("weights: not one for each kept column, in their order")
@@ -62,7 +62,7 @@ def weights(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[flo
 
 
 def weights_by_name(stored: Mapping[str, Any], kept_columns: Sequence[str]) -> tuple[float, ...]:
-    """One for each kept column, whatever their order in the file."""
+    """Return one for each kept column, whatever their order in the file."""
     found = table(stored, "weights")
     if set(found) != set(kept_columns):
         raise DataError("weights: not one for each column that is kept")

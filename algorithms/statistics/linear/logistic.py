@@ -5,7 +5,7 @@
     Hessian  = X^T diag(p (1 - p)) X / N + l2,                       p = sigmoid(X w)
 
 Everything is summed over blocks of rows that fit in the cache, so a large integer matrix is never copied to floats as
-a whole. Blocks are float64: on two cores a pass over 1,000,000 x 51 integers takes about .05 s that way, and half of
+a whole. Blocks are float64: on two cores a pass over 1,000,000 x 51 integers takes about 0.05 s that way, and half of
 it is reading the integers, so float32 would save little and cost the last digits of the gradient.
 
 Source: specs/walr.md. Departures: l2 and the unpenalised intercept, without which a noisy mu often has no optimum.
@@ -57,11 +57,11 @@ class Rows(Protocol):
     def n_features(self) -> int: ...
 
     def blocks(self) -> Iterator[Floats]:
-        """All rows in order; a block may be overwritten as soon as the next one is asked for."""
+        """Return all rows in order; a block may be overwritten as soon as the next one is asked for."""
         ...
 
     def take(self, which: slice | NDArray[np.intp]) -> Floats:
-        """A copy of some rows."""
+        """Return a copy of some rows."""
         ...
 
 
@@ -277,7 +277,7 @@ class WalrObjective:
         return hessian
 
     def on_sample(self, max_rows: int) -> WalrObjective:
-        """The same objective on evenly spaced rows, at most `max_rows` of them; mu stays that of all rows."""
+        """Return the same objective on evenly spaced rows, at most `max_rows` of them; mu stays that of all rows."""
         stride = -(-self.rows.n_rows // max_rows)
         if stride == 1:
             return self

@@ -103,7 +103,7 @@ def _fill(matrix: Floats, columns: Sequence[str], record: TableRecord) -> Floats
 
 
 def real_matrix(rows: Any) -> Floats:
-    """Raises DataError: no matrix of numbers, or one without columns."""
+    """Raise DataError: no matrix of numbers, or one without columns."""
     found = np.asarray(without_mask(rows))
     if found.dtype.kind not in "biufO" or (found.dtype.kind == "O" and not all(map(_is_number, found.flat))):
         raise DataError(
@@ -126,7 +126,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_finite(matrix: Floats, first_row: int = 0, *, columns: Sequence[str] | None = None) -> None:
-    """Raises DataError: names the row, and the column by its name or place."""
+    """Raise DataError: names the row, and the column by its name or place."""
     finite = np.isfinite(matrix)
     if not finite.all():
         row, place = np.argwhere(~finite)[0]
@@ -135,6 +135,6 @@ def check_finite(matrix: Floats, first_row: int = 0, *, columns: Sequence[str] |
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Raises DataError: a name comes twice."""
+    """Raise DataError: a name comes twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"columns: {', '.join(twice)} is named twice", hint="rename one of the two")

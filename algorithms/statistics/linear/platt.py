@@ -53,7 +53,7 @@ def fit_platt(scores: Floats, positive: npt.NDArray[np.bool_]) -> Platt | None:
 
 
 def out_of_fold(scores: Floats, positive: npt.NDArray[np.bool_]) -> Floats | None:
-    """The probability of each row by a fit to the other half of the rows; None where a half does not tell.
+    """Return the probability of each row by a fit to the other half of the rows; None where a half does not tell.
 
     Rows come in a random order, so halves are the first and the last.
     """

@@ -55,7 +55,7 @@ class Pretrained(StandardisedLogistic):
         return self.standardiser.raw_weights(self.weights, self.intercept)
 
     def weights_for(self, standardiser: Standardiser, *, intercept: bool = True) -> Floats:
-        """The same model for rows of another standardiser: its kept columns in their order, then the intercept.
+        """Return the same model for rows of another standardiser: its kept columns in their order, then the intercept.
 
         Raises:
             DataError: the features are not the same, or a weight overflows.
@@ -71,7 +71,7 @@ class Pretrained(StandardisedLogistic):
         return converted
 
     def in_order(self, columns: Sequence[str]) -> Pretrained:
-        """The same model for the same features in another order.
+        """Return the same model for the same features in another order.
 
         Raises:
             DataError: the features are not the same.
@@ -135,7 +135,7 @@ class Pretrained(StandardisedLogistic):
 
     @classmethod
     def from_json(cls, content: str | bytes) -> Pretrained:
-        """Raises DataError: what the first wrong field is."""
+        """Raise DataError: what the first wrong field is."""
         try:
             stored = json.loads(content)
         except (ValueError, RecursionError):
@@ -144,7 +144,7 @@ class Pretrained(StandardisedLogistic):
 
     @classmethod
     def from_dict(cls, stored: Any) -> Pretrained:
-        """Raises DataError: what the first wrong field is."""
+        """Raise DataError: what the first wrong field is."""
         fields.check_format(stored, FORMAT)
         unknown = sorted(set(stored) - {"format", "standardiser", "weights", "intercept", "public"})
         if unknown:

@@ -160,7 +160,7 @@ class Standardiser:
         return tuple(name for j, name in enumerate(self.columns) if j not in self.kept)
 
     def require_columns(self) -> Standardiser:
-        """Raises DataError: every column was constant."""
+        """Raise DataError: every column was constant."""
         if not self.kept:
             raise DataError("every column is constant: nothing is left to learn from")
         return self
@@ -192,7 +192,7 @@ class Standardiser:
             return clip_numbers(self.transform(rows))
 
     def raw_weights(self, weights: Sequence[float] | Floats, intercept: float) -> tuple[dict[str, float], float]:
-        """Weights of the kept columns and an intercept for standardised features -> the same by name, and the
+        """Weight of the kept columns and an intercept for standardised features -> the same by name, and the
         intercept, for features as they are read."""
         raw = dict.fromkeys(self.columns, 0.0)
         for name, weight, mean, std in zip(self.kept_columns, weights, self.mean, self.std, strict=True):
@@ -224,7 +224,7 @@ class Standardiser:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Standardiser:
-        """The inverse of `to_dict`, exactly; what is not such a dict is refused by field."""
+        """Return the inverse of `to_dict`, exactly; what is not such a dict is refused by field."""
         columns, mean, std = stored.get("columns"), stored.get("mean"), stored.get("std")
         if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
             raise DataError("columns: must be a list of names")
@@ -245,7 +245,7 @@ class Standardiser:
 
 
 def stream_moments(batches: Iterable[ArrayLike], each: Each = map) -> Moments:
-    """The moments of all batches together; under `map`, memory does not grow with their number."""
+    """Return the moments of all batches together; under `map`, memory does not grow with their number."""
     return merge_moments(each(_moments_of_one, _number_batches(batches)))
 
 
@@ -282,7 +282,7 @@ def pieces(n_rows: int) -> Iterator[slice]:
 
 
 def _as_rows(batch: ArrayLike) -> NDArray[Any]:
-    """Numbers are copied and checked piece by piece, where there are so many that it matters."""
+    """Number are copied and checked piece by piece, where there are so many that it matters."""
     return batch if isinstance(batch, np.ndarray) and batch.ndim == 2 else real_matrix(batch)
 
 
@@ -294,7 +294,7 @@ def clip_numbers(numbers: Floats) -> Floats:
 
 
 def append_constant(rows: ArrayLike) -> Floats:
-    """The rows with a last column of ones: the intercept."""
+    """Return the rows with a last column of ones: the intercept."""
     matrix = real_matrix(rows)
     return np.hstack([matrix, np.ones((len(matrix), 1))])
 
@@ -315,7 +315,7 @@ def row_norms(rows: ArrayLike) -> Floats:
 
 
 def clip_rows(rows: ArrayLike, norm_bound: float) -> Floats:
-    """Every row of norm above the bound shortened to it, its direction kept; the constant feature shrinks along.
+    """Return every row of norm above the bound shortened to it, its direction kept; the constant feature shrinks along.
 
     The norms of what comes back are at most the bound up to one rounding; encoding rounds toward zero after it.
     """

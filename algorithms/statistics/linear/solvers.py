@@ -56,7 +56,7 @@ def fit(
     generator: np.random.Generator | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
-    """Minimises the WALR objective.
+    """Minimise the WALR objective.
 
     Args:
         rows: shape (n_rows, n_features), the very rows of the aggregate.
@@ -94,7 +94,7 @@ def _objective(rows: Rows, mu: ArrayLike, settings: SolverSettings, anchor: Arra
 
 
 def require_pull(l2: float) -> None:
-    """Raises ConfigError: an anchor would do nothing."""
+    """Raise ConfigError: an anchor would do nothing."""
     if l2 == 0:
         raise ConfigError(
             "a pre-trained model does nothing with l2 = 0: the fit has one optimum, wherever it starts",
@@ -157,7 +157,7 @@ class _Run:
         return self.objective.hessian(weights)
 
     def gradient_limit(self, default: float) -> float:
-        """The tolerance in units of the features, so that rescaling them changes nothing."""
+        """Return the tolerance in units of the features, so that rescaling them changes nothing."""
         sample = self.objective.on_sample(SAMPLE_ROWS).rows
         mean_square = sum(float(np.square(block).sum()) for block in sample.blocks()) / sample.n_rows
         return (self.settings.tolerance or default) * (np.sqrt(mean_square / sample.n_features) or 1.0)
@@ -251,7 +251,7 @@ def backtrack(
     gradient: Floats,
     step: Floats,
 ) -> tuple[Floats, float, Floats] | None:
-    """The first of weights - step, - step/2, - step/4 ... that lowers the objective enough (Armijo), or None.
+    """Return the first of weights - step, - step/2, - step/4 ... that lowers the objective enough (Armijo), or None.
 
     Returns:
         The new weights with their value and gradient.
@@ -384,7 +384,7 @@ def _hybrid_minibatch(run: _Run) -> FitResult:
 
 
 def _centre(run: _Run) -> tuple[float, Floats]:
-    """The constant that p varies about, as far as mu tells it, and the mean of all rows."""
+    """Return the constant that p varies about, as far as mu tells it, and the mean of all rows."""
     rows, column = run.objective.rows, run.objective.unpenalised
     mean_row = column_means(rows)
     run.rows_read += rows.n_rows
@@ -398,7 +398,7 @@ def _draw_batch(generator: np.random.Generator, n_rows: int, batch_rows: int) ->
 
 
 def _hybrid_value(objective: WalrObjective, batch: Floats, weights: Floats) -> float:
-    """The objective with its first term over the batch."""
+    """Return the objective with its first term over the batch."""
     with np.errstate(over="ignore", invalid="ignore"):
         penalty = objective.penalty @ objective.from_anchor(weights) ** 2 / 2
         value = softplus(batch @ weights).mean() - weights @ objective.mu + penalty

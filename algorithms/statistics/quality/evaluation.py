@@ -70,7 +70,7 @@ def evaluate_values(values: Floats, predictions: Floats) -> dict[str, Any]:
 
 
 def kolmogorov_smirnov(positive: npt.NDArray[np.bool_], ranking: Floats) -> float:
-    """The largest distance between the two classes' distributions of the score."""
+    """Return the largest distance between the two classes' distributions of the score."""
     order = np.argsort(ranking, kind="stable")
     sorted_positive, sorted_ranking = positive[order], ranking[order]
     gap = np.cumsum(sorted_positive) / positive.sum() - np.cumsum(~sorted_positive) / (~positive).sum()
@@ -79,7 +79,7 @@ def kolmogorov_smirnov(positive: npt.NDArray[np.bool_], ranking: Floats) -> floa
 
 
 def lift(positive: npt.NDArray[np.bool_], ranking: Floats) -> list[dict[str, float]]:
-    """Of the best 10 %, 20 % .. of the rows: their share of positives over that of all."""
+    """Of the best 10%, 20% .. of the rows: their share of positives over that of all."""
     order = np.argsort(-ranking, kind="stable")
     base = float(positive.mean())
     cuts = [max(1, round(len(order) * tenth / BINS)) for tenth in range(1, BINS + 1)]

@@ -1,4 +1,4 @@
-"""Ranges that hold a figure with 95 % chance, over which rows happened to be the test rows.
+"""Ranges that hold a figure with 95% chance, over which rows happened to be the test rows.
 
 By the formulas themselves: scipy.stats has the first and takes longer to import than a report to write.
 """
@@ -37,7 +37,7 @@ def auc_interval(auc: float, positives: int, negatives: int) -> Range:
 
 
 def _auc_end(auc: float, positives: int, negatives: int, outermost: float) -> float:
-    """The true AUC, towards `outermost`, from which the one that was seen is z standard deviations away."""
+    """Return the true AUC, towards `outermost`, from which the one that was seen is z standard deviations away."""
 
     def is_too_far(true: float) -> bool:
         correlated = 1 + ((positives + negatives) / 2 - 1) * ((1 - true) / (2 - true) + true / (1 + true))

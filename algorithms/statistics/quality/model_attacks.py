@@ -39,7 +39,7 @@ _DIGITS = 12  # of a belief: the order of a sum's terms must not rank rows
 
 @dataclass(frozen=True)
 class Auc:
-    """An area under the curve: .5 is worthless, 1 is perfect; low and high at the confidence that was asked for."""
+    """An area under the curve: 0.5 is worthless, 1 is perfect; low and high at the confidence that was asked for."""
 
     value: float
     low: float
@@ -52,7 +52,7 @@ class Membership:
     auc: of the loss, members being the positives.
     advantage: the largest true-positive less false-positive rate of all thresholds.
     advantage_by_chance: what a model without any leak stays below, at the confidence that was asked for.
-    tpr_at_low_fpr: share of members found where at most 1 % of the non-members are taken for members.
+    tpr_at_low_fpr: share of members found where at most 1% of the non-members are taken for members.
     members, non_members: numbers of rows.
     """
 
@@ -143,7 +143,7 @@ def membership(member_losses: Floats, non_member_losses: Floats, confidence: flo
 
 
 def _rates(member_losses: Floats, non_member_losses: Floats) -> tuple[Floats, Floats]:
-    """Shares of each with a loss up to every threshold, of which the lowest takes none."""
+    """Share of each with a loss up to every threshold, of which the lowest takes none."""
     thresholds = np.unique(np.concatenate((member_losses, non_member_losses)))
     both = [np.searchsorted(np.sort(side), thresholds, side="right") / len(side)
             for side in (member_losses, non_member_losses)]  # fmt: skip
@@ -169,7 +169,7 @@ class Table:
 def inversion(
     predict: Predict, members: Table, non_members: Table, column: int, name: str, confidence: float
 ) -> Inversion:
-    """Raises DataError: too few rows, or a column that says nothing."""
+    """Raise DataError: too few rows, or a column that says nothing."""
     _require_rows(len(members.labels), len(non_members.labels))
     known = non_members.features[:, column]
     middle = _middle(known, name)

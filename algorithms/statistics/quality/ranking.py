@@ -21,7 +21,7 @@ def average_precision(positive: Booleans, probabilities: Floats) -> float:
 
 
 def ranking_curve(positive: Booleans, probabilities: Floats) -> list[dict[str, Any]]:
-    """Cuts from the highest probability down: how many rows of each class have at least that.
+    """Cut from the highest probability down: how many rows of each class have at least that.
 
     Returns:
         At most 2 MOST_OF_A_CLASS of {threshold, true_positives, false_positives}; the last has all rows.
@@ -46,7 +46,7 @@ def probability_histogram(probabilities: Floats, positive: Booleans | None = Non
 
 
 def value_histogram(values: Floats) -> list[dict[str, Any]]:
-    """The same of predicted values, between the least and the largest."""
+    """Return the same of predicted values, between the least and the largest."""
     return _histogram({"rows": values}, float(values.min()), float(values.max())) if len(values) else []
 
 
@@ -60,7 +60,7 @@ def _histogram(parts: dict[str, Floats], low: float, high: float) -> list[dict[s
 
 
 def _cuts(positive: Booleans, probabilities: Floats) -> tuple[Floats, Integers, Integers]:
-    """Each probability that occurs, from the highest, and how many rows of each class have at least that."""
+    """Return each probability that occurs, from the highest, and how many rows of each class have at least that."""
     order = np.argsort(-probabilities, kind="stable")
     ranked = probabilities[order]
     last_of_ties = np.append(np.diff(ranked) < 0, True)

@@ -26,13 +26,13 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 Flag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
 
-# At leverage h and jitter .25 an otherwise unknown label is guessed right with probability
-# Phi(h / sqrt(h (1 - h) + h / 4)): .69 at .25, .79 at .5, .89 at .75, .98 at 1.
+# At leverage h and jitter 0.25 an otherwise unknown label is guessed right with probability
+# Phi(h / sqrt(h (1 - h) + h / 4)): 0.69 at 0.25, 0.79 at 0.5, 0.89 at 0.75, 0.98 at 1.
 MOST_LEVERAGE = 0.5
 # Lattices need nearly as many bits of equations as there are labels; a quarter leaves them none to find.
 MOST_BITS_PER_ROW = 1 / 4
-# k columns show k / s of the residuals' variance: a quarter is AUC .76 on labels that nothing else tells, and 4 k
-# rows are what label bits ask for as well (4.6 k at jitter .25).
+# k columns show k / s of the residuals' variance: a quarter is AUC 0.76 on labels that nothing else tells, and 4 k
+# rows are what label bits ask for as well (4.6 k at jitter 0.25).
 LEAST_ROWS_PER_COLUMN = 4
 # Of slots that match: a party's rows and labels are hidden by so many of a batch, unless a flag says more.
 MOST_MATCH_RATE = 0.5
@@ -42,8 +42,8 @@ LEAST_NOISE = 1.0
 # Statistics of fewer than 11 persons are commonly not published; a hold-out loss is one, told to the key node, and so
 # is whether it has fallen, told to all who train in shares.
 LEAST_HOLD_OUT_ROWS = 11
-# Two rows that are alone in a direction have leverage .5 each, however short they are, and a little more from the
-# others: without slack they would be shortened to nothing. (.80 in place of .79.)
+# Two rows that are alone in a direction have leverage 0.5 each, however short they are, and a little more from the
+# others: without slack they would be shortened to nothing. (0.80 in place of 0.79.)
 SLACK = 0.02
 ALONE = 1e-9  # 1 - leverage below this is float error
 MOST_ROUNDS = 1000
@@ -86,7 +86,7 @@ def _effective(found: Floats, match_rate: float) -> Floats:
 def shorten_rows(
     columns: Floats, batches: Sequence[Rows], *, most: float = MOST_LEVERAGE, match_rate: float = 1.0
 ) -> tuple[Floats, int]:
-    """The columns with every row that stands out in its batch shortened until it no longer does; how many were.
+    """Return the columns with every row that stands out in its batch shortened until it no longer does; how many were.
 
     Such a row keeps its direction; one that is alone in a direction becomes 0, and so does a whole batch of which all
     rows stand out, which `check_rows_against_features` refuses beforehand. It looks at this party's columns alone, so
@@ -322,7 +322,7 @@ def too_many_label_bits() -> Leak:
 
 
 def label_auc(n_columns: int, batch_rows: int, jitter: float) -> float:
-    """AUC of the best linear guess, from one kept batch, at labels that nothing else tells; .5 is a coin.
+    """AUC of the best linear guess, from one kept batch, at labels that nothing else tells; 0.5 is a coin.
 
     Label and noise project on n_columns of batch_rows dimensions: the guess of row i has mean h y_i and variance
     h (1 - h) + 4 jitter^2 h, with h = n_columns / batch_rows.

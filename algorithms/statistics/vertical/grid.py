@@ -178,7 +178,7 @@ class Grid:
         return rows * self.factor_bound * (z * z + y * z + y * y)
 
     def partial_loss_bound(self, rows: int, columns: int) -> int:
-        """The same by the operations that make it: what a key must hold."""
+        """Return the same by the operations that make it: what a key must hold."""
         before = rows * self.factor_bound * self.data_parties * self.score_bound
         labels = rows * self.feature_steps * self.factor_bound * (LABEL_TERM_BOUND << self.label_bits)
         return (

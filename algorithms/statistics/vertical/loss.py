@@ -36,7 +36,7 @@ class TaylorLoss:
         return np.full(len(y), math.log(2)) if self.model == "logistic" else y * y / 2
 
     def value(self, scores: Floats, y: Floats, row_weights: Floats | None = None) -> float:
-        """The mean over the rows of weight x loss; (n,) each."""
+        """Return the mean over the rows of weight x loss; (n,) each."""
         losses = self.constants(y) - self.cross * y * scores + self.square * scores**2
         return float(np.mean(losses if row_weights is None else row_weights * losses))
 
@@ -48,7 +48,7 @@ LOSSES: dict[str, TaylorLoss] = {
 
 
 def refuse_one_class(labels: Floats) -> None:
-    """Raises DataError: there is nothing to learn."""
+    """Raise DataError: there is nothing to learn."""
     if len(np.unique(labels)) < 2:
         raise DataError("every label is the same: there is nothing to learn")
 

@@ -104,11 +104,11 @@ class VerticalModelPart(LinearModel):
             raise DataError("intercept: the active party alone may have one")
 
     def standardised_weights(self) -> tuple[Floats, float]:
-        """The party's own."""
+        """Return the party's own."""
         return self.weights, self.intercept or 0.0
 
     def _all_weights(self) -> Floats:
-        """The intercept last."""
+        """Return the intercept last."""
         return self.weights if self.intercept is None else np.append(self.weights, self.intercept)
 
     @property
@@ -136,7 +136,7 @@ class VerticalModelPart(LinearModel):
         return np.asarray((rows @ self.integer_weights() + half) >> self.score_rounding << self.score_rounding)
 
     def predictions(self, scores: npt.NDArray[np.int64]) -> Floats:
-        """Sums of all parties' parts -> probabilities, or the values that a linear model predicts.
+        """Sum of all parties' parts -> probabilities, or the values that a linear model predicts.
 
         Raises:
             DataError: this is a passive party's part, which does not know the labels' scale.
@@ -172,7 +172,7 @@ class VerticalModelPart(LinearModel):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> VerticalModelPart:
-        """Raises DataError, RangeError: not such a part; names the field."""
+        """Raise DataError, RangeError: not such a part; names the field."""
         fields.check_format(stored, FORMAT)
         if fields.table(stored, "grid") != GRID:
             raise DataError("grid: not that of this version")

@@ -133,7 +133,7 @@ class Patience:
         self.first = 0.0
 
     def goes_on(self, loss: float) -> bool:
-        """Takes the loss of one more epoch."""
+        """Take the loss of one more epoch."""
         if not self.losses:
             self.first = loss
         if self.relative:

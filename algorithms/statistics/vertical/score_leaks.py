@@ -78,7 +78,7 @@ def default_models(table_columns: int) -> int:
 
 
 def rounding_for(part: VerticalModelPart, bits: int = SCORE_BITS) -> int:
-    """The least `score_rounding` that leaves a part's scores at most so many bits."""
+    """Return the least `score_rounding` that leaves a part's scores at most so many bits."""
     rounding = 0
     while score_bits(part.largest_steps, rounding) > bits:
         rounding += 1

@@ -30,10 +30,10 @@ L2_INSIDE, STEPS_INSIDE = 1e-6, 12  # of `project_mu`: the steps suffice for sco
 
 
 def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: float) -> float:
-    """l2 = c noise_std norm_bound / sqrt(n_features), with c = 3/4 at epsilon 1, three times that at .1, a third at 10.
+    """l2 = c noise_std norm_bound / sqrt(n_features), with c = 3/4 at epsilon 1, thrice that at 0.1, a third at 10.
 
     For standard normal features norm_bound / sqrt(n_features) is about 4/3, and l2 = noise_std at epsilon 1. The best c
-    is flat: half or twice as much costs little at epsilon 1, and below .5 too little costs more than too much.
+    is flat: half or twice as much costs little at epsilon 1, and below 0.5 too little costs more than too much.
     noise_std has the unit of x and l2 that of x squared: norm_bound / sqrt(n_features), the largest typical feature,
     makes up the difference, so rescaling the features scales the weights and changes no score.
 
@@ -53,7 +53,7 @@ def default_l2(noise_std: float, norm_bound: float, n_features: int, epsilon: fl
 
 
 def default_norm_bound(row_norms: ArrayLike, quantile: float = 0.99) -> float:
-    """The 99 % quantile of the row norms: one row in a hundred is shortened, and the noise is not made for the longest.
+    """The 99% quantile of the row norms: one row in a hundred is shortened, and the noise is not made for the longest.
 
     The norms are those of standardised rows with the constant feature.
     """
@@ -82,7 +82,7 @@ class Feasibility:
 
 
 def column_bounds(rows: Rows) -> tuple[Floats, Floats]:
-    """The least and largest X^T q / N of each column over q in [0, 1]^N."""
+    """Return the least and largest X^T q / N of each column over q in [0, 1]^N."""
     lowest, highest = sum_rows(rows, signed_sums)
     return lowest / rows.n_rows, highest / rows.n_rows
 
@@ -144,7 +144,7 @@ def _proves_feasible(objective: WalrObjective, hessian: Floats, gradient: Floats
 
 
 def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike, bounds: Bounds | None = None) -> Floats:
-    """Each coordinate of mu moved inside its own range, by half a row's share where it was outside.
+    """Return each coordinate of mu moved inside its own range, by half a row's share where it was outside.
 
     After it the unpenalised intercept has a finite optimum. All coordinates together may still be infeasible.
     """
@@ -157,7 +157,7 @@ def clip_mu(rows: Rows | ArrayLike, mu: ArrayLike, bounds: Bounds | None = None)
 
 
 def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, tolerance: float = 1e-4) -> Floats:
-    """The nearest X^T q / N with every q in [margin, 1 - margin].
+    """Return the nearest X^T q / N with every q in [margin, 1 - margin].
 
     A mu from outside lands on the boundary, where without l2 there is still no minimum: for that take a margin above 0.
 
@@ -209,7 +209,7 @@ def project_mu(rows: Rows | ArrayLike, mu: ArrayLike, *, margin: float = 0.0, to
 
 
 def _distance_from_projection(found: FitResult, l2: float) -> float:
-    """An upper bound, see `project_mu`; the gradient's norm says how far v = mu - l2 w is from X^T p / N."""
+    """Return an upper bound, see `project_mu`; the gradient's norm says how far v = mu - l2 w is from X^T p / N."""
     size = float(np.linalg.norm(found.weights))
     if size == 0:
         return found.gradient_norm

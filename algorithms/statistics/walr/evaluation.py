@@ -55,7 +55,7 @@ class ScoredRows:
 
     @classmethod
     def of(cls, scores: Floats, bound: float, figures: tuple[FigureName, ...], n_bins: int) -> ScoredRows:
-        """Raises ConfigError: no figures, or a bound that is not above 0."""
+        """Raise ConfigError: no figures, or a bound that is not above 0."""
         if not figures or len(set(figures)) < len(figures):
             raise ConfigError("evaluate.figures must name each figure once, and one at least")
         if not LEAST_SCORE_BOUND <= bound < np.inf:
@@ -142,7 +142,7 @@ class _Evaluated:
         return Interval(known + released, known + released - reach, known + released + reach)
 
     def _over_constant(self, loss: Interval, rate: Interval) -> Iterator[tuple[str, Interval]]:
-        """The log loss over that of a constant, whose noise is independent of its own; not of one class alone."""
+        """Yield the log loss over that of a constant, whose noise is independent of its own; not of one class alone."""
         n = len(self.rows.scores)
         counts, off = NoisyCount(rate.value * n, self.noise_std, n).likely(Z_95)
         if len(counts):

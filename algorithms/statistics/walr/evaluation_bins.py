@@ -9,13 +9,13 @@ D and E_k are linear in p. As w.p, it is (w - mean w).p + P mean w: the first ha
 so P is as well known as that and a count of all positives together say. No noisy count is clipped to what a bin holds,
 which would move the sum of many.
 
-The ranges hold the figures with 95 % chance over the noise, or more. Let w.p be off by s of its deviations and P by t.
+The ranges hold the figures with 95% chance over the noise, or more. Let w.p be off by s of its deviations and P by t.
 All that would give the true figure is a curve through the truth, almost a line, and a line through the truth meets the
-ellipse s^2 + t^2 <= 1.96^2 with 95 % chance.
+ellipse s^2 + t^2 <= 1.96^2 with 95% chance.
 
     AUC       its range over that ellipse (Fieller's, where q is a line)
-    KS, high  of any E_k over its ellipse: the one that is the largest in truth passes its own with 2.5 %
-    KS, low   max |E| >= max |noisy E| - max |noise|, which is what 98 % of draws keep to, at any P of 99.5 %
+    KS, high  of any E_k over its ellipse: the one that is the largest in truth passes its own with 2.5%
+    KS, low   max |E| >= max |noisy E| - max |noise|, which is what 98% of draws keep to, at any P of 99.5%
 
 Source: ours; for the ratio, Fieller 1954.
 """
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure, and where it lies with 95 % chance, or more, as far as the noise goes."""
+    """A figure, and where it lies with 95% chance, or more, as far as the noise goes."""
 
     value: float
     low: float
@@ -71,14 +71,14 @@ class NoisyCount:
         return off[possible], counts[possible]
 
     def likely(self, z: float) -> tuple[Floats, Floats]:
-        """Counts that are off by z deviations at most, and by how many; none where all would be one class."""
+        """Count that are off by z deviations at most, and by how many; none where all would be one class."""
         off, counts = self._range
         within = np.abs(off) <= z
         return counts[within], off[within]
 
 
 def over_ellipse(known: Floats, std: float, divisor: Floats, off: Floats) -> tuple[float, float]:
-    """The range of (known + noise) / divisor.
+    """Return the range of (known + noise) / divisor.
 
     Args:
         known, divisor: at a count which is `off` deviations from what is told of it.

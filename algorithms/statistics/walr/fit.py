@@ -42,7 +42,7 @@ def fit_released(
     on_progress: Callable[[int, float], None] | None = None,
     bounds: Bounds | None = None,
 ) -> WalrFit:
-    """Fits exactly the rows that were summed.
+    """Fit exactly the rows that were summed.
 
     Args:
         mu: the noisy sum over the number of rows that counted.

@@ -218,7 +218,7 @@ def _shift(z: Floats, base_rate: float) -> float:
 
 
 def min_epsilon(forecasts: Sequence[Forecast], wanted: float) -> float | None:
-    """The smallest epsilon that is expected to reach a loss, between two forecasts on a logarithmic scale.
+    """Return the smallest epsilon that is expected to reach a loss, between two forecasts on a logarithmic scale.
 
     Args:
         forecasts: by epsilon, ascending.

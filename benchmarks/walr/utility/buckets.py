@@ -134,7 +134,7 @@ def tables(binned: Binned, labels: Floats) -> dict[Pair, Floats]:
 
 
 def margins_of(binned: Binned, noisy: dict[Pair, Floats], std: float) -> tuple[list[Floats], list[float]]:
-    """Each feature's histogram, from all tables that it is in, each weighted by its precision; and the noise."""
+    """Return each feature's histogram, from all tables that it is in, each weighted by its precision; and the noise."""
     margins, stds = [], []
     for feature in range(len(binned.sizes)):
         mine = [(pair, table) for pair, table in noisy.items() if feature in pair]

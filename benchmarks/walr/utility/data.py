@@ -1,6 +1,6 @@
 """The rows of benchmarks.walr.utility: RAND, flights from New York, generated impressions, Criteo's clicks.
 
-Of each data set 60 % are trained on, 10 % choose the options of the rivals, 30 % are held out.
+Of each data set 60% are trained on, 10% choose the options of the rivals, 30% are held out.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DataSet:
 
     @classmethod
     def of_columns(cls, name: str, columns: Sequence[Floats], labels: Floats) -> DataSet:
-        """Each column a feature, of which numbers have one dimension and indicators of a category two."""
+        """Return each column a feature, of which numbers have one dimension and indicators of a category two."""
         wide = [column.reshape(len(labels), -1) for column in columns]
         ends = np.cumsum([block.shape[1] for block in wide]).tolist()
         groups = tuple(tuple(range(end - block.shape[1], end)) for end, block in zip(ends, wide, strict=True))
@@ -81,7 +81,7 @@ def rand() -> DataSet:
 
 
 def generated(rows: int) -> DataSet:
-    """About so many rows of examples/advertising/generate.py, its base rate of 5 %."""
+    """About so many rows of examples/advertising/generate.py, its base rate of 5%."""
     people = round(rows / 3.3)
     with tempfile.TemporaryDirectory(prefix="blindfit-bench-") as directory:
         command = [sys.executable, EXAMPLE / "generate.py", "--people", people, "--features", GENERATED_FEATURES]
@@ -125,7 +125,7 @@ def flights_of(path: Path) -> DataSet:
 
 
 def indicators(values: Any, most: int = MOST_LEVELS) -> Floats:
-    """A column for each of the most frequent values but the most frequent one, and one for all rarer ones."""
+    """Return a column for each of the most frequent values but the most frequent one, and one for all rarer ones."""
     found, codes, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     ranks = np.empty(len(found), np.int64)
     ranks[np.argsort(-counts, kind="stable")] = np.arange(len(found))
@@ -144,7 +144,7 @@ def criteo(directory: Path, max_rows: int = CRITEO_ROWS) -> DataSet | None:
 
 
 def criteo_of(path: Path, max_rows: int) -> DataSet:
-    """Raises DataError: the file is not of Criteo's format."""
+    """Raise DataError: the file is not of Criteo's format."""
     tables, rows = [], 0
     try:
         for block in blocks(path, BLOCK_BYTES, ("Sale", *CRITEO_NUMBERS), CRITEO_CATEGORIES):

@@ -70,7 +70,7 @@ def noise_std(epsilon: float, option: Option, clip: float, norm_bound: float) ->
 
 
 def poisson_sample(n_rows: int, fraction: float, draw: np.random.Generator) -> NDArray[np.bool_]:
-    """Each row with this probability, by itself: a binomial number of them, all equally likely."""
+    """Return each row with this probability, by itself: a binomial number of them, all equally likely."""
     chosen = np.zeros(n_rows, np.bool_)
     chosen[draw.choice(n_rows, draw.binomial(n_rows, fraction), replace=False, shuffle=False)] = True
     return chosen

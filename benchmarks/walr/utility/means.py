@@ -60,7 +60,7 @@ DEFAULT_WALR = Walr("WALR", automatic=True, treatment="auto")
 
 
 def mechanism_of(task: Task, epsilon: float) -> GaussianMechanism:
-    """The measurement server's, see `walr.mechanism_of`."""
+    """Return the measurement server's, see `walr.mechanism_of`."""
     return GaussianMechanism(gaussian.noise_multiplier("analytic", epsilon, DELTA), task.bound**2)
 
 
@@ -144,7 +144,7 @@ class RandomisedResponse(Arm):
 
 
 def turned(epsilon: float) -> float:
-    """The probability that a label is turned round."""
+    """Return the probability that a label is turned round."""
     return math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 

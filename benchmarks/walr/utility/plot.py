@@ -65,7 +65,7 @@ def panel(axes: Axes, name: str, figures: Mapping[str, Any]) -> None:
 
 
 def limits(medians: Sequence[Floats], reference: float) -> tuple[float, float]:
-    """All of the panel's lines but what is worse than the last but one, or than a constant."""
+    """Return all of the panel's lines but what is worse than the last but one, or than a constant."""
     highest = sorted(float(line.max()) for line in medians)[-2:][0]
     lowest, highest = min(reference, *(float(line.min()) for line in medians)), min(highest, ABOVE)
     margin = 0.07 * (highest - lowest) or 0.01

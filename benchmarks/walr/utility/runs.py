@@ -138,7 +138,7 @@ def measure(
 
 
 def choose(task: Task, arm: Arm, epsilon: float, seeds: int) -> Option:
-    """The option with the least median loss on validation rows, at no cost in privacy."""
+    """Return the option with the least median loss on validation rows, at no cost in privacy."""
     options = arm.options(task)
     if len(options) == 1 or not seeds:
         return options[0]

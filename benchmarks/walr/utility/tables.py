@@ -46,7 +46,7 @@ def put_into(page: str, data: Mapping[str, Figures]) -> str:
 
 
 def markdown(name: str, figures: Figures) -> Iterator[str]:
-    """Medians; in bold the best of each epsilon, and what its 5 to 95 % range does not tell from it."""
+    """Medians; in bold the best of each epsilon, and what its 5 to 95% range does not tell from it."""
     yield f"\n**{described(name, figures)}**; {figures['seeds']} draws:\n"
     yield f"| epsilon | {' | '.join(heads(figures))} |"
     yield "|---" * (len(heads(figures)) + 1) + "|"

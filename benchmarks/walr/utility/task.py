@@ -112,7 +112,7 @@ class Arm(ABC):
 
     @abstractmethod
     def fit(self, task: Task, epsilon: float, option: Option, seed: int) -> Predict:
-        """Releases anew and fits; the same seed, the same noise. Infinite epsilon: no noise.
+        """Release anew and fits; the same seed, the same noise. Infinite epsilon: no noise.
 
         Raises:
             RangeError: what was released has no model.

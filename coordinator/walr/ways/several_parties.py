@@ -13,7 +13,7 @@ from blindfit.coordinator.walr.figures import Figures
 
 
 def in_words(facts: Figures) -> str:
-    """The passive parties."""
+    """Return the passive parties."""
     return join_names(facts.privacy.holders)
 
 

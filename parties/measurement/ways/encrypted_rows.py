@@ -76,7 +76,7 @@ class AtActiveParty(way.AtActiveParty):
 
 
 def load_or_create_key(data_dir: Path, vault: Vault) -> PrivateKey:
-    """Raises ConfigError: the file is not a key pair, others may read it, or the vault does not open it."""
+    """Raise ConfigError: the file is not a key pair, others may read it, or the vault does not open it."""
     path = data_dir / ROW_KEY
     if not path.exists():
         try:

@@ -72,7 +72,7 @@ class Blocks:
             task.cancel()
 
     async def want(self, request: AggregateOpen, blocks: Sequence[Block], *, send_rows: bool) -> None:
-        """Asks every holder for its rows, or tells it that they are not needed; once for a session.
+        """Ask every holder for its rows, or tells it that they are not needed; once for a session.
 
         Raises:
             PolicyRefused: the session has asked for something else before.
@@ -108,7 +108,7 @@ class Blocks:
             raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
 
     def released(self) -> ToFit:
-        """Raises LocalProtocolError: the session has had no answer."""
+        """Raise LocalProtocolError: the session has had no answer."""
         if self.to_fit is None:
             raise LocalProtocolError("there is no release to fit", session=self._session.id)
         return self.to_fit
@@ -133,7 +133,7 @@ def check_blocks(call: Call) -> tuple[Block, ...]:
 
 
 def refuse_blocks(call: Call) -> None:
-    """Raises PolicyRefused: the request or the job has blocks, which only a trusted server sums."""
+    """Raise PolicyRefused: the request or the job has blocks, which only a trusted server sums."""
     if check_blocks(call):
         call.refuse("blocks", "several parties' columns are summed by a trusted server alone")
 
@@ -160,7 +160,7 @@ class AtServer(way.AtServer):
         return held
 
     def can_repeat(self) -> bool:
-        """One fit for a release: others would tell more of the columns that it is of."""
+        """Return one fit for a release: others would tell more of the columns that it is of."""
         stored = self.call.service.store.reader().block_fit(self.call.consumer, self.request.request_id)
         if stored and stored[0] != self._find_blocks().settings_sha256:
             reason = "this release was fitted with other settings: set privacy.release to another name for another draw"

@@ -43,7 +43,7 @@ class Meeting(two_servers.Meeting):
         self._dealing = begin_quietly(self._receive())
 
     async def end(self) -> None:
-        """Raises also what was wrong with the dealing."""
+        """Raise also what was wrong with the dealing."""
         await super().end()
         if self._dealing:
             await self._dealing
@@ -99,7 +99,7 @@ class AtServer(two_servers.AtServer):
         return self.shared(meet)
 
     def find_session_of_answer(self) -> str:
-        """Shares of one sum come from the masks of one session."""
+        """Share of one sum come from the masks of one session."""
         stored = self.call.service.store.reader().answer(self.call.consumer, self.request.request_id)
         return stored.session if stored else ""
 
@@ -118,7 +118,7 @@ class AtActiveParty(two_servers.AtActiveParty):
     _shared: SharedRows | None = None
 
     def open_request(self, request: AggregateOpen) -> AggregateOpen:
-        """Raises RangeError: the rows are too long, or too wide."""
+        """Raise RangeError: the rows are too long, or too wide."""
         asked = shared_rows.step_1_open(super().open_request(request))
         dealt_masks.plan_of(asked)
         return asked

@@ -39,7 +39,7 @@ class Meeting:
         self._begun.set()
 
     async def end(self) -> None:
-        """Waits for what the other server still has to say."""
+        """Wait for what the other server still has to say."""
         await asyncio.gather(*self._heard.values())
 
     def cancel(self) -> None:
@@ -56,7 +56,7 @@ class Meeting:
             self._refuse(f"{self._session.job.protocol}.trust", f"{difference} (the other server is {self._peer})")
 
     async def compare(self, mine: Counted) -> None:
-        """Raises CannotAnswer: other rows counted at the other server, which depends on its table of persons."""
+        """Raise CannotAnswer: other rows counted at the other server, which depends on its table of persons."""
         if await self._exchange(mine) != mine:
             log.warning("a request cannot be answered: other rows counted at the other server", server=self._peer)
             raise CannotAnswer(party=self._session.me.name)
@@ -171,7 +171,7 @@ class AtActiveParty(way.AtActiveParty):
         return aggregate
 
     def add_up(self, aggregates: Sequence[Aggregate], request: AggregateOpen) -> Aggregate:
-        """Raises DataError: the answers do not belong together."""
+        """Raise DataError: the answers do not belong together."""
         answer = two_servers.step_6_add([a.answer for a in aggregates], request, servers=self.servers)
         first, second = aggregates
         if (first.kept != second.kept).any():

@@ -62,7 +62,7 @@ def test_what_passive_parties_weights_have(page, shares: MadeUpShares) -> None:
 
 
 def told_of_labels(page: str) -> dict[str, list[str]]:
-    """The table of opened weights: by party, weights, bits of each, of all labels, of each label."""
+    """Return the table of opened weights: by party, weights, bits of each, of all labels, of each label."""
     table = page[page.index("Of each label</th>") :]
     rows = re.findall(r"<tr><td><strong>(\w+)</strong></td>(.*?)</tr>", table[: table.index("</table>")], re.DOTALL)
     return {name: re.findall(r'<td class="number">([^<]*)</td>', cells) for name, cells in rows}

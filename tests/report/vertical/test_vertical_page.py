@@ -262,7 +262,7 @@ def test_a_large_delta(training: MadeUpTraining) -> None:
 
 def test_no_caution_where_all_is_well(page) -> None:
     assert "Read this first" not in page()
-    assert "Read this first" not in page(rows__shrunk=39)  # 5 % of 780
+    assert "Read this first" not in page(rows__shrunk=39)  # 5% of 780
 
 
 # --- plots -----------------------------------------------------------------------------------------------

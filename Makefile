@@ -119,11 +119,11 @@ wheel: $(VENV)/.dev  ## dist/*.whl, and a look into it: typed, and one name
 protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
 	@sh protos/generate.sh
 
-protocols-page: $(VENV)/.dev  ## regenerate docs/protocols.md
+protocols-page: $(VENV)/.dev  ## regenerate docs/reference/messages.md
 	@$(BIN)/python docs/protocols_page.py
 
-options-page: $(VENV)/.dev  ## regenerate docs/options.md
-	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/options.md.new && mv docs/options.md.new docs/options.md
+options-page: $(VENV)/.dev  ## regenerate docs/reference/options.md
+	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/reference/options.md.new && mv docs/reference/options.md.new docs/reference/options.md
 
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make constraints" $(CONSTRAINTS_ARGS)

@@ -1,6 +1,7 @@
 """Label mechanisms for people who want nothing else: fit one, publish its parameters, draw, debias.
 
-The functions' own docstrings say what options mean; docs/label_dp.md has an example and a table of the seven.
+The functions' own docstrings say what options mean; docs/explanation/label_dp.md has an
+example and a table of the seven.
 """
 
 from blindfit.algorithms.privacy.label_mechanisms import (

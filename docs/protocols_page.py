@@ -29,7 +29,7 @@ from blindfit.algorithms.protocols.walr import (
     two_servers,
 )
 
-PAGE = Path(__file__).with_name("protocols.md")
+PAGE = Path(__file__).parent / "reference/messages.md"
 PROTOCOLS = (
     handshake,
     draw,

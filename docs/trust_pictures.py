@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-PAGE = Path(__file__).with_name("walr-trust.svg")
+PAGE = Path(__file__).parent / "pictures/walr-trust.svg"
 INK, MUTED, HOLDS, SERVES, DEALS = "#1c2733", "#5b6770", "#dbe8f4", "#f6e7d2", "#e6e2f0"
 WIDTH, HEIGHT = 0.27, 0.2
 

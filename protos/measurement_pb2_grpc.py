@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class MeasurementStub(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    authority, this file and docs/reference/measurement_api.md.
     """
 
     def __init__(self, channel):
@@ -60,7 +60,7 @@ class MeasurementStub(object):
 
 class MeasurementServicer(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    authority, this file and docs/reference/measurement_api.md.
     """
 
     def Describe(self, request, context):
@@ -127,7 +127,7 @@ def add_MeasurementServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class Measurement(object):
     """The measurement server's own interface. A client needs nothing else of Blindfit: a certificate of the same
-    authority, this file and docs/measurement.md.
+    authority, this file and docs/reference/measurement_api.md.
     """
 
     @staticmethod

@@ -22,7 +22,8 @@ Departures: max for min, or nearly all rows that the larger party keeps would be
 Learns: a data party, both sizes, and that at least `min_matches` rows match or that fewer do; not how many, nor
     which: its own rows stand in uniformly random slots, whatever matched. (The smaller party knows that its empty slots
     match nothing.) The key node, all filters, and which shuffled positions match; it has no secret to make filters of
-    guessed people with, but likeness itself tells something: see docs/linkage.md. With one data party's help it would
+    guessed people with, but likeness itself tells something: see
+    docs/guides/link_without_ids.md. With one data party's help it would
     have the secret, and could guess the other's records.
 """
 

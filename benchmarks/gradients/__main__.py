@@ -1,4 +1,4 @@
-"""What gradients give away: every table of docs/gradients.md that has measured figures.
+"""What gradients give away: every table of docs/explanation/gradient_leaks.md that has measured figures.
 
     python -m benchmarks.gradients [--data DIR] [--json FILE] [--quick]
 

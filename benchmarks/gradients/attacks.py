@@ -1,4 +1,7 @@
-"""The attacks on gradients, with the defences off and at the defaults: the first table of docs/gradients.md."""
+"""Attacks on gradients, with the defences off and at the defaults.
+
+It makes the first table of docs/explanation/gradient_leaks.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blindfit explain`: what an option is for; and docs/options.md, which has all of them."""
+"""`blindfit explain`: what an option is for; and docs/reference/options.md, which has all of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _of_protocols(option: Option) -> str:
 
 
 def page() -> str:
-    """docs/options.md, whole."""
+    """docs/reference/options.md, whole."""
     return "\n".join(_lines()) + "\n"
 
 

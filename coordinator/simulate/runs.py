@@ -76,7 +76,8 @@ def job_of(cut: Cut, run: Run, settings: Settings) -> Job[Any]:
     if run.epsilon is None and job.parameters.privacy is not None:
         raise ConfigError(
             f"--set {run.system}.privacy: a simulation gives {run.system} no budget",
-            hint=f"leave it out; to study an epsilon of {run.system}, rehearse a job of your own: docs/rehearsal.md",
+            hint=f"leave it out; to study an epsilon of {run.system}, rehearse a job of your own: "
+            "docs/guides/rehearse.md",
         )
     return job
 

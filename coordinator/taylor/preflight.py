@@ -37,7 +37,7 @@ from blindfit.parties.vertical.prepared import Prepared
 from blindfit.parties.work.compute import cores
 
 WEAK_NOISE = 0.1  # on a coordinate of the mean gradient, whose entries are a few tenths at most
-SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns: docs/gradients.md
+SMALL_EPSILON, HIDES_AT_SMALL_EPSILON = 1.0, 3.0  # kept noise moves weights, which shows columns
 
 
 def leaks(job: Job[TaylorJob]) -> Iterator[Finding]:

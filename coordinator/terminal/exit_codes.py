@@ -1,4 +1,4 @@
-"""How every command ends. docs/command_line.md says the same, and a test holds the two together."""
+"""How every command ends. docs/guides/script.md says the same, and a test holds the two together."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from blindfit.parties.settings import SESSION
 from blindfit.parties.tables import HeldOutFraction, Settings, as_value_errors
 from blindfit.parties.training.feature_bounds import Bounds, read_bounds
 
-# What it opens is in docs/falcon.md.
+# What it opens is in docs/explanation/falcon.md.
 UnsafeFlag = Literal["weight-bits"]
 LEAST_RATE = 1e-6  # of the last epoch, in that of the first
 

@@ -32,7 +32,7 @@ class LabelDPSettings(Settings):
     """How labels are released, and what is fitted to them."""
 
     mechanism: MechanismName = "rp-with-prior"
-    """Mechanism that randomises labels. docs/label_dp.md compares the mechanisms."""
+    """Mechanism that randomises labels. docs/explanation/label_dp.md compares the mechanisms."""
     epsilon_prior: float | None = Field(None, gt=0)
     """Part of `privacy.epsilon` that estimates the prior. By default a third."""
     prior_mechanism: Literal["laplace", "staircase", "histogram"] | None = None

@@ -21,7 +21,7 @@ from blindfit.parties.tables import HeldOutFraction, Settings
 DEFAULT_HOLD_OUT = 0.15
 
 
-# Each of these opens an attack that the defaults close; docs/gradients.md says which.
+# Each of these opens an attack that the defaults close; docs/explanation/gradient_leaks.md says which.
 UnsafeFlag = Literal["no-jitter", "no-gradient-noise", "leverage", "label-bits", "small-hold-out", "class-weights"]
 
 

@@ -150,7 +150,7 @@ def test_an_entry_counts_on_the_last_second_of_its_period(store: Store, monkeypa
 
 
 def test_limits_are_those_of_the_page_about_the_account() -> None:
-    page = " ".join((Path(__file__).parents[2] / "docs/account.md").read_text("utf-8").split())
+    page = " ".join((Path(__file__).parents[2] / "docs/explanation/account.md").read_text("utf-8").split())
     each = f"{MOST_MEMBERSHIP} linkages, {MOST_MEMBERSHIP} alignments by ids that may have found too few rows"
     assert f"{each}, and {MOST_MEMBERSHIP} numbers of common rows; {MOST_MEMBERSHIP} draws" in page
     assert RESET == "reset"  # databases have it

@@ -66,7 +66,7 @@ def test_on_coins_it_gives_what_the_formula_says(batch_rows: int) -> None:
 
 
 def test_several_trainings_are_like_reshuffled_batches() -> None:
-    """Nothing at one training can prevent it: docs/gradients.md says so."""
+    """Nothing at one training can prevent it: docs/explanation/gradient_leaks.md says so."""
     trainings = retrained(10, looked_at=[0, 9])
     gains = [auc_over(trainings[:count]) - own_auc(trainings[0]) for count in (1, 10)]
     assert gains[0] < 0.05

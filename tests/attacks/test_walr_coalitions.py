@@ -1,4 +1,5 @@
-"""Every coalition that docs/walr_trust.md and docs/walr_holders.md name, for each way to trust servers: what they can
+"""Every coalition that docs/guides/hide_labels_or_rows.md and docs/guides/several_passive_parties.md
+name, for each way to trust servers: what they can
 compute together from what each of them has in a real job. Where a page says that they know the labels, they do. Where
 it says that epsilon holds against them, they are left with the sum and a whole noise that none of them knows."""
 

@@ -46,7 +46,7 @@ READ_DATA = {
     *(f"vertical.{name}" for name in ("housing", "taylor", "taylor_privacy", "quality", "quality_linear")),
 }
 KEY_BITS = 512
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def test_a_dealt_bit_that_is_not_taken_is_the_only_change_without_consequence() 
 
 
 def test_a_dealer_that_is_wrong_is_noticed_by_the_macs_or_by_lengths() -> None:
-    """Not in general: who deals wrongly and knows the MAC key can make the MACs fit (docs/falcon.md)."""
+    """Not in general: who deals wrongly and knows the MAC key can make the MACs fit (docs/explanation/falcon.md)."""
     training = Training(2)
     numbers = [number for number, name in enumerate(messages_of_a_run(training), 1) if name == "Correction"]
     error, what = one_run(training, numbers[len(numbers) // 2], place=99)

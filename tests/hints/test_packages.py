@@ -38,14 +38,14 @@ def test_every_hint_to_install_names_a_requirement_of_this_project() -> None:
 
 
 def test_pages_install_nothing_else() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {package for page in pages for package in INSTALLS.findall(page.read_text("utf-8"))}
     assert named
     assert named <= requirements() | {f".[{extra}]" for extra in extras()}
 
 
 def test_the_page_about_installing_lists_every_extra() -> None:
-    page = (ROOT / "docs/install.md").read_text("utf-8")
+    page = (ROOT / "docs/start/install.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \|", page, re.M)
     listed = {extra: re.findall(r"`([^`]+)`", packages) for extra, packages in rows}
     assert listed == {extra: packages for extra, packages in extras().items() if extra != "dev"}

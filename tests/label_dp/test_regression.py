@@ -78,7 +78,7 @@ def test_linear_regression_is_least_squares():
 
 
 def test_the_documented_scorer_needs_no_library():
-    text = (Path(__file__).parents[2] / "docs" / "label_dp.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/explanation/label_dp.md").read_text()
     scorer = textwrap.dedent(re.search(r"```python\n( +def predict.*?)```", text, re.S)[1])
     names: dict = {}
     exec(compile(scorer, "label_dp.md", "exec"), names)

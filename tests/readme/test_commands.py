@@ -189,7 +189,7 @@ def walr_has_run_and_quick_demos(terminal: Terminal) -> None:
 
 def a_job_waits(terminal: Terminal) -> None:
     """What organisations do up to the approval."""
-    for shown in to_type("docs/organisations.md"):
+    for shown in to_type("docs/tutorials/two_organisations.md"):
         if shown.text.startswith(("blindfit certs authority", "blindfit certs issue")):
             assert terminal.type(shown.text).returncode == 0
     data_of_walr(terminal)
@@ -209,7 +209,7 @@ def a_job_of_the_falcon_code(terminal: Terminal) -> None:
 
 def a_public_model(terminal: Terminal) -> None:
     """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
-    _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dp_lr.md").read_text(), re.S)
+    _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/explanation/dp_lr.md").read_text(), re.S)
     draw = np.random.default_rng(1)
     columns = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
     rows = {"features": draw.normal(size=(200, 9)), "labels": draw.integers(0, 2, 200), "names": columns}
@@ -220,34 +220,34 @@ def a_public_model(terminal: Terminal) -> None:
 
 GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
-    "docs/account.md": visits_are_published,
-    "docs/command_line.md": walr_has_run,
-    "docs/dp_lr.md": a_public_model,
-    "docs/falcon.md": a_job_of_the_falcon_code,
-    "docs/measurement.md": walr_has_run,
-    "docs/networks.md": data_of_walr,
-    "docs/policy.md": a_job_waits,
-    "docs/prediction.md": quick_demos,
-    "docs/organisations.md": walr_has_run,
-    "docs/rehearsal.md": data_of_walr,
-    "docs/taylor.md": data_of_taylor,
-    "docs/tour.md": walr_has_run_and_quick_demos,
-    "docs/walr.md": data_of_walr,
+    "docs/explanation/account.md": visits_are_published,
+    "docs/guides/script.md": walr_has_run,
+    "docs/explanation/dp_lr.md": a_public_model,
+    "docs/explanation/falcon.md": a_job_of_the_falcon_code,
+    "docs/reference/measurement_api.md": walr_has_run,
+    "docs/guides/networks.md": data_of_walr,
+    "docs/guides/policy.md": a_job_waits,
+    "docs/guides/score.md": quick_demos,
+    "docs/tutorials/two_organisations.md": walr_has_run,
+    "docs/guides/rehearse.md": data_of_walr,
+    "docs/explanation/taylor.md": data_of_taylor,
+    "docs/start/quickstart.md": walr_has_run_and_quick_demos,
+    "docs/explanation/walr.md": data_of_walr,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo": "README.md",
-    "make demo-label-dp": "docs/tour.md",
+    "make demo-label-dp": "docs/start/quickstart.md",
     "make demo-dp-lr": "README.md",
-    "make demo-taylor": "docs/prediction.md",
-    "make demo-falcon": "docs/falcon.md",
-    SHARED: "docs/tour.md",
-    LINK: "docs/tour.md",
-    CHECK: "docs/tour.md",
-    AUDIT_A_MODEL: "docs/attack.md",
-    SIMULATE: "docs/simulate.md",
+    "make demo-taylor": "docs/guides/score.md",
+    "make demo-falcon": "docs/explanation/falcon.md",
+    SHARED: "docs/start/quickstart.md",
+    LINK: "docs/start/quickstart.md",
+    CHECK: "docs/start/quickstart.md",
+    AUDIT_A_MODEL: "docs/guides/test_a_claim.md",
+    SIMULATE: "docs/guides/compare_systems.md",
     PLAN: "README.md",
-    RELEASE_LABELS: "docs/label_dp.md",
-    TRAIN_IN_PRIVATE: "docs/dp_lr.md",
+    RELEASE_LABELS: "docs/explanation/label_dp.md",
+    TRAIN_IN_PRIVATE: "docs/explanation/dp_lr.md",
 }
 
 TYPED: dict[str, dict[str, Typed]] = {
@@ -265,7 +265,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=(r"members +\d +1\.\d+ +3 ", "insurer")),
         "make demo-dp-lr": Typed(says=("pre-training",), writes=("runs/dp_lr/accuracy.png",)),
     },
-    "docs/simulate.md": {
+    "docs/guides/compare_systems.md": {
         SIMULATE: Typed(
             add="--set taylor.epochs=1 --set falcon.epochs=1",
             why=ONE_EPOCH,
@@ -276,7 +276,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             add="--epsilon 1 --repeat 1", why="one run of each does", writes=("runs/epsilons/simulation.json",)
         ),
     },
-    "docs/tour.md": {
+    "docs/start/quickstart.md": {
         "blindfit run joint/job.toml --out joint/run": Typed(
             add="--set taylor.epochs=1", why=ONE_EPOCH, writes=("joint/run/hospital/model.json",)
         ),
@@ -331,24 +331,24 @@ TYPED: dict[str, dict[str, Typed]] = {
             add="--set taylor.epochs=1",
             why=ONE_EPOCH,
             says=("1,500 in common",),
-            writes=("runs/linkage/notary/linkage.json",),  # docs/linkage.md names it
+            writes=("runs/linkage/notary/linkage.json",),  # docs/guides/link_without_ids.md names it
         ),
     },
-    "docs/organisations.md": {
+    "docs/tutorials/two_organisations.md": {
         "blindfit report DIR": Typed(
             instead="blindfit report runs/walr/insurer", why="a folder", writes=("runs/walr/insurer/report.html",)
         ),
         **BETWEEN,
         APPROVE: Typed(lets_end=SUBMIT),
     },
-    "docs/account.md": {
+    "docs/explanation/account.md": {
         'blindfit ledger PARTY.TOML --reset-account DATASET --reason "..."': Typed(
             instead='blindfit ledger examples/walr/clinic.toml --reset-account visits --reason "a new contract"',
             why="a party, and a reason",
             says=("the account of members starts again",),
         ),
     },
-    "docs/attack.md": {
+    "docs/guides/test_a_claim.md": {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",
@@ -361,7 +361,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             prints=True,
         ),
     },
-    "docs/command_line.md": {
+    "docs/guides/script.md": {
         "blindfit --version": Typed(says=(r"^blindfit \d",)),
         "blindfit jobs examples/walr/clinic.toml": Typed(says=(r"walr-[0-9a-f]{8} +walr +coordinator +done",)),
         "blindfit jobs examples/walr/clinic.toml --running": Typed(says=("no job runs or waits here",)),
@@ -373,17 +373,17 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
         "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },
-    "docs/dp_lr.md": {
+    "docs/explanation/dp_lr.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
-    "docs/networks.md": {
+    "docs/guides/networks.md": {
         'blindfit run examples/walr/job.toml --network "40ms 100mbit"': Typed(
             says=("network +simulated: 40 ms one way .80 ms there and back., 100 Mbit/s",),
             writes=("runs/latest/report.html",),
         ),
     },
-    "docs/falcon.md": {
+    "docs/explanation/falcon.md": {
         'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
             says=("starts again",)
         ),
@@ -404,7 +404,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit run imported/job.toml --out runs/imported": Typed(writes=("runs/imported/party0/model.json",)),
     },
-    "docs/keeping.md": {
+    "docs/guides/keys_and_backup.md": {
         "blindfit ledger examples/walr/clinic.toml --acknowledge 'disk failed, restored the backup of Monday'": Typed(
             says=("0 lost charges",)
         ),
@@ -416,11 +416,11 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended": Typed(says=("keeps no files",)),
     },
-    "docs/label_dp.md": {
+    "docs/explanation/label_dp.md": {
         "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
         RELEASE_LABELS: Typed(says=(r"1 of 4 spent",)),
     },
-    "docs/measurement.md": {
+    "docs/reference/measurement_api.md": {
         "blindfit ledger examples/walr/clinic.toml": Typed(says=("insurer", "members")),
         "blindfit ledger examples/walr/clinic.toml --export FILE": Typed(
             instead="blindfit ledger examples/walr/clinic.toml --export chain.jsonl", why="a file"
@@ -429,7 +429,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             instead="blindfit ledger chain.jsonl --verify", why="the same file", says=("1 entry is whole",)
         ),
     },
-    "docs/policy.md": {
+    "docs/guides/policy.md": {
         "blindfit approve examples/walr/clinic.toml": Typed(says=("members", "privacy.epsilon = 1", "digest")),
         "blindfit approve examples/walr/clinic.toml SESSION": Typed(answers="n\n", says=("people", "Approve")),
         "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
@@ -437,7 +437,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("waits",),  # the line before has said yes to the job
         ),
     },
-    "docs/walr.md": {
+    "docs/explanation/walr.md": {
         "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6 --wanted 0.96 --out runs/plan": Typed(
             add="--draws 3",
             why="twenty draws take longer",
@@ -451,7 +451,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             status=1, says=("a rate of n rows", "it has no model.json of that session")
         ),
     },
-    "docs/prediction.md": {
+    "docs/guides/score.md": {
         "make demo-taylor": Typed(
             add="--set taylor.epochs=1", why=ONE_EPOCH, says=("median AUC",), writes=("runs/taylor/epsilon.png",)
         ),
@@ -473,7 +473,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("scores.csv",)
         ),
     },
-    "docs/rehearsal.md": {
+    "docs/guides/rehearse.md": {
         "blindfit check examples/walr/job.toml --rehearse": Typed(says=("nothing here refuses this job",)),
         "blindfit run examples/walr/job.toml --rehearse --out runs/study": Typed(
             says=("rehearsal: nothing was charged",), writes=("runs/study/report.html",)
@@ -486,10 +486,10 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit run examples/walr/job.toml --rehearse --warn-only": Typed(says=("rehearsal: nothing was charged",)),
     },
-    "docs/snapshots.md": {
+    "docs/guides/publish.md": {
         "blindfit snapshot examples/walr/insurer.toml": Typed(says=(r"people +1 .*20,190.*unchanged",)),
     },
-    "docs/walr_trust.md": {
+    "docs/guides/hide_labels_or_rows.md": {
         SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),
         "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against it alone",)),
         "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
@@ -502,7 +502,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"insurer follows the protocol"), writes=("runs/walr-hidden/report.html",)
         ),
     },
-    "docs/walr_holders.md": {
+    "docs/guides/several_passive_parties.md": {
         "blindfit check examples/walr/holders/job.toml": Typed(
             says=("clinic fits the model", "13,387 rows to train on")
         ),
@@ -515,7 +515,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit evaluate examples/walr/holders/evaluate.toml --model runs/walr-holders "
         "--scores runs/walr-holders-scores": Typed(says=("AUC of score bins",)),
     },
-    "docs/faults.md": {
+    "docs/guides/faults.md": {
         'blindfit run examples/taylor/job.toml --rehearse --out runs/killed --fault "kill archive at epoch 3"': Typed(
             status=1,
             says=("archive +is killed", "names archive as the cause", "--set taylor.resume="),
@@ -530,7 +530,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"notary +goes on \(SIGCONT\)",),
         ),
     },
-    "docs/taylor.md": {
+    "docs/explanation/taylor.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),
     },
 }

@@ -18,7 +18,7 @@ def snippets(name: str) -> list[str]:
 
 
 def test_the_example_of_label_mechanisms_runs() -> None:
-    example, *_ = snippets("label_dp.md")  # the others need a run
+    example, *_ = snippets("explanation/label_dp.md")  # the others need a run
     labels = np.random.default_rng(1).random(20_000)
     names: dict[str, Any] = {"labels": labels}
     exec(compile(example, "label_dp.md", "exec"), names)
@@ -27,7 +27,7 @@ def test_the_example_of_label_mechanisms_runs() -> None:
 
 
 def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    example, *_ = snippets("dp_lr.md")
+    example, *_ = snippets("explanation/dp_lr.md")
     X, y = make_classification(1200, 5, random_state=1)
     names: dict[str, Any] = {
         "features": X[200:],
@@ -43,7 +43,7 @@ def test_the_example_of_dp_lr_runs(capsys: pytest.CaptureFixture[str]) -> None:
 NAMED = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py): ([^`]+)`")
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")))
 def test_what_a_page_names_in_a_file_is_there(page: str) -> None:
     for path, names in NAMED.findall((DOCS / page).read_text()):
         found = [file for top in ("", "algorithms/") if (file := DOCS.parent / top / path).exists()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "paillier.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/explanation/paillier.md").read_text()
 
 
 def test_the_example_of_encrypted_vectors_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.readme.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "examples").rglob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs/tutorials").glob("*.ipynb"))
 
 
 def cells(notebook: Path) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ def test_its_cells_run_from_the_top(notebook: Path, tmp_path: Path, monkeypatch:
 
 def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None:
     """As a stranger would write it: fifteen lines, as a coroutine."""
-    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "examples/two_tables/two_tables.ipynb"))
+    script = "\n".join("".join(cell["source"]) for cell in cells(ROOT / "docs/tutorials/two_tables.ipynb"))
     lines = [line for line in script.splitlines() if line.strip()]
     assert (
         len([line for line in lines if not line.startswith(("table", "len(table"))]) <= 15
@@ -70,7 +70,8 @@ def test_two_tables_become_a_model_inside_a_running_loop(tmp_path: Path) -> None
 
 
 def test_the_calls_of_the_page_run(tmp_path: Path) -> None:
-    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/notebook.md").read_text(), re.S)
+    page = (ROOT / "docs/guides/python.md").read_text()
+    jobs, own_tables, watched, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/taylor/prepare.py").returncode == 0
     done = terminal.run_cells(

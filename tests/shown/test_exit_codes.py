@@ -1,4 +1,4 @@
-"""Commands end as docs/command_line.md says, and its table is that of the code."""
+"""Commands end as docs/guides/script.md says, and its table is that of the code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.world import World
 from tests.world.measured import project
 
 __all__ = ["project"]  # a fixture
-PAGE = (ROOT / "docs" / "command_line.md").read_text("utf-8")
+PAGE = (ROOT / "docs/guides/script.md").read_text("utf-8")
 
 
 def test_the_page_has_every_status() -> None:

@@ -130,6 +130,6 @@ def test_nobody_is_asked(project: World) -> None:
 
 
 def test_the_page_names_every_field() -> None:
-    page = (ROOT / "docs" / "command_line.md").read_text("utf-8")
+    page = (ROOT / "docs/guides/script.md").read_text("utf-8")
     line = json.loads(json_output.error_line("ConfigError", "...", "...", 2))
     assert json.dumps(line) in page

@@ -48,7 +48,7 @@ def test_a_notebook_shows_it(study: blindfit.Simulation) -> None:
 
 
 def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/simulate.md").read_text(), re.S)
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/compare_systems.md").read_text(), re.S)
     terminal = Terminal(tmp_path)
     assert terminal.type("python examples/walr/prepare.py").returncode == 0
     done = terminal.run_cells(snippet + "assert study.page.exists() and len(study) == 1\n")

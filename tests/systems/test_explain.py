@@ -38,7 +38,7 @@ def test_every_option_says_what_it_is_for() -> None:
 
 def test_the_page_is_what_the_code_says() -> None:
     """make options-page"""
-    assert (ROOT / "docs" / "options.md").read_text() == explain.page()
+    assert (ROOT / "docs/reference/options.md").read_text() == explain.page()
 
 
 def test_each_is_found_by_its_path() -> None:

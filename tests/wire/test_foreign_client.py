@@ -25,10 +25,10 @@ from tests.wire.meter import connect, metering
 from tests.wire.opened import OPEN
 
 OURS = (ErrorInfo, BadRequest, QuotaFailure, RetryInfo)
-PAGE = Path(__file__).parents[2] / "docs/measurement.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/measurement_api.md"
 AGGREGATE, DESCRIBE = "/blindfit.v1.Measurement/Aggregate", "/blindfit.v1.Measurement/Describe"
 
-# What docs/measurement.md says of each reason: status, the details beside ErrorInfo, and a part of the sentence.
+# Each reason in docs/reference/measurement_api.md: status, the details next to ErrorInfo, a part of the sentence.
 MEANT: dict[str, tuple[str, set[type[Message]], str]] = {
     "HANDSHAKE_MISMATCH": ("FAILED_PRECONDITION", set(), "disagree on rows: this party has 1, the caller has 2"),
     "PEER_ABORTED": ("ABORTED", set(), "p2 ended the session with DATA"),

@@ -17,7 +17,8 @@ def findings_in(text: Text) -> Iterator[str]:
     if word := opener_of(text.prose):
         yield f"opening: {word!r}: open with a verb, or with the noun that this describes"
     elif text.describes == "function" and not opens_with_a_verb(text.prose):
-        yield f"verb: {' '.join(text.prose.split()[:3])!r}: open with a verb (Return, Check, Yield ...) or with the formula"
+        opening = " ".join(text.prose.split()[:3])
+        yield f"verb: {opening!r}: open with a verb (Return, Check ...) or with the formula"
 
 
 def all_findings() -> Iterator[tuple[str, str]]:

@@ -176,9 +176,8 @@ def _what_it_describes(node: ast.AST, name: str) -> str:
     return "function"
 
 
-SECTION = re.compile(
-    r"^ *(Args|Attributes|Returns|Raises|Yields|Source|Sources|Example|Examples|Note|Notes|Departures[\w ]*|Learns?|Steps?):\s*$"
-)
+SECTIONS = r"Args|Attributes|Returns|Raises|Yields|Sources?|Examples?|Notes?|Departures[\w ]*|Learns?|Steps?"
+SECTION = re.compile(rf"^ *({SECTIONS}):\s*$")
 ENTRY = re.compile(r"^ +(\*{0,2}[\w.`\[\], *]+?)(?: \([^)]*\))?: +(.*)$")
 
 

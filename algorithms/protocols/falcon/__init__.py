@@ -43,7 +43,7 @@ Departures from the paper: preprocessing by a dealer; the sigmoid and the log lo
 Learns: each party, its own rounded weights, and after each epoch whether to go on, and why not; the active party, of
     each grid point one figure, and of the test rows the confusion matrix, log loss, AUC and KS, or the sum of squared
     errors, all rounded; the key node, sizes and when training ends. What opened weights, figures of grid points and
-    where training ends reveal of labels is counted (docs/falcon.md).
+    where training ends reveal of labels is counted (docs/explanation/falcon.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 training, on what is public, as a refusal that hangs on rows would tell of them.
 
 A party sees X_S^T w of each batch S: k numbers about s residuals, -b y + n + 2 a z of others. Every rule keeps k small
-beside s, as a whole or row by row, or keeps what is seen from being exact. docs/gradients.md has the attacks.
+beside s, as a whole or row by row, or keeps what is seen from being exact.
+docs/explanation/gradient_leaks.md has the attacks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the privacy statement says otherwise where the rows were hidden from the measurement server.
 
-Source: the docstring of algorithms/protocols/walr/encrypted_rows.py; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr/encrypted_rows.py; docs/guides/hide_labels_or_rows.md says more.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the privacy statement says otherwise where several parties held columns of the same people.
 
-Source: the docstring of algorithms/protocols/walr/several_parties.py; docs/walr_holders.md says more.
+Source: the docstring of algorithms/protocols/walr/several_parties.py; docs/guides/several_passive_parties.md says more.
 """
 
 from __future__ import annotations

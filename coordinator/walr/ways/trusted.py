@@ -1,6 +1,6 @@
 """What the privacy statement says where one measurement server is trusted with labels and rows.
 
-Source: the docstring of algorithms/protocols/walr; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr; docs/guides/hide_labels_or_rows.md says more.
 """
 
 from __future__ import annotations

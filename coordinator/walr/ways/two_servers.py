@@ -1,6 +1,6 @@
 """What the privacy statement says otherwise where the labels were split between two servers.
 
-Source: the docstring of algorithms/protocols/walr/two_servers.py; docs/walr_trust.md says more.
+Source: the docstring of algorithms/protocols/walr/two_servers.py; docs/guides/hide_labels_or_rows.md says more.
 """
 
 from __future__ import annotations

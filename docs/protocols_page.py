@@ -55,7 +55,7 @@ nothing else: a message without a line here does not leave, and one that comes a
 sender's name. "How often" is for one sender and one receiver; in a chain or a ring a party sends to the next one alone.
 
 `make protocols-page` writes this page from the tables in
-[algorithms/protocols](../algorithms/protocols).
+[algorithms/protocols](../../algorithms/protocols).
 """
 COLUMNS = ("step", "from", "to", "message", "how often", "what the receiver reads")
 

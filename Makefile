@@ -13,7 +13,7 @@ LOWEST := .venv-lowest
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module anew
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak protos protocols-page options-page constraints clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak protos protocols-page options-page pictures constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -121,6 +121,9 @@ protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
 
 protocols-page: $(VENV)/.dev  ## regenerate docs/reference/messages.md
 	@$(BIN)/python docs/protocols_page.py
+
+pictures: $(VENV)/.dev  ## draw docs/pictures again: the chooser, who sends what, the lives of a session and a release
+	@$(BIN)/python docs/drawing
 
 options-page: $(VENV)/.dev  ## regenerate docs/reference/options.md
 	@$(BIN)/python -m blindfit.coordinator.explain.command > docs/reference/options.md.new && mv docs/reference/options.md.new docs/reference/options.md

@@ -1,4 +1,4 @@
-"""Measure what gradients reveal: every table of docs/explanation/gradient_leaks.md that has measured figures.
+"""Measure what gradients reveal: the tables of docs/evidence/attacks.md.
 
     python -m benchmarks.gradients [--data DIR] [--json FILE] [--quick]
 

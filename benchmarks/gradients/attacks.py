@@ -1,6 +1,6 @@
 """Attacks on gradients, with the defences off and at the defaults.
 
-It makes the first table of docs/explanation/gradient_leaks.md.
+It makes the first table of docs/evidence/attacks.md.
 """
 
 from __future__ import annotations

@@ -52,13 +52,13 @@ RULES = (
     Rule(
         "more",
         re.compile(
-            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? more\b(?! than| at| or| of)(?=[.,;:)]|$)", re.I
+            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? (?<!reveals )(?<!learns )more\b(?! than| at| or| of)(?=[.,;:)]|$)", re.I
         ),
         'write "one more noisy sum"',
     ),
     Rule(
         "none",
-        re.compile(r"\b(?:is|are|was|were) (?:none|no (?!longer|more)\w+)(?= ?[.,;:)]|$)"),
+        re.compile(r"(?<!there )(?<!There )\b(?:is|are|was|were) (?:none|no (?!longer|more)\w+)(?= ?[.,;:)]|$)"),
         'write "is not a valid date", "it has no rows"',
     ),
     Rule("in no form", _words("in no form", "in no way", "in so many words"), 'write "in any form"'),
@@ -78,7 +78,7 @@ RULES = (
     Rule(
         "who asks",
         re.compile(
-            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who)\w+s\b(?! what| whom|[^.]*\?)"
+            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who|is among|takes part)\w+s\b(?! what| whom|[^.]*\?)"
         ),
         'name the person: "a party that asks"',
     ),
@@ -110,7 +110,7 @@ RULES = (
     # One word for one idea.
     Rule(
         "role",
-        _words("askers?", "consumers?", "label holders?", "feature holders?", "notary", "notaries", "arbiters?"),
+        _words("askers?", "consumers?", "label holders?", "feature holders?", "notary", "notaries"),
         "use the glossary's word: active party, passive party, measurement server, key node",
     ),
     # Numbers.

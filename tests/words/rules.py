@@ -52,7 +52,9 @@ RULES = (
     Rule(
         "more",
         re.compile(
-            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? (?<!reveals )(?<!learns )more\b(?! than| at| or| of)(?=[.,;:)]|$)", re.I
+            r"\b(?:one|two|three|four|\d+) (?!or )\w+(?: (?!or )\w+)? (?<!reveals )(?<!learns )more\b"
+            r"(?! than| at| or| of)(?=[.,;:)]|$)",
+            re.I,
         ),
         'write "one more noisy sum"',
     ),
@@ -78,13 +80,14 @@ RULES = (
     Rule(
         "who asks",
         re.compile(
-            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who|is among|takes part)\w+s\b(?! what| whom|[^.]*\?)"
+            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who|is among|takes part)\w+s\b"
+            r"(?! what| whom|[^.]*\?)"
         ),
         'name the person: "a party that asks"',
     ),
     Rule(
         "he or she",
-        _words("he", "she", "his", "her", "hers", "him", "himself", "herself"),
+        re.compile(r"(?<![\w'-])(?:[Hh]e|[Ss]he|[Hh]is|[Hh]ers?|[Hh]im|[Hh]imself|[Hh]erself)(?![\w'-])"),
         "name the person or the party",
     ),
     # Exact verbs.

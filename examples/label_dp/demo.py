@@ -32,11 +32,11 @@ def main() -> None:
     options = begin(HERE, "Regression on labels under label DP, on the RAND health data.", "visits.csv")
     run_job(HERE, options.out, options.set)
     run_job(HERE, options.out / "again", options.set, quietly=True)
-    console.print(repeated(options.out))
+    console.print(compare_runs(options.out))
     console.print(comparison(options.out))
 
 
-def repeated(out: Path) -> str:
+def compare_runs(out: Path) -> str:
     """Report the cost of the second run, and whether its model is the same."""
     models = [json.loads((path / "insurer" / "model.json").read_text()) for path in (out, out / "again")]
     spent = [model.pop("privacy")["spent_epsilon"] for model in models]
@@ -49,11 +49,11 @@ def repeated(out: Path) -> str:
 
 def comparison(out: Path) -> Panel:
     """Compare all mechanisms by the mean squared error on true labels of held-out rows."""
-    features, columns, labels, held_out = joined(out)
+    features, columns, labels, held_out = join_files(out)
     truth = labels[held_out]
     table = Table("labels that were trained on", "off by (std)", "test error", "gain kept", box=None)
     constant = float(np.mean((labels[~held_out].mean() - truth) ** 2))
-    regressor = fitted_regressor(out)
+    regressor = read_regressor(out)
 
     def error(released: Floats) -> float:
         rows = ~held_out
@@ -69,7 +69,7 @@ def comparison(out: Path) -> Panel:
 
     add("constant: always the mean", "", [constant])
     for name in NAMES:
-        draws = [released_labels(name, labels) for _ in range(DRAWS)]
+        draws = [release_labels(name, labels) for _ in range(DRAWS)]
         noise = float(np.mean([np.std(draw - labels) for draw in draws]))
         add(name, f"{noise:.2f}", [error(draw) for draw in draws])
     add("the run above", f"{noise_of(out):.2f}", [error_of_run(out, features, held_out, truth)])
@@ -82,7 +82,7 @@ def comparison(out: Path) -> Panel:
     )
 
 
-def joined(out: Path) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
+def join_files(out: Path) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
     features = read(HERE / "data" / "features.csv")
     visits = read(HERE / "data" / "visits.csv")
     of_id = dict(zip(visits["id"].to_pylist(), visits["visits"].to_pylist(), strict=True))
@@ -98,7 +98,7 @@ def read(path: Path) -> pyarrow.Table:
     return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types={"id": "string"}))
 
 
-def released_labels(name: str, labels: Floats) -> Floats:
+def release_labels(name: str, labels: Floats) -> Floats:
     """Draw labels as a measurement server does, and remove the bias if the mechanism allows it."""
     settings = MechanismSettings(name, LabelGrid(*LABEL_RANGE), EPSILON, **NEEDED.get(name, {}))
     mechanism = fit(settings, labels, system_uniform).mechanism
@@ -106,7 +106,7 @@ def released_labels(name: str, labels: Floats) -> Floats:
     return mechanism.debias(noisy) if mechanism.can_debias else noisy
 
 
-def fitted_regressor(out: Path) -> dict[str, object]:
+def read_regressor(out: Path) -> dict[str, object]:
     model = load_model(out / "insurer" / "model.json")
     return {"regressor": model.regressor, "options": model.options}
 

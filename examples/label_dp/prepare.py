@@ -39,7 +39,7 @@ def rand_table() -> pa.Table:
     return pa.table({**columns, "visits": data[OUTCOME].to_numpy()})
 
 
-def shuffled(table: pa.Table, seed: int) -> dict[str, pa.ChunkedArray]:
+def shuffle(table: pa.Table, seed: int) -> dict[str, pa.ChunkedArray]:
     mixed = table.take(np.random.default_rng(seed).permutation(len(table)))
     return dict(zip(mixed.column_names, mixed.columns, strict=True))
 
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     out: Path = parser.parse_args(arguments).out
     table = rand_table()
-    write_table(out / "features.csv", shuffled(table.drop_columns(["visits"]), SEED + 1))
-    write_table(out / "visits.csv", shuffled(table.select(["id", "visits"]), SEED + 2))
+    write_table(out / "features.csv", shuffle(table.drop_columns(["visits"]), SEED + 1))
+    write_table(out / "visits.csv", shuffle(table.select(["id", "visits"]), SEED + 2))
     visits = table["visits"].to_numpy()
     print(f"{os.path.relpath(out / 'features.csv')}: {len(table):,} rows, {table.num_columns - 2} features")
     print(f"{os.path.relpath(out / 'visits.csv')}: {len(table):,} rows, {visits.mean():.2f} visits on average")

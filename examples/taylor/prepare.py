@@ -61,7 +61,7 @@ def write_new(features: np.ndarray, names: list[str], out: Path) -> None:
 
 def write(table: dict[str, np.ndarray], strangers: int, draw: np.random.Generator, path: Path) -> None:
     """Write the rows in a random order, with the rows that only this party has."""
-    table = with_strangers(table, strangers, draw)
+    table = add_strangers(table, strangers, draw)
     order = draw.permutation(len(table["id"]))
     pyarrow.csv.write_csv(pa.table({name: column[order] for name, column in table.items()}), path)
 
@@ -75,7 +75,7 @@ def tumours() -> tuple[np.ndarray, np.ndarray, list[str]]:
     return data.data, 1 - data.target, [f"{kind}_{name}" for kind, name in zip(kinds, plain, strict=True)]
 
 
-def with_strangers(table: dict[str, np.ndarray], count: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
+def add_strangers(table: dict[str, np.ndarray], count: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
     """Add copies of some rows under new ids."""
     if not count:
         return table

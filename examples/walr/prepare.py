@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 SEED = 20190  # public: it decides only ids and orders
 OUTCOME = "mdvis"  # number of visits to a doctor in the year
-HOLDERS = {"plans": ["lncoins", "idp", "lpi", "fmde"], "health": ["physlm", "disea", "hlthg", "hlthf", "hlthp"]}
+PARTIES = {"plans": ["lncoins", "idp", "lpi", "fmde"], "health": ["physlm", "disea", "hlthg", "hlthf", "hlthp"]}
 KNOWN = 0.95  # share of the people that each party has
 SAMPLE_ROWS = 2000
 
@@ -52,7 +52,7 @@ def rand_table() -> pa.Table:
     return pa.table(columns)
 
 
-def shuffled(table: pa.Table, seed: int) -> pa.Table:
+def shuffle(table: pa.Table, seed: int) -> pa.Table:
     return table.take(np.random.default_rng(seed).permutation(len(table)))
 
 
@@ -66,11 +66,11 @@ def write(path: Path, write_to: Callable[[Path], None]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def write_holders(table: pa.Table, out: Path) -> None:
-    for number, (name, columns) in enumerate(HOLDERS.items()):
-        held = shuffled(table.select(["id", *columns]), SEED + 3 + number).slice(0, int(KNOWN * len(table)))
-        write(out / f"{name}.parquet", lambda path, held=held: pq.write_table(held, path))  # type: ignore[misc]
-        print(f"{os.path.relpath(out / f'{name}.parquet')}: {len(held):,} rows, {len(columns)} features")
+def write_parties(table: pa.Table, out: Path) -> None:
+    for number, (name, columns) in enumerate(PARTIES.items()):
+        rows = shuffle(table.select(["id", *columns]), SEED + 3 + number).slice(0, int(KNOWN * len(table)))
+        write(out / f"{name}.parquet", lambda path, rows=rows: pq.write_table(rows, path))  # type: ignore[misc]
+        print(f"{os.path.relpath(out / f'{name}.parquet')}: {len(rows):,} rows, {len(columns)} features")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -82,16 +82,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     out: Path = given.out
     table = rand_table()
-    features = shuffled(table.drop_columns(["saw_doctor"]), SEED + 1)
-    visits = shuffled(table.select(["id", "saw_doctor"]), SEED + 2)
+    features = shuffle(table.drop_columns(["saw_doctor"]), SEED + 1)
+    visits = shuffle(table.select(["id", "saw_doctor"]), SEED + 2)
     out.mkdir(parents=True, exist_ok=True)
     write(out / "features.parquet", lambda path: pq.write_table(features, path))
     write(out / "visits.csv", lambda path: pyarrow.csv.write_csv(visits, path))
-    write(out / "sample.csv", lambda path: pyarrow.csv.write_csv(shuffled(table, SEED + 5).slice(0, SAMPLE_ROWS), path))
+    write(out / "sample.csv", lambda path: pyarrow.csv.write_csv(shuffle(table, SEED + 5).slice(0, SAMPLE_ROWS), path))
     share = np.mean(visits["saw_doctor"].to_numpy())
     print(f"{os.path.relpath(out / 'features.parquet')}: {len(features):,} rows, {features.num_columns - 1} features")
     if given.holders:
-        write_holders(table, out)
+        write_parties(table, out)
     print(f"{os.path.relpath(out / 'visits.csv')}: {len(visits):,} rows, {share:.1%} of them saw a doctor")
     print(f"{os.path.relpath(out / 'sample.csv')}: {SAMPLE_ROWS:,} rows, with all columns")
 

@@ -97,9 +97,9 @@ def test_unsafe_flags_come_first_and_glare(tmp_path: Path) -> None:
     lines = shown.splitlines()
     assert lines[0].startswith("monday: taylor, proposed by coordinator, now")
     assert lines[1].split(maxsplit=2)[:2] == ["UNSAFE", "no-jitter"]
-    assert "a few batches can give away every label" in lines[1]
+    assert "a few batches can reveal every label" in lines[1]
     assert lines[2].split(maxsplit=2)[:2] == ["UNSAFE", "leverage"]
-    assert lines[-3].endswith("it is UNSAFE ")
+    assert lines[-3].endswith("this is UNSAFE ")
     assert 'taylor.unsafe = ["no-jitter", "leverage"]' in shown
     assert "taylor.jitter = 0.0" in shown
 

@@ -52,7 +52,7 @@ def test_the_ratio_is_what_a_run_of_such_gradients_has(clinic: Clinic) -> None:
 
 def test_noise_that_drowns_the_rows(clinic: Clinic) -> None:
     levels = found(clinic, privacy={"epsilon": 0.05})
-    assert said(levels["warning"], "the model will be little but its start")
+    assert said(levels["warning"], "the model will be hardly more than its start")
 
 
 def test_features_as_they_were_read(clinic: Clinic) -> None:

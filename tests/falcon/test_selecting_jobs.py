@@ -162,7 +162,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
 def test_check_says_how_much_all_folds_and_the_training_reveal(tmp_path: Path) -> None:
     found = {finding.about: finding.text for finding in selecting(tmp_path).check()}
     assert found["select"].startswith(
-        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels: "
+        "9 trainings of folds (3 grid points, 3 folds) and 1 final training reveal at most 75 bits about labels. "
     )
     assert "225 epochs of folds, then 25 epochs" in found["time"]
 

@@ -103,7 +103,7 @@ def test_trees_that_would_follow_the_noise(project, regressor):
     trees = (f"label_dp.regressor={regressor}", "label_dp.options={}")
     noisy = text(found(project, "privacy.epsilon=0.3", *trees), "warning")
     assert (
-        f'{regressor} may be no better than a constant: set label_dp.regressor = "ridge", or raise label_dp.options'
+        f'{regressor} may be no better than a constant. Set label_dp.regressor = "ridge", or raise label_dp.options'
         in noisy
     )
     assert "no better than a constant" not in text(found(project, "privacy.epsilon=0.3"), "warning")

@@ -82,10 +82,12 @@ def test_where_a_party_is_must_be_said(prediction: World) -> None:
         ConfigError, match=r"^parties\.post\.config is missing: `blindfit run` starts every party here( \(|$)"
     ):
         launcher.party_settings(job, "post")
-    with pytest.raises(ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs to know where"):
+    with pytest.raises(
+        ConfigError, match=r"^parties\.bank\.address is missing: `blindfit submit` needs the address of"
+    ):
         reaching.addresses_of(job)
     with pytest.raises(
-        ConfigError, match=r"^\[coordinator\] is missing: parties that are up ask who proposes the job( \(|$)"
+        ConfigError, match=r"^\[coordinator\] is missing: running parties need the identity of the coordinator( \(|$)"
     ):
         reaching.coordinator_identity(job)
 

@@ -21,7 +21,7 @@ def test_a_file_with_the_addresses_of_organisations_runs_on_one_machine_as_it_is
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("job ")  # and nothing before it
     both = project.blindfit("run", "job.toml", "--quiet", "--verbose")
-    assert error_line(both) == "error: --quiet and --verbose: which of them?"
+    assert error_line(both) == "error: --quiet and --verbose cannot be combined"
 
 
 def test_a_real_party_that_is_up_is_found_and_named(project):
@@ -32,7 +32,7 @@ def test_a_real_party_that_is_up_is_found_and_named(project):
         done = project.blindfit("run", "job.toml", "--out", "out")
         assert done.returncode == 0, done.stderr
         assert (
-            f"note: meter at {address} seems to be up; this run starts processes of its own on this machine"
+            f"note: meter at {address} seems to be running. This run starts separate processes on this machine"
             in done.stdout
         )
         assert "`blindfit submit` takes the job to the parties that are up" in done.stdout

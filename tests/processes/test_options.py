@@ -34,16 +34,16 @@ def test_a_quantile_beside_a_bound_is_refused(project):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("snapshot", "meter.toml", "--remove-older"), "without DATASET what is published is listed, for which"),
-        (("snapshot", "meter.toml", "--other-people"), "without DATASET what is published is listed, for which"),
-        (("approve", "meter.toml", "--refuse"), "without SESSION what waits is shown, for which --refuse"),
-        (("ledger", "c.jsonl", "--verify", "--export", "x"), "--verify checks a chain that was exported, for which"),
+        (("snapshot", "meter.toml", "--remove-older"), ": without DATASET, published snapshots are listed"),
+        (("snapshot", "meter.toml", "--other-people"), ": without DATASET, published snapshots are listed"),
+        (("approve", "meter.toml", "--refuse"), "--refuse does nothing: without SESSION, waiting jobs are listed"),
+        (("ledger", "c.jsonl", "--verify", "--export", "x"), ": --verify checks an exported chain"),
         (
             ("ledger", "c.jsonl", "--verify", "--acknowledge", "lost"),
-            "--verify checks a chain that was exported, for which",
+            ": --verify checks an exported chain",
         ),
-        (("ledger", "c.jsonl", "--verify", "--set", "a=1"), "--verify checks a chain that was exported, for which"),
-        (("verify", "release", "--id", "name"), "without --features no model is fitted again, for which --id"),
+        (("ledger", "c.jsonl", "--verify", "--set", "a=1"), ": --verify checks an exported chain"),
+        (("verify", "release", "--id", "name"), "--id does nothing: without --features no model is fitted again"),
     ],
 )
 def test_an_option_of_another_use_of_a_command_is_refused(project, words, said):

@@ -269,7 +269,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         SIMULATE: Typed(
             add="--set taylor.epochs=1 --set falcon.epochs=1",
             why=ONE_EPOCH,
-            says=("active party alone", "label-dp, epsilon 1: ", "There was one repeat"),
+            says=("active party only", "label-dp, epsilon 1: ", "There was one repeat"),
             writes=("runs/simulate/simulation.html", "runs/simulate/simulation.csv"),
         ),
         SIMULATE_BY_NAME: Typed(
@@ -357,7 +357,12 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit attack rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
         AUDIT_A_MODEL: Typed(
-            says=("Membership: 60 members", "Inversion: ", "no better than by chance", "it would of anybody"),
+            says=(
+                "Membership: 60 members",
+                "Inversion: ",
+                "no better than by chance",
+                "other people are guessed as well",
+            ),
             prints=True,
         ),
     },
@@ -448,7 +453,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
         ),
         "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
-            status=1, says=("a rate of n rows", "it has no model.json of that session")
+            status=1, says=("a rate over n rows", "it has no model.json of that session")
         ),
     },
     "docs/guides/score.md": {

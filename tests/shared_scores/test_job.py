@@ -217,7 +217,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
 def test_a_partys_own_page_says_that_it_holds_shares(root: Path, shared: str) -> None:
     directory = root / f"state/shop-a/models/{shared}"
     render_party(directory)
-    assert "Nobody has it: no weight was opened." in (directory / "report.html").read_text("utf-8")
+    assert "Nobody has the model: no weight was opened." in (directory / "report.html").read_text("utf-8")
 
 
 def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> None:
@@ -225,4 +225,4 @@ def test_who_learnt_what_of_a_prediction_in_shares(root: Path, shared: str) -> N
     roles = Roles.of({name: party.role for name, party in job.parties.items()})
     learnt = who_learnt_what(roles, 30, in_shares=True)
     assert "bank learnt the scores of 30 rows; it has no weights" in learnt["bank"]
-    assert learnt["notary"].endswith("It dealt, under seeds of this prediction alone, and keeps nothing of it.")
+    assert learnt["notary"].endswith("It dealt with seeds of only this prediction, and keeps nothing.")

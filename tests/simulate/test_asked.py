@@ -51,7 +51,7 @@ REFUSED: list[tuple[dict[str, Any], Change, str, str]] = [
     *(
         ({"label": label}, lambda t, n=name, v=value: t.assign(**{n: np.where(t.index == 3, v, t[n])}), said, "unit")
         for label, name, value, said in (
-            ("churned", "age", 1e300, "row 4 has the number 1e+300, which is beyond 1e+100"),
+            ("churned", "age", 1e300, "row 4 has the number 1e+300, which is above 1e+100"),
             ("churned", "spent", -1e101, "row 4 has the number -1e+101"),
             ("amount", "amount", 1e300, "row 4 has the number 1e+300"),
         )

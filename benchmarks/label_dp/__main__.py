@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="where communities/ and housing/ are")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", type=Path, help="put the tables into this page, docs/explanation/label_dp.md")
+    parser.add_argument("--docs", type=Path, help="put the tables into this page, docs/evidence/label_dp.md")
     parser.add_argument("--plot", type=Path, help="write the pictures to this directory")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"where finished networks are kept; {RESULTS}")
     parser.add_argument("--quick", action="store_true", help="Crime alone, under a minute")

@@ -211,12 +211,12 @@ def a_job_of_the_falcon_code(terminal: Terminal) -> None:
 
 def a_public_model(terminal: Terminal) -> None:
     """The page's own Python, on rows with the columns of the insurer's dataset; and the data that the demo makes."""
-    _, snippet = re.findall(r"```python\n(.*?)```", (ROOT / "docs/explanation/dp_lr.md").read_text(), re.S)
+    snippet, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/private_model.md").read_text(), re.S)
     draw = np.random.default_rng(1)
     columns = ["lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp"]
     rows = {"features": draw.normal(size=(200, 9)), "labels": draw.integers(0, 2, 200), "names": columns}
     with contextlib.chdir(terminal.directory):
-        exec(compile(snippet, "dp_lr.md", "exec"), rows)
+        exec(compile(snippet, "private_model.md", "exec"), rows)
     assert terminal.type("python examples/dp_lr/prepare.py").returncode == 0
 
 
@@ -224,7 +224,7 @@ GIVEN: dict[str, Given] = {
     "README.md": quick_demos,
     "docs/explanation/account.md": visits_are_published,
     "docs/guides/script.md": walr_has_run,
-    "docs/explanation/dp_lr.md": a_public_model,
+    "docs/guides/private_model.md": a_public_model,
     "docs/explanation/falcon.md": a_job_of_the_falcon_code,
     "docs/reference/measurement_api.md": walr_has_run,
     "docs/guides/networks.md": data_of_walr,
@@ -234,7 +234,6 @@ GIVEN: dict[str, Given] = {
     "docs/guides/rehearse.md": data_of_walr,
     "docs/explanation/taylor.md": data_of_taylor,
     "docs/start/quickstart.md": walr_has_run_and_quick_demos,
-    "docs/explanation/walr.md": data_of_walr,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo": "README.md",
@@ -248,8 +247,8 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     AUDIT_A_MODEL: "docs/guides/test_a_claim.md",
     SIMULATE: "docs/guides/compare_systems.md",
     PLAN: "README.md",
-    RELEASE_LABELS: "docs/explanation/label_dp.md",
-    TRAIN_IN_PRIVATE: "docs/explanation/dp_lr.md",
+    RELEASE_LABELS: "docs/guides/release_labels.md",
+    TRAIN_IN_PRIVATE: "docs/guides/private_model.md",
 }
 
 TYPED: dict[str, dict[str, Typed]] = {
@@ -380,7 +379,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit show examples/walr/job.toml --json": Typed(says=(r'^\{\n  "protocol": "walr"',)),
         "blindfit check examples/walr/job.toml --json": Typed(says=('"level": "ok"',)),
     },
-    "docs/explanation/dp_lr.md": {
+    "docs/guides/private_model.md": {
         "blindfit run examples/walr/job.toml --set walr.init=pretrained.json": Typed(says=("of 3 spent on members",)),
         TRAIN_IN_PRIVATE: Typed(says=("start|public rows",), writes=("runs/dp_lr/hospital/model.json",)),
     },
@@ -423,7 +422,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         ),
         "blindfit purge examples/walr/insurer.toml --all-ended": Typed(says=("keeps no files",)),
     },
-    "docs/explanation/label_dp.md": {
+    "docs/guides/release_labels.md": {
         "blindfit check examples/label_dp/job.toml": Typed(says=("staircase", "budget of members")),
         RELEASE_LABELS: Typed(says=(r"1 of 4 spent",)),
     },
@@ -442,20 +441,6 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit approve examples/walr/clinic.toml SESSION --refuse": Typed(
             status=2,
             says=("waits",),  # the line before has said yes to the job
-        ),
-    },
-    "docs/explanation/walr.md": {
-        "blindfit plan examples/walr/job.toml --base-rate 0.7 --strength 0.6 --wanted 0.96 --out runs/plan": Typed(
-            add="--draws 3",
-            why="twenty draws take longer",
-            says=("0.7 of the labels positive", "expected from epsilon"),
-            writes=("runs/plan/plan.html", "runs/plan/plan.json"),
-        ),
-        "blindfit evaluate examples/walr/evaluate.toml --model runs/walr --out runs/evaluate": Typed(
-            says=("mean prediction", "KS of score bins"), writes=("runs/evaluate/report.json",)
-        ),
-        "blindfit check examples/walr/evaluate.toml --set evaluate.session=walr-1": Typed(
-            status=1, says=("a rate of n rows", "it has no model.json of that session")
         ),
     },
     "docs/guides/score.md": {

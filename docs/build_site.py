@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / ".site"
-TREE, HTML = WORK / "tree", ROOT / "docs/_build/html"
+TREE, HTML, RESULT = WORK / "tree", WORK / "html", ROOT / "docs/_build/html"
 COPIED = ("docs", "examples")
 NOT_COPIED = shutil.ignore_patterns("_build", "data", "state", "certificates", "__pycache__", ".ipynb_checkpoints")
 NOT_LINKED = {*COPIED, "blindfit", "runs"}
@@ -114,8 +114,10 @@ def main() -> int:
     print(*broken, sep="\n", end="\n" if broken else "")
     if broken:
         return 1
+    shutil.rmtree(RESULT, ignore_errors=True)
+    shutil.copytree(HTML, RESULT)
     pages = len(list(HTML.rglob("*.html")))
-    print(f"{pages} pages in {time.monotonic() - began:.0f} s; every link leads somewhere: {HTML / 'index.html'}")
+    print(f"{pages} pages in {time.monotonic() - began:.0f} s; every link leads somewhere: {RESULT / 'index.html'}")
     return 0
 
 

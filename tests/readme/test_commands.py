@@ -225,14 +225,14 @@ GIVEN: dict[str, Given] = {
     "docs/explanation/account.md": visits_are_published,
     "docs/guides/script.md": walr_has_run,
     "docs/guides/private_model.md": a_public_model,
-    "docs/explanation/falcon.md": a_job_of_the_falcon_code,
+    "docs/guides/import_falcon.md": a_job_of_the_falcon_code,
     "docs/reference/measurement_api.md": walr_has_run,
     "docs/guides/networks.md": data_of_walr,
     "docs/guides/policy.md": a_job_waits,
     "docs/guides/score.md": quick_demos,
     "docs/tutorials/two_organisations.md": walr_has_run,
     "docs/guides/rehearse.md": data_of_walr,
-    "docs/explanation/taylor.md": data_of_taylor,
+    "docs/explanation/paillier.md": data_of_taylor,
     "docs/start/quickstart.md": walr_has_run_and_quick_demos,
 }
 TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
@@ -240,7 +240,7 @@ TYPED_ON = {  # what several pages show, and takes long, is typed on one of them
     "make demo-label-dp": "docs/start/quickstart.md",
     "make demo-dp-lr": "README.md",
     "make demo-taylor": "docs/guides/score.md",
-    "make demo-falcon": "docs/explanation/falcon.md",
+    "make demo-falcon": "docs/guides/falcon_variants.md",
     SHARED: "docs/start/quickstart.md",
     LINK: "docs/start/quickstart.md",
     CHECK: "docs/start/quickstart.md",
@@ -389,7 +389,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             writes=("runs/latest/report.html",),
         ),
     },
-    "docs/explanation/falcon.md": {
+    "docs/guides/falcon_variants.md": {
         'blindfit ledger examples/falcon/hospital.toml --reset-account tumours --reason "a second demo"': Typed(
             says=("starts again",)
         ),
@@ -405,6 +405,8 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit run examples/falcon/job.toml --set falcon.weights=shared --out runs/shared": Typed(**NO_TEST_ROWS),
         "blindfit predict examples/falcon/predict.toml --model runs/falcon": Typed(says=("40 rows scored",)),
         "blindfit check examples/falcon/job.toml": Typed(says=("bits",)),
+    },
+    "docs/guides/import_falcon.md": {
         "blindfit import-falcon job.json --out imported": Typed(
             says=("Not carried", "differential_privacy_budget"), writes=("imported/job.toml", "imported/party0.csv")
         ),
@@ -522,7 +524,7 @@ TYPED: dict[str, dict[str, Typed]] = {
             says=(r"notary +goes on \(SIGCONT\)",),
         ),
     },
-    "docs/explanation/taylor.md": {
+    "docs/explanation/paillier.md": {
         "blindfit check examples/taylor/job.toml --set 'paillier.engine=\"phe\"'": Typed(says=("slow reference",)),
     },
 }

@@ -176,7 +176,8 @@ class Inbox:
         """Accept a frame.
 
         Raises:
-            MalformedMessage: a gap, another session, sender or outbox, an empty frame, or a step that is missing or changes within a message.
+            MalformedMessage: a gap, another session, sender or outbox, an empty frame, or a step that is missing or
+                changes within a message.
             UnexpectedStep: a message that may not come.
             LimitExceeded: a chunk or a message larger than the limit, or the sender's account is full.
         """

@@ -61,8 +61,8 @@ async def align_rows(
     """Align a party's rows by the method of the job.
 
     Args:
-        party: party whose secret draws a linkage's uploads. The draw is the same for the same snapshots, so the same rows come
-            to the same slots. The party's store counts linkages.
+        party: party whose secret draws a linkage's uploads. The draw is the same for the same snapshots, so the same
+            rows come to the same slots. The party's store counts linkages.
 
     Raises:
         DataError: there are too few rows in common.
@@ -178,8 +178,8 @@ def order_of(
     """Return the order in which the common rows fall into parts and batches.
 
     It is drawn by the rows' ids, or by the slots of a linkage, whose order only the key node knows. Each pair of
-    fractions has its own order, and few fractions are allowed. Suppose that two trainings had the same order, and that one of them
-    held out an additional row. Then their figures or hold-out losses would differ by that row's.
+    fractions has its own order, and few fractions are allowed. Suppose that two trainings had the same order, and that
+    one of them held out an additional row. Then their figures or hold-out losses would differ by that row's.
 
     Args:
         fractions: fraction of rows for the test, and fraction for the validation.

@@ -148,7 +148,7 @@ class Account:
         *,
         asked: float | None = None,
     ) -> None:
-        """Write an entry where it fits; a question that was counted before is free, and so are public labels.
+        """Write an entry if it fits; a question that was counted before is free, and so are public labels.
 
         A requester may name its own question: the same name by another learner may be about other rows.
 

@@ -24,7 +24,7 @@ class DataDirLock:
         holder = self._lock.take(f"{self._party} (process {os.getpid()})")
         if holder is not None:
             raise ConfigError(
-                f"data_dir = {self._data_dir}: {holder or 'another party'} is running and uses it, so {self._party} cannot",
+                f"data_dir = {self._data_dir}: {holder or 'another party'} uses it, so {self._party} cannot",
                 hint="start each party once, with a data_dir of its own; for parties that are running use "
                 "`blindfit submit JOB.TOML`",
             )

@@ -71,7 +71,7 @@ def find_unexplained(data_dir: Path, reader: LossReads | None) -> list[str]:
     """Return the files whose database is gone, as paths from the party's folder.
 
     Args:
-        reader: reader of the party's database; None if there is no database.
+        reader: reader of the party's database; None without a database.
     """
     keys, snapshots = _keys(data_dir), _snapshots(data_dir)
     if reader is None:

@@ -22,7 +22,7 @@ from blindfit.parties.store.losses import Loss, find_unexplained
 
 MOST_RECEIPT_BYTES = 2**17  # twice the size for 256 different charges
 SignedReceipt = tuple[bytes, bytes]
-"""Statement and signature; both are empty if there is no receipt."""
+"""Statement and signature; both are empty without a receipt."""
 
 FORMER_KEY = "its operator must restore the former receipt_key.pem from a backup"
 

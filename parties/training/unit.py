@@ -40,14 +40,14 @@ def refuse_dependent_rows(source: Source) -> None:
         if not recipe.has_numbers:
             numbers, how = GIVEN[recipe.by]
             raise ConfigError(
-                f"datasets.{name}.derive.{recipe.name}: {numbers} that are found in the rows would reveal something of them",
+                f"datasets.{name}.derive.{recipe.name}: {numbers} from the rows would reveal something of them",
                 hint=f"give {numbers} that are known without the rows, such as "
                 f"datasets.{name}.derive.{recipe.name} = "
                 f'{{ by = "{recipe.by}", of = {toml_of(recipe.of[0])}, {how} }}',
             )
     if any(column.kind == "category" and not column.declared for column in source.record.columns):
         raise ConfigError(
-            f"datasets.{name}.categories: levels that are found in the rows would reveal something of them",
+            f"datasets.{name}.categories: levels from the rows would reveal something of them",
             hint=f"name the levels that are known without the rows, such as datasets.{name}.categories = "
             '{ region = ["north", "south"] }',
         )

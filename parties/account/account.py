@@ -25,8 +25,8 @@ from blindfit.parties.store.database import Writes, stamp
 
 log = structlog.get_logger(__name__)
 
-BITS_OF_A_LABEL = 1 / 4  # that a limit allows for each person, of a label that is 1 for half of the people
-MOST_MEMBERSHIP = 16  # linkages with another party, or draws of who is held out, of a population
+BITS_OF_A_LABEL = 1 / 4  # limit for each person, for a label that is 1 for half of the people
+MOST_MEMBERSHIP = 16  # limit of linkages with another party, or draws of held-out rows, for a population
 
 
 class Account:
@@ -148,7 +148,7 @@ class Account:
         *,
         asked: float | None = None,
     ) -> None:
-        """Write an entry where it fits; a question that was counted before is free, and so are public labels.
+        """Write an entry if it fits; a question that was counted before is free, and so are public labels.
 
         A requester may name its own question: the same name by another learner may be about other rows.
 

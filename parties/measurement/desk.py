@@ -1,4 +1,4 @@
-"""What a measurement server brings to one request for an aggregate: policy, ledger, labels, and the way of the call."""
+"""Policy, ledger, labels and way of trust that a measurement server applies to one request for an aggregate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class AggregateDesk(Call):
-    """walr.Desk for one call."""
+    """Implementation of walr.Desk for one call."""
 
     _way: AtServer
 

@@ -1,4 +1,4 @@
-"""The measurement server of a party process: its datasets, its service, and its seat in a session."""
+"""The measurement server of a party process: its datasets, its service, and its part in a session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def open_service(party: Party) -> MeasurementService:
-    """Open the indexes of published datasets. Called by `party.shared`: there is one ledger."""
+    """Open the indexes of published datasets. `party.shared` calls this, so that there is only one ledger."""
 
     def newest(name: str, known: LabelDataset | None = None) -> LabelDataset:
         snapshot = party.snapshots.published(name)
@@ -95,7 +95,7 @@ def _find_session(party: Party, session_id: str, consumer: str) -> Session[JobPa
 
 
 def add_service(party: Party, server: grpc.aio.Server) -> str:
-    """Return the service's full name."""
+    """Add the service to a gRPC server, and return the service's full name."""
     service = party.shared(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:
@@ -108,18 +108,20 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
 
 
 def make_answered(_session: Session[Any]) -> asyncio.Event:
-    """Return the event that an answer left. Called by `session.shared`."""
+    """Return the event that an answer sets. Called by `session.shared`."""
     return asyncio.Event()
 
 
 class MeasurementSeat:
-    """The work is done in Aggregate and ReleaseLabels calls; the session lasts until its own has been answered."""
+    """The measurement server's part in a session. The Aggregate and ReleaseLabels calls do the work; the session lasts
+    until its own request is answered.
+    """
 
     def __init__(self, party: Party) -> None:
         self._party = party
 
     def check(self, job: JobParameters, me: Member) -> None:
-        """Refuse labels that do not go with the job, options that its dataset does not allow, and a spent budget."""
+        """Refuse labels that do not fit the job, options that the dataset does not allow, and a spent budget."""
         party, privacy = self._party, job.required_privacy
         dataset, settings = party.settings.datasets[me.dataset], party.settings
         if reason := wrong_labels(job, me.dataset, dataset.label_kind):
@@ -136,13 +138,15 @@ class MeasurementSeat:
             charging.check_before(party.store.reader(), population, event, budget, snapshot.id)
 
     def check_members(self, asked: Proposed) -> None:
-        """Refuse parties that this party's file does not let use the dataset, and one that has used up its limits."""
+        """Refuse parties that this party's file does not permit to use the dataset, and a party that has used up its
+        limits.
+        """
         settings, me = self._party.settings, asked.members[self._party.settings.name]
         dataset = settings.datasets[me.dataset]
         for member in asked.members.values():
             allowed = {"active": dataset.active_parties, "passive": dataset.passive_parties}.get(member.role)
             if allowed is not None and member.name not in allowed:
-                self._refuse("dataset", f"it has none named {me.dataset} for {member.name}")
+                self._refuse("dataset", f"there is no dataset {me.dataset} for {member.name}")
         active = next(member.name for member in asked.members.values() if member.role == "active")
         with self._party.store.view() as reader:
             check_uploads(reader, settings.policy, dataset, settings.name, active)

@@ -1,4 +1,4 @@
-"""The active party of a WALR job in which others hold columns too: it asks for the release of all of them."""
+"""The active party of a WALR job with passive parties: it asks for the release of all columns."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ def anchors(path: Path) -> frozenset[str]:
     """Return the anchors that forges and the site make from the headings of a page."""
     seen: Counter[str] = Counter()
     found = set()
+    for name in re.findall(r"^```\{include\} (\S+)$", path.read_text(), re.M):
+        found |= anchors((path.parent / name).resolve())
     for heading in re.findall(r"^#{1,6} +(.+?) *#*$", prose(path), re.M):
         slug = slug_of(heading)
         found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)

@@ -22,7 +22,8 @@ SECTIONS = ["start", "tutorials", "guides", "reference", "explanation", "evidenc
 
 @each_case("page", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    assert list(broken(page)) == []
+    found = list(broken(page))
+    assert not found, "; ".join(found)
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

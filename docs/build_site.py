@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / ".site"
 TREE, HTML, RESULT = WORK / "tree", WORK / "html", ROOT / "docs/_build/html"
 COPIED = ("docs", "examples")
-NOT_COPIED = shutil.ignore_patterns("_build", "data", "state", "certificates", "__pycache__", ".ipynb_checkpoints")
+NOT_COPIED = shutil.ignore_patterns(
+    "_build", "node_modules", "data", "state", "certificates", "__pycache__", ".ipynb_checkpoints"
+)
 NOT_LINKED = {*COPIED, "blindfit", "runs"}
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "audio": "src"}
 

@@ -154,7 +154,8 @@ class Account:
 
         Args:
             asked: bits that must fit, with what the job will count later; by default those of the entry.
-            refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
+            refuse: function that makes the error; None if the job may reveal more. Its words do not depend on earlier
+                entries.
         """
         is_new = self.check_below(transaction, entry, limit, refuse, asked=asked)
         if is_new and entry.bits:

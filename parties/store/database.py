@@ -64,7 +64,7 @@ def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
     return ConfigError(
         f"{path} does not know {unexplained[0]}{more} in its folder: the database was lost or is an older one, and "
         "its budgets and counts would start again",
-        hint="stop the party and put the newest backup of party.sqlite back, with its party.sqlite-wal; without a backup, "
+        hint="stop the party and put the newest backup of party.sqlite back, with its party.sqlite-wal; without one, "
         "run `blindfit ledger PARTY.TOML --acknowledge REASON` with what happened: the reason stays in the ledger",
     )
 
@@ -227,8 +227,8 @@ class Store:
             except sqlite3.Error as error:
                 raise LedgerUnavailable(
                     f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
-                    hint="check its disk; if the file is damaged, restore a backup: the receipts of active parties then "
-                    "show which entries it lacks",
+                    hint="check its disk; if the file is damaged, restore a backup: the active parties' receipts then "
+                    "show the entries that it lacks",
                 ) from None
 
 

@@ -155,17 +155,17 @@ class PartyNode:
         fails.
         """
 
-        async def recorded(session: Session[Any]) -> dict[str, ParameterValue]:
+        async def record(session: Session[Any]) -> dict[str, ParameterValue]:
             transcript = Transcript((handshake.TABLE, *tables))
-            session.channel.on_received = transcript.received
+            session.channel.on_received = transcript.add
             try:
                 summary = await run(session)
                 sent = {"bytes_sent": session.channel.bytes_sent, "messages_sent": session.channel.messages_sent}
                 return {**summary, **sent}
             finally:
-                self.party.write(session.id, "transcript.jsonl", transcript.encoded())
+                self.party.write(session.id, "transcript.jsonl", transcript.encode())
 
-        return recorded
+        return record
 
     async def start(self) -> None:
         party = self.party
@@ -242,10 +242,10 @@ class PartyNode:
 def _measure(run: Run) -> Run:
     """Return a run that also measures its use of the machine."""
 
-    async def measured(session: Session[Any]) -> dict[str, ParameterValue]:
+    async def measure(session: Session[Any]) -> dict[str, ParameterValue]:
         return {**await run(session), "peak_memory_mib": peak_memory_mib()}
 
-    return measured
+    return measure
 
 
 _SERVICES = ((control_pb2.DESCRIPTOR, "Control"), (exchange_pb2.DESCRIPTOR, "Exchange"))

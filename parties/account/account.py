@@ -86,7 +86,7 @@ class Account:
 
     def label_limit(self, reader: AccountReads) -> float:
         """Return how many bits about all labels together may be revealed."""
-        people = len(unpack(reader.labelled_people(self.population, self.label)).nonzero()[0])
+        people = len(unpack(reader.people_with_labels(self.population, self.label)).nonzero()[0])
         return people * self.label_entropy * BITS_OF_A_LABEL
 
     def fits(

@@ -81,7 +81,7 @@ class TrainingLedger:
             transaction.add_answer(me, self.question, stored)
         return answer
 
-    def described(self) -> tuple[Charged, int]:
+    def describe(self) -> tuple[Charged, int]:
         """Return the promise with the present state of the budget, and the number of releases."""
         entries = self._store.reader().ledger(self._charge.population)
         return describe_charge(self._charge, self._settings, self._store), len(entries)

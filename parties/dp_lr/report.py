@@ -49,10 +49,10 @@ class RowFigures(FittedRows, Table):
     dropped_columns: tuple[str, ...]
     expected: bool = False
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
         if self.public_figures is None:
-            return super().shown_to_coordinator()
-        return replace(self, **self.public_figures.to_dict(), public_figures=None).shown_to_coordinator()
+            return super().fields_for_coordinator()
+        return replace(self, **self.public_figures.to_dict(), public_figures=None).fields_for_coordinator()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.snapshots.populations import refuse_private_copy
 from blindfit.parties.training.feature_bounds import scale_of
-from blindfit.parties.training.public_model import declared_public, read_public_model
+from blindfit.parties.training.public_model import dataset_declared_public, read_public_model
 from blindfit.parties.training.rows import PartyRows, Report, read_rows
 from blindfit.parties.training.split import hold_out
 from blindfit.parties.training.unit import refuse_dependent_rows, refuse_persons
@@ -145,7 +145,7 @@ def find_start(
     model = Pretrained(keep_scale(names), (0.0,) * len(names), 0.0)
     if job.dp_lr.init is not None:
         model = read_public_model("dp_lr.init", job.dp_lr.init, base_dir, private).in_order(names)
-        kind, identity = "file" if declared_public(model, settings) else "undeclared", model.identity()
+        kind, identity = "file" if dataset_declared_public(model, settings) else "undeclared", model.identity()
     elif job.dp_lr.public_dataset is not None:
         public = _read_public(public_source(settings, job.dp_lr.public_dataset, opened, private), names, report)
         model, kind = pretrain(*public, columns=names), "public"
@@ -208,10 +208,10 @@ def fit_public(settings: PartySettings, base_dir: Path, name: str, l2: float | N
         ConfigError: as in `public_source`, or the rows are those of a snapshot with a population.
     """
 
-    def opened(dataset: str) -> Source:
+    def open_dataset(dataset: str) -> Source:
         return open_source(settings.datasets[dataset], base_dir, dataset)
 
-    source = public_source(settings, name, opened).with_recipes()
+    source = public_source(settings, name, open_dataset).with_recipes()
     refuse_private_copy(settings, base_dir, name, source)
     features, labels = _read_public(source, source.feature_names, lambda *_: None)
     fitted = pretrain(features, labels, columns=source.feature_names, table=source.record, l2=l2)

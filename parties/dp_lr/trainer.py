@@ -41,7 +41,7 @@ class Trainer:
     def check(self, job: DPLRJob, me: Member) -> None:
         """Refuse what can be refused before a session starts: datasets, options, the public model."""
         population_of(self._party.settings.datasets[me.dataset], me.dataset)
-        snapshot, opened = self._party.snapshots.published(me.dataset), self._party.snapshots.source
+        snapshot, opened = self._party.snapshots.require_current(me.dataset), self._party.snapshots.source
         source = check_private(snapshot.source())
         check_start(self._party.settings, self._party.base_dir, job, source, opened)
         if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
@@ -71,13 +71,13 @@ class Trainer:
         session.report("evaluate")
         model = _of_table(DPLogisticModel.from_dict(answer["model"]), source)
         probabilities = model.probabilities(rows.features[rows.test])
-        charged, releases = ledger.described()
+        charged, releases = ledger.describe()
         evaluation = evaluation_of(rows.labels[rows.test], probabilities)
         report = report_of(
             session, rows, start, model, answer, charged, evaluation, clock.laps, is_new=is_new, releases=releases
         )
         self._write(session, rows, model, probabilities, report)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def _answer(
         self, session: Session[DPLRJob], ledger: TrainingLedger, start: Start, rows: PrivateRows

@@ -99,7 +99,7 @@ class Evaluation:
         """Return a file of the training, in the folder that its operator chose."""
         found = [path for path in self._party.files_of(job.evaluate.session) if path.name == name and path.exists()]
         if not found:
-            self._refuse("evaluate.session", _gone(name))
+            self._refuse("evaluate.session", _missing_file(name))
         return found[0]
 
     def _model(self, job: EvaluateJob) -> tuple[Path, Mapping[str, Any]]:
@@ -109,7 +109,7 @@ class Evaluation:
         if not isinstance(content, Mapping):
             raise DataError(f"{path} is not a model")
         if content.get("session", job.evaluate.session) != job.evaluate.session:
-            self._refuse("evaluate.session", _gone("model.json"))
+            self._refuse("evaluate.session", _missing_file("model.json"))
         return path, content
 
     def _find_predicted_file(self, job: EvaluateJob) -> Path:
@@ -125,7 +125,7 @@ class Evaluation:
             self._refuse("evaluate.scores", ELSEWHERE)
         path = Path(os.path.normpath(self._party.data_dir / made.path))
         if path not in self._party.files_of(scores) or not path.exists():
-            self._refuse("evaluate.scores", _gone("file of scores"))
+            self._refuse("evaluate.scores", _missing_file("file of scores"))
         return path
 
     async def run(self, session: Session[EvaluateJob]) -> dict[str, ParameterValue]:
@@ -142,7 +142,7 @@ class Evaluation:
         figures = evaluate(rows, released)
         report = report_of(rows, released, figures, clock.laps)
         self._party.write_report(session.id, report.content(session), "evaluations")
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def score(self, session: Session[EvaluateJob]) -> Scored:
         """Return the rows to evaluate on, with their scores."""
@@ -153,7 +153,7 @@ class Evaluation:
         model = self._read(*self._model(session.job))
         scale = model.standardiser
         require_offered(scale.record, self._party.settings.datasets[session.me.dataset], session.me.dataset)
-        source = session.published.scored_by(scale.record, scale.columns, scale.means())
+        source = session.published.for_model(scale.record, scale.columns, scale.means())
         tell_of_unseen(source)
         ids: list[str] = []
         scores: list[Floats] = []
@@ -174,7 +174,7 @@ class Evaluation:
         return Scored(tuple(i for i in scored.ids if i in held_out), scored.scores[here])
 
 
-def _gone(name: str) -> str:
+def _missing_file(name: str) -> str:
     return f"it has no {name} of that session; a later job may have written over it"
 
 

@@ -54,5 +54,5 @@ def report_of(
         score_bound=rows.bound,
         bins=rows.n_bins,
         timing=TimingFigures(**laps),
-        **released.told(),
+        **released.by_server(),
     )

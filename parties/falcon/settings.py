@@ -109,7 +109,7 @@ class FalconSettings(Settings):
         return self.weights == "shared"
 
     @model_validator(mode="after")
-    def _shared_weights_are_not_opened(self) -> FalconSettings:
+    def _check_shared_weights(self) -> FalconSettings:
         if self.stays_shared and "weight-bits" in self.unsafe:
             raise ValueError('unsafe: weight-bits does nothing with weights = "shared", remove it')
         if self.stays_shared and self.model == "linear":

@@ -63,5 +63,5 @@ def write_shared(party: Party, session: str, part: SharedModelPart, report: dict
     """Write shares to the folder from which predictions read them; no folder of reports gets them."""
     party.write_report(session, report)
     models = SharedModels(party.data_dir, party.vault)
-    party.noted(models.path(session), session)
+    party.note(models.path(session), session)
     models.keep(part, session, party.stamp_text)

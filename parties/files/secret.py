@@ -28,7 +28,7 @@ class PartySecret:
         """
         if not path.exists():
             try:
-                write_new(path, vault.sealed(path.name, secrets.token_bytes(BYTES)), mode=0o600)
+                write_new(path, vault.seal(path.name, secrets.token_bytes(BYTES)), mode=0o600)
             except ConfigError:
                 # Another process may have made it since the check; then both use the same secret.
                 if not path.exists():

@@ -67,7 +67,7 @@ class Vault:
     def locks(self) -> bool:
         return self._key is not None
 
-    def sealed(self, name: str, content: bytes) -> bytes:
+    def seal(self, name: str, content: bytes) -> bytes:
         """Return the bytes of a file with this name and content."""
         if self._key is None:
             return content
@@ -75,7 +75,7 @@ class Vault:
         return LOCKED + nonce + AESGCM(self._key).encrypt(nonce, content, name.encode())
 
     def read(self, path: Path) -> bytes:
-        """Return the content of a file whose bytes `sealed` made.
+        """Return the content of a file whose bytes `seal` made.
 
         Raises:
             OSError: the file cannot be read.
@@ -119,7 +119,7 @@ class Vault:
             if path.suffix == ".pem":
                 content = private_pem(read_private_key(path, None), self._pem_passphrase)
             else:
-                content = self.sealed(path.name, read_file(path))
+                content = self.seal(path.name, read_file(path))
             replace_file(path, content, mode=0o600)
             yield path
 

@@ -134,7 +134,7 @@ def renew(directory: Path, party: str, days: int = 365, *, passphrase: bytes | N
         signer = _open(directory, passphrase)
         index = _load_index(directory)
         old = read_certificate(files.certificate)
-        if old.serial_number in index.revoked_serials():
+        if old.serial_number in index.serials_revoked():
             raise ConfigError(
                 f"{files.certificate} was revoked and cannot be renewed",
                 hint=f"`blindfit certs issue {quote(str(directory))} {party}` makes a new key and certificate",
@@ -357,7 +357,7 @@ class _Index:
         )
         return replace(self, issued=tuple(marked))
 
-    def revoked_serials(self) -> dict[int, datetime]:
+    def serials_revoked(self) -> dict[int, datetime]:
         return {int(e.serial, 16): datetime.fromisoformat(e.revoked) for e in self.issued if e.revoked}
 
 
@@ -398,7 +398,7 @@ def _sign_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRevo
         .add_extension(x509.CRLNumber(index.crl_number), critical=False)
         .add_extension(authority_key_id, critical=False)
     )
-    for serial, since in index.revoked_serials().items():
+    for serial, since in index.serials_revoked().items():
         revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(since).build()
         builder = builder.add_revoked_certificate(revoked)
     return builder.sign(signer.key, hashes.SHA256())
@@ -407,7 +407,7 @@ def _sign_crl(signer: _Signer, index: _Index, days: int) -> x509.CertificateRevo
 def _set_aside_as(folder: Path, index: _Index) -> Path:
     """Return the place for a party's revoked files, out of the way of new ones; refuse files that are in force."""
     serial = read_certificate(folder / "certificate.pem").serial_number
-    if serial not in index.revoked_serials():
+    if serial not in index.serials_revoked():
         raise ConfigError(
             f"{folder} exists already: {folder.name} has a certificate",
             hint=f"`blindfit certs renew {quote(str(folder.parent))} {folder.name}` makes it last longer; to replace "

@@ -42,7 +42,7 @@ def server_credentials(identity: Identity) -> grpc.ServerCredentials:
     """Return credentials that ask every client for a certificate, and take our own renewed one without a restart."""
     latest = identity
 
-    def renewed() -> grpc.ServerCertificateConfiguration | None:
+    def renew() -> grpc.ServerCertificateConfiguration | None:
         nonlocal latest
         newest = current(latest)
         if newest is latest:
@@ -53,7 +53,7 @@ def server_credentials(identity: Identity) -> grpc.ServerCredentials:
 
     return grpc.dynamic_ssl_server_credentials(
         _server_configuration(identity),
-        renewed,  # type: ignore[arg-type]  # the stub forgets None, which means no change
+        renew,  # type: ignore[arg-type]  # the stub forgets None, which means no change
         require_client_authentication=True,
     )
 

@@ -53,7 +53,7 @@ class LabelRegression:
 
     def check(self, job: LabelDPJob, me: Member) -> None:
         """Refuse what can be refused before a session starts."""
-        snapshot = self._party.snapshots.published(me.dataset)
+        snapshot = self._party.snapshots.require_current(me.dataset)
         source = check_features(snapshot.source(), "an active party")
         if refused := cost_of(job, snapshot.row.rows, len(source.model_columns)).excess():
             raise PolicyRefused(party=me.name, field="label_dp.options", reason=refused)
@@ -62,7 +62,7 @@ class LabelRegression:
 
     async def run(self, session: Session[LabelDPJob]) -> dict[str, ParameterValue]:
         job, clock = session.job, Clock()
-        source, randomness = session.published.source().filled(), own_randomness(self._party, session)
+        source, randomness = session.published.source().with_means(), own_randomness(self._party, session)
         rows = await asyncio.to_thread(read_rows, source, job, randomness, session.report)
         clock.lap("prepare_s")
         server = session.with_role("measurement")
@@ -78,7 +78,7 @@ class LabelRegression:
         true = {} if study is None else evaluate_values(study.labels, study.predictions)
         report = report_of(session, rows, released, fitted, true, description, budget, clock.laps)
         await asyncio.to_thread(self._write, session, rows, released, fitted, study, report)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _release(
         self,
@@ -121,8 +121,8 @@ class LabelRegression:
         name, scale = session.job.label_dp.evaluate_on, model.standardiser
         if not name:
             return None
-        snapshot = self._party.snapshots.published(name)
-        source = snapshot.scored_by(scale.record, scale.columns, scale.means(), labels=True)
+        snapshot = self._party.snapshots.require_current(name)
+        source = snapshot.for_model(scale.record, scale.columns, scale.means(), labels=True)
         tell_of_unseen(source)
         trained = set(rows.ids[: rows.n_trained])
         ids: list[str] = []

@@ -75,7 +75,7 @@ async def scores_in_shares(
         if quota is not None:
             quota.count_model(session, model_digest(part), bits_of_a_part(part), positions, part.trained_in)
 
-    async def scored(channel: Channel) -> Scores | None:
+    async def score(channel: Channel) -> Scores | None:
         return await shared_scores.run_data_party(
             seats.me,
             held,
@@ -87,7 +87,7 @@ async def scores_in_shares(
         )
 
     try:
-        found = await in_own_thread(session.channel, scored)
+        found = await in_own_thread(session.channel, score)
     except SharesDoNotFit as error:
         reason = f"{error.message}; {error.hint}"
         raise PolicyRefused(party=seats.me, field="predict.session", reason=reason) from None

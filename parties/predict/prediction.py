@@ -68,7 +68,7 @@ class JointPrediction:
         scale = part.standardiser
         require_offered(scale.record, self._party.settings.datasets[me.dataset], me.dataset)
         self._party.snapshots.check_scored(me.dataset, scale.record, scale.columns)
-        self._quota(self._party.snapshots.published(me.dataset), part)
+        self._quota(self._party.snapshots.require_current(me.dataset), part)
         if self._own_sink is not None:
             self._own_sink.check(_columns(part))
 
@@ -96,7 +96,7 @@ class JointPrediction:
     def _rows(self, session: Session[PredictJob], part: Part) -> Source:
         """Return the rows. Raise DataError if the dataset lacks a column of the model."""
         scale = part.standardiser
-        return session.published.scored_by(scale.record, scale.columns, scale.means())
+        return session.published.for_model(scale.record, scale.columns, scale.means())
 
     def _refuse(self, field: str, reason: str) -> None:
         raise PolicyRefused(party=self._party.settings.name, field=field, reason=reason)
@@ -132,7 +132,7 @@ class JointPrediction:
             timing=TimingFigures(**clock.laps),
         )
         self._party.write_report(session.id, report.content(session), "predictions")
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _scores(
         self,

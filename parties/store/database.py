@@ -58,7 +58,7 @@ def path_of(party: KeepsData, base_dir: Path) -> Path:
     return base_dir / party.data_dir / "party.sqlite"
 
 
-def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
+def make_lost_error(path: Path, unexplained: Sequence[str]) -> ConfigError:
     """Return the error of a party whose database is older than its files."""
     more = f" and {len(unexplained) - 1} more" if unexplained[1:] else ""
     return ConfigError(
@@ -142,7 +142,7 @@ class Store:
         store = cls(path, party.excess)
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
-            raise lost(path, unexplained)
+            raise make_lost_error(path, unexplained)
         return store
 
     @classmethod
@@ -157,7 +157,7 @@ class Store:
         path, store = path_of(party, base_dir), cls.existing(party, base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             if unexplained := find_unexplained(path.parent, store.reader() if store else None):
-                raise lost(path, unexplained)
+                raise make_lost_error(path, unexplained)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:

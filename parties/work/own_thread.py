@@ -28,7 +28,7 @@ class OuterChannel:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def send(self, to: str, message: object) -> None:
-        encoded = self._channel.encoded(to, message)
+        encoded = self._channel.encode(to, message)
         async with self._turns[to]:
             await self._wait_until_left(to)
             self._leaving[to] = self._there(self._channel.bring(to, encoded))

@@ -86,7 +86,7 @@ class Account:
 
     def label_limit(self, reader: AccountReads) -> float:
         """Return how many bits about all labels together may be revealed."""
-        people = len(unpack(reader.labelled_people(self.population, self.label)).nonzero()[0])
+        people = len(unpack(reader.people_with_labels(self.population, self.label)).nonzero()[0])
         return people * self.label_entropy * BITS_OF_A_LABEL
 
     def fits(
@@ -154,7 +154,8 @@ class Account:
 
         Args:
             asked: bits that must fit, with what the job will count later; by default those of the entry.
-            refuse: makes the error; None where the job may reveal more. Its words are the same whatever was before.
+            refuse: function that makes the error; None if the job may reveal more. Its words do not depend on earlier
+                entries.
         """
         is_new = self.check_below(transaction, entry, limit, refuse, asked=asked)
         if is_new and entry.bits:

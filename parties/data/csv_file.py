@@ -52,7 +52,7 @@ class MissingWords:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A csv file with a header. It is read as text, and converted later, where row numbers are known.
+    """A csv file with a header. It is read as text, and convert later, where row numbers are known.
 
     A field is null if it has no quotes and is empty or, without the white space around it, a missing word. Numbers and
     dates come in the plain form, in any dialect of the file.
@@ -110,17 +110,17 @@ class CsvFile:
     def _in_plain_form(self, column: Any, name: str, first_row: int) -> Any:
         kind, dialect = self.kinds.of(name), self.dialect
         if kind == "date" and dialect.date_format is not None:
-            convert, made = read_dates, pa.timestamp("us")
+            to_plain, made = read_dates, pa.timestamp("us")
         elif kind == "number" and dialect.converts_numbers:
-            convert, made = write_plain_numbers, pa.string()
+            to_plain, made = write_plain_numbers, pa.string()
         else:
             return column
 
-        def converted() -> Any:
+        def convert() -> Any:
             with locate_errors(self.origin, name, first_row, hint=self.origin.advice.no_number(name)):
-                return convert(column, dialect)
+                return to_plain(column, dialect)
 
-        return or_nulls(name, converted, pa.nulls(len(column), made), self.problems, self.tolerates)
+        return or_nulls(name, convert, pa.nulls(len(column), made), self.problems, self.tolerates)
 
     def _with_nulls(self, names: Sequence[str]) -> Iterator[Any]:
         """Read columns that have different words for "no value" separately, block by block: Arrow takes one list of

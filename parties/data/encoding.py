@@ -208,7 +208,7 @@ def _check_levels(name: str, levels: set[str], origin: Origin) -> None:
 class Features(Protocol):
     """Conversion of a reader's columns to a model's."""
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the reader's columns that these columns of the model come from."""
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
@@ -229,7 +229,7 @@ class FromTable:
     record: TableRecord
     found: frozenset[str] = frozenset()
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:
@@ -250,7 +250,7 @@ class FromTable:
 class AsWritten:
     """Features of a snapshot, as its own dataset describes them: they were converted when it was made."""
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(names)
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002
@@ -269,7 +269,7 @@ class ByModel:
 
     record: TableRecord
 
-    def needed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def columns_needed(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(column.name for column in self.record.select(names))
 
     def of(self, batch: Any, names: Sequence[str], first_row: int, origin: Origin) -> dict[str, Floats]:  # noqa: ARG002

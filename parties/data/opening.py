@@ -90,7 +90,7 @@ def open_for_model(
         DataError: as in `open_source`.
     """
     declared = {column.name: frozenset(column.chosen) for column in record.columns if column.declared}
-    words = MissingWords(frozenset(record.missing_words), {**settings.declared(), **declared})
+    words = MissingWords(frozenset(record.missing_words), {**settings.declarations(), **declared})
     texts = settings.text_columns() | {column.name for column in record.columns if column.kind == "category"}
     dates = frozenset(column.name for column in record.columns if column.kind == "date")
     reader = _open(settings, base_dir, Origin(name, "", option=option), words, ColumnKinds(texts, dates))
@@ -103,7 +103,7 @@ def open_for_model(
 
 
 def _open_reader(settings: DatasetSettings, base_dir: Path, name: str, tolerates: Tolerates = nothing) -> Reader:
-    words = MissingWords(frozenset(settings.missing_words), settings.declared())
+    words = MissingWords(frozenset(settings.missing_words), settings.declarations())
     origin = Origin(name, "", advice=Advice(name, settings))
     kinds = ColumnKinds(settings.text_columns(), frozenset(settings.dates))
     return _open(settings, base_dir, origin, words, kinds, tolerates)

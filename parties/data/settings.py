@@ -140,7 +140,7 @@ class DatasetSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _encoded_columns_are_features(self) -> DatasetSettings:
+    def _check_encoded_columns(self) -> DatasetSettings:
         encoded = [*self.categories, *self.dates]
         if twice := [name for name, count in Counter(encoded).items() if count > 1]:
             raise ValueError(f"column {twice[0]} is named twice in categories and dates")
@@ -214,7 +214,7 @@ class DatasetSettings(BaseModel):
         """Return True if the model learns from this column itself, and not only through recipes."""
         return column not in self.left_out if self.features == "rest" else column in self.features
 
-    def declared(self) -> dict[str, frozenset[str]]:
+    def declarations(self) -> dict[str, frozenset[str]]:
         """Return the texts of each column that are values even if they are among the missing words."""
         levels = self.categories if isinstance(self.categories, dict) else {}
         found = {name: frozenset(of_it) for name, of_it in levels.items()}

@@ -76,7 +76,7 @@ class Source:
         Raises:
             DataError: the reader lacks a column that is needed.
         """
-        needed = features.needed(record.read_for(columns)) if columns else ()
+        needed = features.columns_needed(record.read_for(columns)) if columns else ()
         refuse_missing_names([*settings.key_columns(), *needed], reader.names, reader.origin)
         return cls(name, settings, record, tuple(columns), reader, features)
 
@@ -102,7 +102,7 @@ class Source:
         """Columns of a model that is trained on these rows."""
         return self.record.made
 
-    def filled(self) -> Source:
+    def with_means(self) -> Source:
         """Return the same source with the mean that replaces missing values in each column. This may take one pass over
         the rows.
         """
@@ -123,7 +123,7 @@ class Source:
         Raises:
             DataError: there is no training row.
         """
-        source = self.filled()
+        source = self.with_means()
         if source.record.is_fitted:
             return source._of_model(source.record)
         read = tuple(dict.fromkeys(name for recipe in source.record.recipes for name in recipe.of))
@@ -138,7 +138,7 @@ class Source:
         """Return the same source without the means of missing values, for recipes that are not yet fitted to the
         values.
         """
-        source = self.filled()
+        source = self.with_means()
         return replace(source, keeps_gaps=not source.record.is_fitted)
 
     def with_given_recipes(self) -> Source:
@@ -160,14 +160,14 @@ class Source:
             label=self.settings.label if labels else None,
         )
         names = self.feature_names if features else ()
-        filled, read = self.filled() if names else self, self.record.read_for(names)
+        filled, read = self.with_means() if names else self, self.record.read_for(names)
 
-        def made(of: tuple[int, Any]) -> RowBatch:
+        def make(of: tuple[int, Any]) -> RowBatch:
             first_row, arrow = of
             return filled._derive(filled._treat_missing(self._convert(arrow, first_row, roles, read), read), read)
 
         kept = 0
-        for batch in each_ahead(made, self._arrow_batches(roles.names() + self._list_needed(read))):
+        for batch in each_ahead(make, self._arrow_batches(roles.names() + self._list_needed(read))):
             kept += len(batch)
             yield batch
         if kept == 0 and self._before is None:
@@ -237,7 +237,7 @@ class Source:
         levels: dict[str, Any] = {}
         for column in self.record.columns:
 
-            def converted(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
+            def convert(column: TableColumn = column) -> tuple[dict[str, Floats], Any]:
                 found = self._features.of(arrow, column.encoded, first_row, self.origin)
                 if self.settings.missing == "refuse":
                     refuse_without_value(found, column, rows, self.origin)
@@ -248,7 +248,7 @@ class Source:
                 dict.fromkeys(column.encoded, np.full(arrow.num_rows, np.nan)),
                 pa.nulls(arrow.num_rows, pa.string()),
             )
-            found, texts = self._or_else(column.name, converted, empty, problems)
+            found, texts = self._or_else(column.name, convert, empty, problems)
             features |= found
             if column.kind == "category":
                 levels[column.name] = texts
@@ -324,7 +324,7 @@ class Source:
             yield arrow.column(0)
 
     def _list_needed(self, names: Sequence[str]) -> list[str]:
-        return list(self._features.needed(names)) if names else []
+        return list(self._features.columns_needed(names)) if names else []
 
     def _arrow_batches(self, names: list[str]) -> Iterator[tuple[int, Any]]:
         start = 1 + (self._before or 0)

@@ -59,12 +59,12 @@ class Call(Background):
 
     def check_ready(self, tally: Tally) -> None:
         """Raise the error that would refuse the charge of rows that have come; charge nothing."""
-        with self.upload.joining(self.joined()):
+        with self.upload.joining(self.join_state()):
             self.service.check_ready(tally, self.dataset, self.consumer)
 
     # --- labels
 
-    def joined(self) -> JoinState:
+    def join_state(self) -> JoinState:
         if self._join is None:
             # The limit of the request, at most the dataset's: the noise is computed for this limit.
             state = self.dataset.index.new_request(
@@ -75,7 +75,7 @@ class Call(Background):
 
     def join(self, ids: Sequence[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         self.upload.begin()
-        batch = self.joined().join(list(ids))
+        batch = self.join_state().join(list(ids))
         return batch.labels, batch.kept
 
     # --- which rows counted
@@ -91,7 +91,7 @@ class Call(Background):
     def pieces_to_keep(self) -> Iterator[bytes]:
         """Yield the bits of the stored answer, in pieces."""
         reader = self.service.store.reader()
-        numbered = (reader.kept_piece(self.consumer, self.request.request_id, n) for n in itertools.count())
+        numbered = (reader.read_kept_piece(self.consumer, self.request.request_id, n) for n in itertools.count())
         return itertools.takewhile(bool, numbered)
 
     def close_files(self) -> None:

@@ -256,7 +256,7 @@ def check_space(reader: Reads, policy: PolicySettings, server: str, consumer: st
         PolicyRefused: they do not fit.
     """
     most_mib = policy.max_kept_mib
-    if reader.kept_bytes(consumer) + more_bytes > most_mib * MIB:
+    if reader.count_kept_bytes(consumer) + more_bytes > most_mib * MIB:
         reason = (
             f"answers to {consumer} would take more than {most_mib} MiB on this server's disk, where they are kept "
             "for ever: ask for a release that was made before, or ask the server's operator to raise max_kept_mib"

@@ -184,7 +184,7 @@ def _rows_from_pb(message: pb.WeightRows, culprit: str) -> WeightRows:
     return WeightRows(tuple(message.ids), weights)
 
 
-def _masked_from_pb(message: pb.MaskedRows, culprit: str) -> MaskedRows:
+def _read_masked_rows(message: pb.MaskedRows, culprit: str) -> MaskedRows:
     values = np.frombuffer(message.values[: len(message.values) // 8 * 8], "<u8").astype(np.uint64, copy=False)
     if len(message.values) % 8 or not values.size or int(values.max()) >= field.P:
         reason = "are not elements of the field"
@@ -206,7 +206,7 @@ def require_finite(message: Any, names: tuple[str, ...], step: str, culprit: str
 _DECODERS: dict[type, Any] = {
     AggregateOpen: _open_from_pb,
     WeightRows: _rows_from_pb,
-    MaskedRows: _masked_from_pb,
+    MaskedRows: _read_masked_rows,
     EncryptedRows: lambda message, _culprit: EncryptedRows(
         tuple(message.ids), ReceivedCiphertext(message.width_bytes, message.rows)
     ),
@@ -354,9 +354,8 @@ class ClientSide:
     def _reading(self) -> asyncio.Future[Any]:
         if self._read is None:
             self._read = asyncio.ensure_future(self._call.read())
-            self._read.add_done_callback(
-                lambda read: read.cancelled() or read.exception()
-            )  # else gRPC would log its error
+            # Without the callback, gRPC would log the error.
+            self._read.add_done_callback(lambda read: read.cancelled() or read.exception())
         return self._read
 
     def _note_status(self, call: Any) -> None:

@@ -38,7 +38,7 @@ class AggregateDesk(Call):
         await self._way.before_release(tally)
 
     def release(self, tally: Tally) -> NoisySum:
-        joined = self.joined()
+        joined = self.join_state()
         if self.dataset.settings.rows_are_public and self._way.shows_unknown_rows:
             tally.rows_unknown = joined.rows_taken_as_zero
         with self.upload.answering(joined):

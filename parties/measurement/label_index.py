@@ -406,7 +406,7 @@ def write_index(
         # A remark to the server's operator only, and no refusal: a job may be waiting.
         remarks.append(without_positive(source.name, positive))
     table = replace(table, split_id=split_id)
-    write_private(directory / HEADER, vault.sealed(HEADER, Header(table, keys).to_json().encode()))
+    write_private(directory / HEADER, vault.seal(HEADER, Header(table, keys).to_json().encode()))
     return Written(table.n_rows, content_sha256, remarks=tuple(remarks), ids=lambda: _people_of(source))
 
 

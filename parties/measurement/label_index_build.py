@@ -193,7 +193,7 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
     with ExitStack() as closing:
         owners = closing.enter_context(task.leaving("owners", OWNER))
         outputs = {name: closing.enter_context(write_whole(task.path(name))) for name in SORTED}
-        for bucket in _joined(rows):
+        for bucket in _join_buckets(rows):
             ordered = _in_order(bucket)
             again += _first_again(ordered)
             longest_run = max(longest_run, _longest_run(ordered["high"]))
@@ -207,7 +207,7 @@ def sort_range(task: IndexTask, rows: Sequence[Bucketed], place: int) -> SortedR
         return SortedRange(longest_run, owners.left() if task.has_persons else None, min(again, default=None))
 
 
-def _joined(left: Sequence[Bucketed]) -> Iterator[Records]:
+def _join_buckets(left: Sequence[Bucketed]) -> Iterator[Records]:
     """Yield each bucket that holds records, in order, from the files of all tasks."""
     for pieces in zip(*(each.buckets() for each in left), strict=True):
         bucket = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -243,7 +243,7 @@ def number_range(task: IndexTask, owners: Sequence[Bucketed], n_rows: int) -> tu
     """Run pass 3: return the number of persons in the range, and their numbers, from 0."""
     n_persons = 0
     with task.leaving("numbered", NUMBERED) as numbered:
-        for bucket in _joined(owners):
+        for bucket in _join_buckets(owners):
             distinct, number = np.unique(bucket["person"], return_inverse=True)
             place = bucket["place"]
             numbered.add(records_of(NUMBERED, place=place, number=number + n_persons), place * N_BUCKETS // n_rows)
@@ -342,10 +342,10 @@ def build_files(reading: Reading, keys: IndexKeys, directory: Path) -> tuple[Bui
         build = _Build(reading.source, working)
         content, rows = build.read(reading, keys)
         with reading.sorting(rows) as workers:
-            longest_run, owners = build.sorted(rows, workers)
+            longest_run, owners = build.sort(rows, workers)
             for each in rows:
                 each.path.unlink(missing_ok=True)
-            n_persons = None if owners is None else build.numbered(owners, content.n_rows, workers)
+            n_persons = None if owners is None else build.number(owners, content.n_rows, workers)
         table = Built(content.n_rows, n_persons, longest_run, build.label)
         for name, dtype in table.dtypes().items():
             _put_together(build.pieces[name], directory / name, table.n_rows * np.dtype(dtype).itemsize)
@@ -393,7 +393,7 @@ class _Build:
                 raise each.wrong
         return ContentDigest.of(each.content for each in found), [each.rows for each in found if each.rows is not None]
 
-    def sorted(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
+    def sort(self, rows: Sequence[Bucketed], workers: Workers) -> tuple[int, list[Bucketed] | None]:
         """Return the longest run, and the owners of the rows."""
         ranges = self._ranges(rows, workers)
         sizes = [sum(len(each) for each in of_range) for _, of_range in ranges]
@@ -407,7 +407,7 @@ class _Build:
         owners = [each.owners for each in found if each.owners is not None]
         return max(each.longest_run for each in found), owners if self.has_persons else None
 
-    def numbered(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
+    def number(self, owners: Sequence[Bucketed], n_rows: int, workers: Workers) -> int:
         found = workers.map(number_range, [(*each, n_rows) for each in self._ranges(owners, workers)])
         first_numbers = np.cumsum([0, *(count for count, _ in found)]).tolist()
         places = self._ranges([left for _, left in found], workers)

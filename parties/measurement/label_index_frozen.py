@@ -35,7 +35,7 @@ def freeze(index: LabelIndex, directory: Path, blocks: Iterable[NDArray[np.int64
     """
     for name in ("high", "low"):
         _write(directory / name, index.in_order(name), FILES[name])
-    write_private(directory / HEADER, vault.sealed(HEADER, index.frozen(LABEL).to_json().encode()))
+    write_private(directory / HEADER, vault.seal(HEADER, index.frozen(LABEL).to_json().encode()))
     sha256 = _write(directory / "label", blocks, LABEL)
     for path in (directory, directory.parent):
         sync_directory(path)

@@ -380,12 +380,12 @@ class LabelsDesk(Background):
         """
         if self._made_before is None:
             return self._state.count_within(self.request.max_rows_per_person or None)
-        return sum(int((steps != WITHHELD).sum()) for steps in self._joined(self._made_before.labels))
+        return sum(int((steps != WITHHELD).sum()) for steps in self._join(self._made_before.labels))
 
     def labels(self) -> Iterator[Steps]:
-        return self._joined(self._remembered.labels)
+        return self._join(self._remembered.labels)
 
-    def _joined(self, labels: LabelIndex) -> Iterator[Steps]:
+    def _join(self, labels: LabelIndex) -> Iterator[Steps]:
         self._ids.seek(0)
         with labels.new_request(None, "refuse") as state:
             for line in self._ids:

@@ -43,10 +43,10 @@ log = structlog.get_logger(__name__)
 
 
 def open_service(party: Party) -> MeasurementService:
-    """Open the indexes of published datasets. `party.shared` calls this, so that there is only one ledger."""
+    """Open the indexes of published datasets. `party.once` calls this, so that there is only one ledger."""
 
     def newest(name: str, known: LabelDataset | None = None) -> LabelDataset:
-        snapshot = party.snapshots.published(name)
+        snapshot = party.snapshots.require_current(name)
         if known is not None and known.snapshot == snapshot.id:
             return known
         found = LabelDataset(
@@ -96,11 +96,11 @@ def _find_session(party: Party, session_id: str, consumer: str) -> Session[JobPa
 
 def add_service(party: Party, server: grpc.aio.Server) -> str:
     """Add the service to a gRPC server, and return the service's full name."""
-    service = party.shared(open_service)
+    service = party.once(open_service)
 
     def on_answered(consumer: str, request: Asked) -> None:
         if session := _find_session(party, request.session, consumer):
-            session.shared(make_answered).set()
+            session.once(make_answered).set()
 
     servicer = MeasurementServicer(service, current_caller, on_answered, party.pulse)
     measurement_pb2_grpc.add_MeasurementServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ def add_service(party: Party, server: grpc.aio.Server) -> str:
 
 
 def make_answered(_session: Session[Any]) -> asyncio.Event:
-    """Return the event that an answer sets. Called by `session.shared`."""
+    """Return the event that an answer sets. Called by `session.once`."""
     return asyncio.Event()
 
 
@@ -134,7 +134,7 @@ class MeasurementSeat:
         if event := job.event_at_server(UNITS["person" if dataset.person else "row"][1]):
             population = str(dataset.population)
             limits = settings.populations[population]
-            budget, snapshot = Budget(limits.epsilon, limits.delta), party.snapshots.published(me.dataset)
+            budget, snapshot = Budget(limits.epsilon, limits.delta), party.snapshots.require_current(me.dataset)
             charging.check_before(party.store.reader(), population, event, budget, snapshot.id)
 
     def check_members(self, asked: Proposed) -> None:
@@ -175,11 +175,11 @@ class MeasurementSeat:
         active = session.with_role("active")
         session.report("answer", waiting_for=active.name)
         await session.channel.wait_for(
-            session.shared(make_answered).wait(), active.name, "the request", session.job.timeouts.session_s
+            session.once(make_answered).wait(), active.name, "the request", session.job.timeouts.session_s
         )
 
     def _summary(self, session: Session[JobParameters]) -> Summary:
-        service = self._party.shared(open_service)
+        service = self._party.once(open_service)
         dataset = service.datasets[session.me.dataset]
         budget = service.describe_budget(dataset.population)
         rows: Summary = {"dataset_rows": dataset.index.n_rows} if dataset.settings.rows_are_public else {}

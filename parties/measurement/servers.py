@@ -115,7 +115,7 @@ class Released:
             **self.promise,
         }
 
-    def told(self) -> dict[str, Any]:
+    def by_server(self) -> dict[str, Any]:
         """Return each server's part for the party's own report; nothing for one trusted server."""
         if len(self.servers) == 1:
             return {}

@@ -175,7 +175,7 @@ class Admission:
             self._refuse(field_name, reason)
         for dataset in (me.dataset, *job.also_reads(me.role)):
             if dataset in self.settings.datasets:  # the role reports any other error in another dataset
-                self.snapshots.published(dataset)
+                self.snapshots.require_current(dataset)
 
     def _refuse(self, field_name: str, reason: str) -> NoReturn:
         raise PolicyRefused(party=self.settings.name, field=field_name, reason=reason)

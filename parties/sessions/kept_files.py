@@ -46,14 +46,16 @@ def files_of(store: Store, data_dir: Path, session: str) -> list[Path]:
     """Return the files of a session, without the files that a running session is about to replace."""
     settle(store, data_dir)
     reader = store.reader()
-    begun = {one.path for one in reader.begun_files()}
+    begun = {one.path for one in reader.list_begun_files()}
     return [Path(os.path.normpath(data_dir / path)) for path in reader.files_of(session) if path not in begun]
 
 
 def settle(store: Store, data_dir: Path) -> None:
     """Settle the owners of the files that sessions had begun to write when they ended."""
     reader = store.reader()
-    begun = [one for one in reader.begun_files() if (row := reader.session(one.session)) is None or row.state in ENDS]
+    begun = [
+        one for one in reader.list_begun_files() if (row := reader.session(one.session)) is None or row.state in ENDS
+    ]
     _settle(store, data_dir, begun)
 
 

@@ -106,7 +106,7 @@ class Party:
         """
         return kept_files.files_of(self.store, self.data_dir, session)
 
-    def noted(self, path: Path, session: str) -> Path:
+    def note(self, path: Path, session: str) -> Path:
         """Note a directory, or a file that no other session writes, before it exists.
 
         `blindfit purge` then finds it, even if the process ends at any moment.
@@ -139,7 +139,7 @@ class Party:
         """Workers on vectors of ciphertexts, from the first use until `close`."""
         return self._closing.enter_context(workers_of(self.settings, self.base_dir))
 
-    def shared(self, make: Callable[[Party], T]) -> T:
+    def once(self, make: Callable[[Party], T]) -> T:
         """Return the result of `make`, which is made once for all roles and services."""
         if make not in self._shared:
             self._shared[make] = make(self)

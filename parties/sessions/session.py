@@ -81,7 +81,7 @@ class Session(Generic[J_co]):
         """The same digest without the snapshots, which a party can compute when the job is proposed."""
         return digest_of_question(self.job, self.members.values())
 
-    def shared(self, make: Callable[[Session[Any]], T]) -> T:
+    def once(self, make: Callable[[Session[Any]], T]) -> T:
         """Return the result of `make`, made once for the session's role and the calls to its services.
 
         If the result is None, the next call makes it again.

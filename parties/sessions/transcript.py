@@ -65,7 +65,7 @@ class Transcript:
         self._lines: list[_Line] = []
         self._chunked: dict[tuple[str, str], _Line] = {}
 
-    def received(self, sender: str, kind: str, data: bytes) -> None:
+    def add(self, sender: str, kind: str, data: bytes) -> None:
         line = self._chunked.get((sender, kind))
         if line is None:
             line = _Line(sender, kind)
@@ -81,7 +81,7 @@ class Transcript:
             self._rows[kind] = _Row.of(kind, self._tables)
         return self._rows[kind]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return a line of JSON for each message."""
         return b"".join(self._line(number, line) for number, line in enumerate(self._lines, 1))
 

@@ -74,14 +74,14 @@ class PeopleKey:
         """
         found = [np.zeros((2, 0), np.uint64)]
         for ids in parts:
-            found.append(np.stack([self.digests(ids), self._spelled(ids)]))
+            found.append(np.stack([self.digests(ids), self._digest_spellings(ids)]))
         folded, spelled = np.concatenate(found, axis=1)
         order = np.lexsort((spelled, folded))
         again = order[1:][folded[order[1:]] == folded[order[:-1]]]
         folded[again] = spelled[again]
         return np.asarray(folded)
 
-    def _spelled(self, ids: Any) -> Digests:
+    def _digest_spellings(self, ids: Any) -> Digests:
         """Return a digest of each id in its own spelling, uint64 (n,). A folded id has the same digest only by
         chance.
         """
@@ -156,7 +156,7 @@ def add_people(transaction: Writes, population: str, label: str | None, digests:
         transaction.add_people(population, new.astype("<u8").tobytes())
         known = np.concatenate([known, new])
     if label is not None:
-        labelled = unpack(transaction.labelled_people(population, label), len(known))
+        labelled = unpack(transaction.people_with_labels(population, label), len(known))
         labelled[places(known, digests)] = True
         transaction.put_labelled_people(population, label, pack(labelled))
 

@@ -93,7 +93,7 @@ def write_rows(source: Source, directory: Path) -> Written:
         n_rows,
         content.hexdigest(),
         distinct.counts(),
-        others.found(),
+        others.levels(),
         problems,
         (*dropped.remarks(), *others.remarks()),
         lambda: written.ids(source.settings.id),
@@ -120,7 +120,7 @@ class _Others:
             if column.base is not None and column.base not in found and len(found) <= MOST_LEVELS:
                 yield f"column {column.name}: no row has its reference level"
 
-    def found(self) -> dict[str, Sequence[str] | None]:
+    def levels(self) -> dict[str, Sequence[str] | None]:
         return {name: sorted(levels) if len(levels) <= MOST_LEVELS else None for name, levels in self._found.items()}
 
 

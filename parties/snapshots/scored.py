@@ -16,13 +16,12 @@ from blindfit.parties.snapshots.row_content import count_unknowns
 from blindfit.parties.snapshots.snapshot import content_of, record_of
 from blindfit.parties.store.snapshots import SnapshotRow
 
-LEAST_MODELS_OF_A_GRID = (
-    2 * (min(FOLDS) - 1) + 1
-)  # 2 points, each with one fold that leaves the row out; final training
+# The smallest grid has 2 points, each with one fold that leaves the row out; then comes the final training.
+LEAST_MODELS_OF_A_GRID = 2 * (min(FOLDS) - 1) + 1
 GIVE_SCORES = frozenset({"taylor", "predict"})
 
 
-def declared_models(settings: PartySettings, dataset: str) -> int | str:
+def models_declared(settings: PartySettings, dataset: str) -> int | str:
     """Return how many models may score a row of a dataset, in the form of a snapshot; 0 if no job of the party scores.
 
     The number follows from the party's file: "default" if the file declares no number.
@@ -42,7 +41,7 @@ def refuse_weak_rows(row: SnapshotRow, known: Sequence[SnapshotRow], settings: P
     Raises:
         ConfigError: the reason, and what to set.
     """
-    if declared_models(settings, row.dataset) not in (0, "unlimited"):
+    if models_declared(settings, row.dataset) not in (0, "unlimited"):
         refuse_weak_content(row.dataset, content_of(row, known), count_unknowns(record_of(row)), settings)
 
 
@@ -52,7 +51,7 @@ def refuse_weak_content(dataset: str, content: RowContent, table_columns: int, s
     Raises:
         ConfigError: the reason, and what to set.
     """
-    declared = declared_models(settings, dataset)
+    declared = models_declared(settings, dataset)
     if declared in (0, "unlimited"):
         return
     models = declared if isinstance(declared, int) else default_models(table_columns)

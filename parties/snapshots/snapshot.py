@@ -123,7 +123,7 @@ class Snapshot:
         chosen = DatasetSettings(**{**settings, "features": columns, "batch_rows": self.batch_rows})
         return Source.of(self._file, chosen, self.row.dataset, record_of(self.row), columns, AsWritten())
 
-    def scored_by(
+    def for_model(
         self, record: TableRecord, columns: Sequence[str], means: Mapping[str, float], *, labels: bool = False
     ) -> Source:
         """Return its rows in the form of a model: the model's columns, converted by its record. No row is read here.

@@ -44,7 +44,7 @@ from blindfit.parties.snapshots.populations import (
 )
 from blindfit.parties.snapshots.rows_file import FILE as ROWS
 from blindfit.parties.snapshots.rows_file import RowsFile, Written, write_rows
-from blindfit.parties.snapshots.scored import are_too_weak, declared_models, refuse_weak_rows
+from blindfit.parties.snapshots.scored import are_too_weak, models_declared, refuse_weak_rows
 from blindfit.parties.snapshots.snapshot import DIGEST, Snapshot, meaning_of
 from blindfit.parties.store.database import Store, stamp
 from blindfit.parties.store.snapshots import SnapshotRow
@@ -100,7 +100,7 @@ class Snapshots:
         """Return the snapshots whose files are there, the oldest first."""
         return [self._at(row) for row in self._store.reader().snapshots(dataset) if row.removed is None]
 
-    def published(self, dataset: str) -> Snapshot:
+    def require_current(self, dataset: str) -> Snapshot:
         """Return the current snapshot, which jobs read. A job makes no snapshot: a refusal could reveal what rows hold.
 
         Raises:
@@ -161,10 +161,10 @@ class Snapshots:
 
         Raises:
             DataError: as in `of_session`.
-            PolicyRefused: as in `published`; or the training began with another dataset.
+            PolicyRefused: as in `require_current`; or the training began with another dataset.
         """
         if not resumes:
-            return self.published(dataset)
+            return self.require_current(dataset)
         found = self.of_session(resumes)
         if found.row.dataset != dataset:  # the operator saw, and a quota counts, the dataset that the job names
             reason = f"{dataset} is not the dataset that {resumes} began with"
@@ -179,20 +179,20 @@ class Snapshots:
         """Return the rows of the current snapshot.
 
         Raises:
-                PolicyRefused, ConfigError: as in `published`.
+                PolicyRefused, ConfigError: as in `require_current`.
         """
-        return self.published(dataset).source()
+        return self.require_current(dataset).source()
 
     def check_scored(self, dataset: str, record: TableRecord, columns: Sequence[str]) -> None:
         """Check that a model can read the current snapshot.
 
         Raises:
-                PolicyRefused, ConfigError: as in `published`.
+                PolicyRefused, ConfigError: as in `require_current`.
             DataError: the snapshot lacks a column, has it in another kind, or cannot read it.
         """
-        self.published(dataset).scored_by(record, columns, {})
+        self.require_current(dataset).for_model(record, columns, {})
 
-    def changed_since(self, snapshot: Snapshot) -> bool | None:
+    def has_changed_since(self, snapshot: Snapshot) -> bool | None:
         """Return True if the source has changed; None for a database, which reports no changes. Only for the party's
         operator.
         """
@@ -208,7 +208,7 @@ class Snapshots:
         """Log for the operator which datasets have changed, and which schedules do not run."""
         for dataset, settings in self._settings.datasets.items():
             current = self.current(dataset)
-            if current is not None and self.changed_since(current):
+            if current is not None and self.has_changed_since(current):
                 log.warning("dataset has changed: publish it", dataset=dataset, snapshot=current.row.number)
             if current is not None and settings.snapshot_every_h is not None and self.waits_for_operator(dataset):
                 log.warning(schedule_waits(self._settings, dataset), dataset=dataset)
@@ -263,7 +263,7 @@ class Snapshots:
         for caution in self.cautions(made):
             log.warning(caution, dataset=dataset)
 
-    def unknown(self) -> Iterator[str]:
+    def list_unknown(self) -> Iterator[str]:
         """Yield sentences about directories with a snapshot's name that the party's database does not know, for its
         operator.
         """
@@ -279,7 +279,7 @@ class Snapshots:
             log.warning("the remains of an unfinished publish cannot be removed", where=str(error.filename or ""))
         except DataError:  # another process publishes, and has removed it
             log.info("another process publishes")
-        for unknown in self.unknown():
+        for unknown in self.list_unknown():
             log.warning(unknown)
 
     # --- making them
@@ -380,9 +380,9 @@ class Snapshots:
                 meaning=json.dumps(
                     {
                         **meaning_of(settings),
-                        **_found(source, written),
+                        **_facts_of(source, written),
                         "distinct": dict(written.distinct),
-                        "models_per_row": declared_models(self._settings, dataset),
+                        "models_per_row": models_declared(self._settings, dataset),
                         "public": settings.public,
                     }
                 ),
@@ -422,12 +422,12 @@ class Snapshots:
             return False
         if meaning.get("public") and not settings.public:
             return False  # its people were not counted
-        if meaning.get("models_per_row") == declared_models(self._settings, row.dataset):
+        if meaning.get("models_per_row") == models_declared(self._settings, row.dataset):
             return True
         return are_too_weak(row, self._store.reader().snapshots(), self._settings) is None  # the declaration is new
 
 
-def _found(source: Source, written: Written) -> dict[str, Any]:
+def _facts_of(source: Source, written: Written) -> dict[str, Any]:
     """Return the facts of the columns that come from the rows, not from the party's file."""
     usable = [column for column in source.record.columns if column.name not in written.problems]
     return {

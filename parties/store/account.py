@@ -64,7 +64,7 @@ class AccountReads(RowReads):
     def populations_with_people(self) -> list[str]:
         return [row[0] for row in self._all("SELECT DISTINCT population FROM people")]
 
-    def labelled_people(self, population: str, label: str) -> bytes:
+    def people_with_labels(self, population: str, label: str) -> bytes:
         """Return a compressed bitmap of the people whose labels have been published, by places in the population."""
         query = "SELECT people FROM labelled_people WHERE population = ? AND label = ?"
         rows = self._all(query, population, label)

@@ -40,11 +40,11 @@ class AnswerReads(RowReads):
         query = "SELECT 1 FROM answers WHERE requester = ? AND session = ? LIMIT 1"
         return bool(self._all(query, requester, session))
 
-    def kept_bytes(self, requester: str) -> int:
+    def count_kept_bytes(self, requester: str) -> int:
         """Return the space of all answers to a requester on the disk, as estimated before each was accepted."""
         return self._number("SELECT coalesce(sum(kept_bytes), 0) FROM answers WHERE requester = ?", requester)
 
-    def kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
+    def read_kept_piece(self, requester: str, request_id: str, piece: int) -> bytes:
         """Return one piece of the marks of rows that counted; empty after the last piece."""
         query = "SELECT bits FROM kept_rows WHERE requester = ? AND request_id = ? AND piece = ?"
         rows = self._all(query, requester, request_id, piece)

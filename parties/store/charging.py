@@ -123,7 +123,7 @@ def enter(transaction: Writes, charge: Charge, answer_sha256: str = "") -> Ledge
     return entry
 
 
-def paid(reader: Reads, charge: Charge) -> bool:
+def is_paid(reader: Reads, charge: Charge) -> bool:
     """Return True if this question about this snapshot was charged before."""
     return any(
         (entry.snapshot, entry.request_id) == (charge.snapshot, charge.request_id) and entry.kind == "release"

@@ -58,13 +58,13 @@ def path_of(party: KeepsData, base_dir: Path) -> Path:
     return base_dir / party.data_dir / "party.sqlite"
 
 
-def lost(path: Path, unexplained: Sequence[str]) -> ConfigError:
+def make_lost_error(path: Path, unexplained: Sequence[str]) -> ConfigError:
     """Return the error of a party whose database is older than its files."""
     more = f" and {len(unexplained) - 1} more" if unexplained[1:] else ""
     return ConfigError(
         f"{path} does not know {unexplained[0]}{more} in its folder: the database was lost or is an older one, and "
         "its budgets and counts would start again",
-        hint="stop the party and put the newest backup of party.sqlite back, with its party.sqlite-wal; without a backup, "
+        hint="stop the party and put the newest backup of party.sqlite back, with its party.sqlite-wal; without one, "
         "run `blindfit ledger PARTY.TOML --acknowledge REASON` with what happened: the reason stays in the ledger",
     )
 
@@ -142,7 +142,7 @@ class Store:
         store = cls(path, party.excess)
         if unexplained := find_unexplained(path.parent, store.reader()):
             store.close()
-            raise lost(path, unexplained)
+            raise make_lost_error(path, unexplained)
         return store
 
     @classmethod
@@ -157,7 +157,7 @@ class Store:
         path, store = path_of(party, base_dir), cls.existing(party, base_dir)
         with contextlib.closing(store) if store else contextlib.nullcontext():
             if unexplained := find_unexplained(path.parent, store.reader() if store else None):
-                raise lost(path, unexplained)
+                raise make_lost_error(path, unexplained)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
@@ -227,8 +227,8 @@ class Store:
             except sqlite3.Error as error:
                 raise LedgerUnavailable(
                     f"{self.path} could not be read ({error}): this step released nothing and charged nothing",
-                    hint="check its disk; if the file is damaged, restore a backup: the receipts of active parties then "
-                    "show which entries it lacks",
+                    hint="check its disk; if the file is damaged, restore a backup: the active parties' receipts then "
+                    "show the entries that it lacks",
                 ) from None
 
 

@@ -40,7 +40,7 @@ class LedgerReads(RowReads):
         rows = self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NULL ORDER BY noticed")
         return [row[0] for row in rows]
 
-    def acknowledged_rollbacks(self) -> list[bytes]:
+    def list_acknowledged_rollbacks(self) -> list[bytes]:
         return [row[0] for row in self._all("SELECT statement FROM rollbacks WHERE acknowledged IS NOT NULL")]
 
     def is_acknowledged(self, statement: bytes) -> bool:

@@ -49,7 +49,7 @@ class LossReads(RowReads):
         """Return True if the database was begun in a folder without keys and snapshots, or has had rows."""
         return bool(self._all("SELECT 1 FROM losses WHERE what = ?", BEGUN))
 
-    def known_snapshots(self) -> set[str]:
+    def list_snapshots(self) -> set[str]:
         return {str(row[0]) for row in self._all("SELECT id FROM snapshots")}
 
 
@@ -79,7 +79,7 @@ def find_unexplained(data_dir: Path, reader: LossReads | None) -> list[str]:
     # The files were listed before the rows are read: a file that another process has begun since then is in both.
     acknowledged = {loss.what for loss in reader.losses()}
     found = [] if reader.begins_before_keys() else keys
-    found += [f"{SNAPSHOTS}/{name}" for name in sorted(set(snapshots) - reader.known_snapshots())]
+    found += [f"{SNAPSHOTS}/{name}" for name in sorted(set(snapshots) - reader.list_snapshots())]
     return [path for path in found if path not in acknowledged]
 
 

@@ -173,13 +173,13 @@ def _was_recovered(receipt: Receipt, reader: Reads) -> bool:
     or of another lost ledger, may prove missing entries.
     """
     at = (receipt.position, receipt.entry_hash)
-    acknowledged = map(Receipt.from_statement, reader.acknowledged_rollbacks())
+    acknowledged = map(Receipt.from_statement, reader.list_acknowledged_rollbacks())
     if not any(at in ((known.position, known.entry_hash), *known.landmarks) for known in acknowledged):
         return False
     return not _missing(receipt, reader)
 
 
 def _missing(receipt: Receipt, reader: Reads) -> list[tuple[CountedCharge, int]]:
-    statements = (*reader.rollbacks(), *reader.acknowledged_rollbacks())
+    statements = (*reader.rollbacks(), *reader.list_acknowledged_rollbacks())
     common, entries = book.common_position(receipt, reader.entry_at), reader.ledger(receipt.population)
     return list(book.missing_charges(receipt, entries, common, map(Receipt.from_statement, statements)))

@@ -63,7 +63,7 @@ class SessionReads(RowReads):
     def is_cancelled(self, session: str) -> bool:
         return bool(self._all("SELECT 1 FROM cancellations WHERE session = ?", session))
 
-    def begun_files(self) -> list[BegunFile]:
+    def list_begun_files(self) -> list[BegunFile]:
         return self._rows(BegunFile, "begun_files")
 
     def has_begun(self, begun: BegunFile) -> bool:

@@ -82,7 +82,7 @@ def charge(
     asked = _ask(session, settings, store, drawn, same_noise)
     with store.transaction() as transaction:
         charging.check_rollbacks(transaction, asked.population)
-        if not charging.paid(transaction, asked):  # the answer is the training: noisy gradients at every party
+        if not charging.is_paid(transaction, asked):  # the answer is the training: noisy gradients at every party
             charging.check(transaction, asked, budget_of(settings, asked.population))
             charging.enter(transaction, asked)
     return describe_charge(asked, settings, store)
@@ -101,7 +101,7 @@ def check_charge(
     asked = _ask(session, settings, store, drawn, same_noise)
     with store.view() as reader:
         charging.check_rollbacks(reader, asked.population)
-        if not charging.paid(reader, asked):
+        if not charging.is_paid(reader, asked):
             charging.check(reader, asked, budget_of(settings, asked.population))
 
 

@@ -40,7 +40,7 @@ def read_public_model(option: str, given: str, base_dir: Path, source: Source) -
     return init
 
 
-def declared_public(model: Pretrained, settings: PartySettings) -> str:
+def dataset_declared_public(model: Pretrained, settings: PartySettings) -> str:
     """Return the party's own dataset that the model was fitted to, if the party's file declares it public; else "".
 
     A model's file names the dataset that it was fitted to. Only the owner's own party file declares that dataset

@@ -84,7 +84,7 @@ class Table:
         """Return all fields, for the party's own report.json."""
         return {entry.name: _content(value) for entry, value in self._list_held()}
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
         """Return the fields that may leave the party, by flat names: {"confusion.true_positives": 80}. Tables come
         last.
         """
@@ -93,7 +93,7 @@ class Table:
             f"{name}.{inner}": figure
             for name, table in shown
             if isinstance(table, Table)
-            for inner, figure in table.shown_to_coordinator().items()
+            for inner, figure in table.fields_for_coordinator().items()
         }
         return {name: _flat(value) for name, value in shown if not isinstance(value, Table)} | tables
 
@@ -112,9 +112,9 @@ class Report(Table):
         me, job = session.me, dict(session.parameters)
         return {"session": session.id, "party": me.name, "role": me.role, **more, "job": job, **self.to_dict()}
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
         """Return the fields that may leave the party, by flat names: {"rows.trained": 80}. Tables come first."""
-        shown = super().shown_to_coordinator()
+        shown = super().fields_for_coordinator()
         return dict(sorted(shown.items(), key=lambda figure: "." not in figure[0]))
 
 

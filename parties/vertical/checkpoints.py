@@ -136,7 +136,7 @@ class Checkpoints:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        written.write_file(self.directory / name, self._vault.sealed(name, written.encode_json(content)))
+        written.write_file(self.directory / name, self._vault.seal(name, written.encode_json(content)))
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.directory / name

@@ -36,7 +36,7 @@ class KeyNodeSeat(ABC, Generic[J]):
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             checkpoints = Checkpoints.of(self._party.data_dir, session.job, session.id, self._party.vault)
-            self._party.noted(checkpoints.directory, session.id)
+            self._party.note(checkpoints.directory, session.id)
             return await self._train(session, Seats.of(session), checkpoints)
 
     @abstractmethod

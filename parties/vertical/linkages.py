@@ -140,14 +140,14 @@ def _other(session: Session[AlignedParameters]) -> str:
     return other
 
 
-def _begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
+def _linkages_begun(reader: Reads, account: Account, other: str) -> list[Disclosure]:
     """Return the linkages with another party that count; draws of held-out rows have entries of their own."""
     return [entry for entry in account.entries(reader, "membership", other) if entry.event.startswith(EVENT)]
 
 
 def _check(reader: Reads, session: Session[AlignedParameters], account: Account) -> None:
     other, dataset, asked = _other(session), session.me.dataset, digest_linkage(session).hex()
-    before = _begun(reader, account, other)
+    before = _linkages_begun(reader, account, other)
     first = int(before[0].event.removeprefix(EVENT)) if before else session.job.align.min_common
     if session.job.align.min_common != first:
         _refuse(

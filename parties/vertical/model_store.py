@@ -55,7 +55,7 @@ class PartStore(Generic[P]):
         """
         key = self._vault.signing_key(self._key_path)
         content = written.encode_signed_json(with_stamp({**part.to_dict(), "session": session}, stamp), key)
-        written.write_file(self.path(session), self._lock.sealed(self.file, content))
+        written.write_file(self.path(session), self._lock.seal(self.file, content))
 
     def read(self, session: str) -> P:
         """Return a stored model. Raise DataError if its file is absent, changed or another session's; the error names

@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.linear.scaling import Standardiser, append_c
 from blindfit.algorithms.statistics.vertical import gradient_leaks
 from blindfit.algorithms.statistics.vertical.class_weights import LARGEST_CLASS_WEIGHT, balance
 from blindfit.algorithms.statistics.vertical.grid import LABEL_BOUND
-from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan, count_held_out
+from blindfit.algorithms.statistics.vertical.row_plan import BATCH_SIZES, RowPlan
 from blindfit.parties.training.feature_bounds import Bounds, in_order, scale_of
 from blindfit.parties.training.rows import PartyRows
 
@@ -90,10 +90,6 @@ class Preparation:
     norm_bound: float | None = None
     feature_bounds: Mapping[str, Bounds] | None = None
     batch_sizes: Sequence[int] = BATCH_SIZES
-
-    def held_out(self, n_rows: int) -> tuple[int, int]:
-        """Return how many of `n_rows` rows are for the test, and how many for the validation."""
-        return count_held_out(n_rows, self.test_fraction, self.validation_fraction)
 
     def plan(self, order: Positions) -> RowPlan:
         """Return the aligned rows that are trained on, and their batches; the plan is the same at every party.

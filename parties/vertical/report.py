@@ -115,13 +115,13 @@ class VerticalReport(Report):
     timing: TimingFigures
     selection: SelectionFigures | None = None
 
-    def shown_to_coordinator(self) -> dict[str, ParameterValue]:
+    def fields_for_coordinator(self) -> dict[str, ParameterValue]:
         """Return the figures that may leave the party; an evaluation leaves only if differential privacy does not
         protect labels.
         """
-        shown = super().shown_to_coordinator()
+        shown = super().fields_for_coordinator()
         if self.privacy is None and self.evaluation is not None:
-            figures = self.evaluation.shown_to_coordinator()
+            figures = self.evaluation.fields_for_coordinator()
             shown |= {f"evaluation.{name}": figure for name, figure in figures.items()}
         return shown
 

@@ -126,7 +126,7 @@ class ScoreQuota:
             PolicyRefused: with earlier answers about some rows, it would reveal more than the party allows.
             LedgerUnavailable: it could not be written.
         """
-        asked, everybody = self._asked_of_all(session, bits, event, question)
+        asked, everybody = self._request_of_all(session, bits, event, question)
         with self._store.transaction() as transaction:
             if not self._is_counted(transaction, event, asked.question, asked.learners):
                 self._check(transaction, asked, _people(session, everybody))
@@ -134,11 +134,11 @@ class ScoreQuota:
 
     def check_bits(self, session: Session[JobParameters], bits: float, event: str) -> None:
         """Check the same limit before anything is computed for it. A job that ends before the count is not counted."""
-        asked, everybody = self._asked_of_all(session, bits, event, "")
+        asked, everybody = self._request_of_all(session, bits, event, "")
         with self._store.view() as reader:
             self._check(reader, asked, _people(session, everybody))
 
-    def _asked_of_all(
+    def _request_of_all(
         self, session: Session[JobParameters], bits: float, event: str, question: str
     ) -> tuple[_Asked, Positions]:
         name = f"{event} {question or session.id}"
@@ -162,7 +162,7 @@ class ScoreQuota:
         `count_fit`.
         """
         with self._store.view() as reader:
-            if (asked := self._asked(reader, session, fit)) is not None:
+            if (asked := self._request_of(reader, session, fit)) is not None:
                 self._check(reader, asked, _people(session, fit.rows), fit.models)
 
     def count_fit(self, session: Session[JobParameters], fit: Fit) -> None:
@@ -176,7 +176,7 @@ class ScoreQuota:
             LedgerUnavailable: it could not be written.
         """
         with self._store.transaction() as transaction:
-            if (asked := self._asked(transaction, session, fit)) is not None:
+            if (asked := self._request_of(transaction, session, fit)) is not None:
                 self._check(transaction, asked, _people(session, fit.rows), fit.models)
                 for number in range(fit.models):
                     self._write(transaction, session, asked.of_model(number), fit.rows)
@@ -194,7 +194,7 @@ class ScoreQuota:
             if entry.event == event
         )
 
-    def _asked(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
+    def _request_of(self, reader: Reads, session: Session[JobParameters], fit: Fit) -> _Asked | None:
         """Return the request of a fit; None for public rows, and if these parties had the same answer before."""
         is_known = self._is_counted(reader, OPENED_FIT, fit.question, _others(session))
         if self._is_public or (is_known and not fit.is_computed_again):

@@ -314,7 +314,7 @@ async def read_own_rows(work: Work[J]) -> Read:
     session = work.session
     rows = await asyncio.to_thread(read_rows, work.source, labels=work.is_active, report=session.report)
     randomness = await draw_together(work.party, session, work.seats.chain)
-    work.party.noted(work.checkpoints.directory, session.id)
+    work.party.note(work.checkpoints.directory, session.id)
     work.clock.lap("read_s")
     return Read(rows, randomness)
 
@@ -404,4 +404,4 @@ class DataParty(Generic[J, B, P, T]):
     async def run(self, session: Session[J]) -> dict[str, ParameterValue]:
         with self._running.alone(session.job.resumes or session.id):
             work = Work.of(self._party, session)
-            return (await run_training(self._method(work), work)).shown_to_coordinator()
+            return (await run_training(self._method(work), work)).fields_for_coordinator()

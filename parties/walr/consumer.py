@@ -60,14 +60,14 @@ class Consumer:
         clock.lap("aggregate_s")
         fit = await self._fit(session, prepared, released, randomness, init, bounds)
         clock.lap("fit_s")
-        tested = await asyncio.to_thread(prepared.held_out_probabilities, fit.model)
+        tested = await asyncio.to_thread(prepared.probabilities_held_out, fit.model)
         report = report_of(prepared, released, fit, tested, clock.laps)
         self._write(session, prepared, fit, tested, report)
-        of_start = _stated(start, init_weights(init, prepared.standardiser, job.walr))
+        of_start = _start_of(start, init_weights(init, prepared.standardiser, job.walr))
         of_fit = own_fit(job, fit.fit, of_start, randomness.seed_of(BATCHES))
         write_release(self._party, session, released, fit.model, of_fit)
         write_rows(self._party, session, released, prepared.train.ids)
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     async def _release(self, session: Session[WalrJob], prepared: PreparedRows) -> tuple[Released, Bounds | None]:
         """Return the noisy sum, and the part of the fit that needs only the rows, computed while the server works."""
@@ -108,7 +108,7 @@ class Consumer:
             party.write_table(me, HELD_OUT_SCORES, columns)
 
 
-def _stated(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:
+def _start_of(start: Start | None, weights: NDArray[np.float64] | None) -> release_document.Start | None:
     if start is None or weights is None:
         return None
     return release_document.Start(weights=weights.tolist(), public=start.public, release=start.release)

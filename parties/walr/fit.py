@@ -97,7 +97,7 @@ def rows_to_fit(
         in_place: True if `rows` may be overwritten, because nobody needs the other rows any more.
     """
     if isinstance(rows, IntegerParts):
-        return rows.chosen(kept, trained_on)
+        return rows.choose(kept, trained_on)
     if not kept.all():
         rows = move_up(rows, kept) if in_place else rows[kept]
     if len(trained_on) < rows.shape[1]:

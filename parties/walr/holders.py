@@ -136,7 +136,7 @@ async def round_as_told(
     if not 1 <= grid.norm_bound <= fixed_point.MAX_NORM_BOUND:
         raise MalformedMessage(culprit=active, field="norm_bound", reason="is out of range", step="BlockGrid")
     session.report("prepare rows")
-    prepared = await asyncio.to_thread(read.rounded, Grid(grid.frac_bits, grid.norm_bound))
+    prepared = await asyncio.to_thread(read.round, Grid(grid.frac_bits, grid.norm_bound))
     content = await asyncio.to_thread(several_parties.step_3_content, prepared.train, salt)
     await channel.send(active, content)
     return prepared, content

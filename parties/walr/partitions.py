@@ -162,7 +162,7 @@ class ReadParts:
     def norm_bound(self, settings: WalrSettings) -> float:
         return norm_bound_of(settings, self.norms)
 
-    def rounded(self, grid: Grid) -> PreparedRows:
+    def round(self, grid: Grid) -> PreparedRows:
         sizes = [len(facts.ids) for facts in self.facts]
         weights: Any = IntegerParts(self.parts, self.workers, self.columns, grid, sizes)
         ids = tuple(i for facts in self.facts for i in facts.ids)
@@ -207,7 +207,7 @@ def parts_of(source: Source, job: WalrJob, randomness: PublicRandomness, at_most
     begins = [0, *np.cumsum(sizes).tolist()]
     bounds = np.linspace(0, len(sizes), min(at_most, len(sizes)) + 1).round().astype(int).tolist()
     ranges = [(begins[low], begins[high]) for low, high in pairwise(bounds)]
-    source, name = source.filled(), secrets.token_hex(16)
+    source, name = source.with_means(), secrets.token_hex(16)
     return [Part(source.part(*rows), f"{name}-{rows}", job, randomness) for rows in ranges]
 
 
@@ -240,7 +240,7 @@ class IntegerParts:
             self._here = dict(zip(window, self._workers.map(integers_of, tasks), strict=True))
         return self._here[which]
 
-    def chosen(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
+    def choose(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> PartitionedRows:
         self._here = {}
         all_columns = None if list(columns) == list(range(self.shape[1])) else tuple(columns)
         pieces = [kept[low:high] for low, high in pairwise(self._begins)]

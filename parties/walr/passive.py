@@ -48,9 +48,8 @@ class ColumnHolder:
         bits = several_parties.score_bits_of_a_fit(len(prepared.train.ids))
 
         def count() -> None:
-            count_common_rows(
-                session, party.settings, party.store, [session.id]
-            )  # no name for the others' rows is known
+            # The others' rows have no name here, so each session counts.
+            count_common_rows(session, party.settings, party.store, [session.id])
             quota.count_bits(session, bits)
 
         await send_if_wanted(session, prepared, content, salt, count=count)
@@ -74,7 +73,7 @@ class ColumnHolder:
             timing=TimingFigures(**clock.laps),
         )
         write_part(party, session.id, part, report.content(session))
-        return report.shown_to_coordinator()
+        return report.fields_for_coordinator()
 
     def _salt(self, session: Session[WalrJob]) -> bytes:
         """Return the salt of the rows' hash. Without the salt nobody can test guesses of rows against the hash."""

@@ -42,4 +42,4 @@ def prepare_rows(
 ) -> PreparedRows:
     """Prepare rows as far as no peer is needed: read, clip and round."""
     read = read_where(source, job, randomness, report, workers, intercept=job.walr.intercept)
-    return read.rounded(job.grid_of_rows(read.norm_bound(job.walr), read.columns.width))
+    return read.round(job.grid_of_rows(read.norm_bound(job.walr), read.columns.width))

@@ -141,7 +141,7 @@ def report_of(
         bytes_sent=released.aggregate.bytes_sent,
         messages_sent=released.aggregate.messages_sent,
         timing=TimingFigures(**laps),
-        **released.told(),
+        **released.by_server(),
     )
 
 

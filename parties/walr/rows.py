@@ -43,7 +43,7 @@ class PreparedRows:
     test_ids: Any  # pyarrow StringArray
     test_features: Floats | HeldOutElsewhere
 
-    def held_out_probabilities(self, model: WALRModel) -> Floats:
+    def probabilities_held_out(self, model: WALRModel) -> Floats:
         if isinstance(self.test_features, np.ndarray):
             return model.probabilities(self.test_features)
         return self.test_features.probabilities(model)
@@ -66,7 +66,7 @@ class ReadColumns:
     def norm_bound(self, settings: WalrSettings) -> float:
         return norm_bound_of(settings, self.norms)
 
-    def rounded(self, grid: Grid) -> PreparedRows:
+    def round(self, grid: Grid) -> PreparedRows:
         """Clip and round the rows. Call it only once: the rows as they were read are dropped."""
         weights = _quantise(self.train.features, self.columns, grid)
         test = self.test

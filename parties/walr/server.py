@@ -29,7 +29,7 @@ from blindfit.parties.work.long_work import StillWanted, while_wanted
 
 class WalrServer(MeasurementSeat):
     async def run(self, session: Session[Any]) -> Summary:
-        blocks = session.shared(open_blocks)
+        blocks = session.once(open_blocks)
         if blocks is None:
             return await super().run(session)
         try:
@@ -43,7 +43,7 @@ class WalrServer(MeasurementSeat):
     async def _tell(self, session: Session[Any], blocks: Blocks) -> None:
         """Send each party its weights, after the fit is stored durably: so no release has two fits."""
         active = session.with_role("active").name
-        to_fit = blocks.released()
+        to_fit = blocks.require_release()
         request_id = to_fit.request.request_id
         stored = self._party.store.reader().block_fit(active, request_id)
         if stored is None:

@@ -18,7 +18,7 @@ from blindfit.algorithms.statistics.walr.model import FORMAT, WALRModel
 from blindfit.parties.data.source import Source
 from blindfit.parties.files.written import read_json
 from blindfit.parties.settings import PartySettings
-from blindfit.parties.training.public_model import declared_public, within
+from blindfit.parties.training.public_model import dataset_declared_public, within
 from blindfit.parties.walr import release_document
 from blindfit.parties.walr.release_document import RELEASE_FILE
 from blindfit.parties.walr.settings import WalrJob
@@ -53,7 +53,7 @@ def read_start(job: WalrJob, base_dir: Path, source: Source, settings: PartySett
             f"{path} comes from a {STAMP}", hint="set walr.init to the model of a real training, or add --rehearse"
         )
     model = read_known_model(path, source)
-    return Start(model, declared_public(model, settings) or None, _release_beside(path))
+    return Start(model, dataset_declared_public(model, settings) or None, _release_beside(path))
 
 
 def _release_beside(path: Path) -> str | None:

@@ -399,14 +399,14 @@ def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
         UnexpectedStep: the message is of another class.
     """
 
-    def malformed(field: str, reason: str) -> MalformedMessage:
+    def make_error(field: str, reason: str) -> MalformedMessage:
         return MalformedMessage(culprit=culprit, field=field, reason=reason, session=session, step=kind.__name__)
 
     message = pb.Message()
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise malformed("message", "is not a protobuf message") from None
+        raise make_error("message", "is not a protobuf message") from None
     if message.kind != kind.__name__:
         got = message.kind[:64] if message.kind.isidentifier() else "something unnamed"
         raise UnexpectedStep(culprit=culprit, expected=kind.__name__, got=got, session=session, step=kind.__name__)
@@ -414,16 +414,16 @@ def decode(data: bytes, kind: type[M], *, culprit: str, session: str = "") -> M:
     values: dict[str, Any] = {}
     for field, (name, field_kind) in zip(message.fields, layout, strict=False):
         if field.name != name:
-            raise malformed(name, "is missing or not in its place")
+            raise make_error(name, "is missing or not in its place")
         if field.WhichOneof("value") != field_kind.field:
-            raise malformed(name, f"is not of kind {field_kind.field}")
+            raise make_error(name, f"is not of kind {field_kind.field}")
         try:
             values[name] = field_kind.decode(field)
         except _FieldError as bad:
-            raise malformed(name, str(bad)) from None
+            raise make_error(name, str(bad)) from None
     if len(message.fields) < len(layout):
-        raise malformed(layout[len(message.fields)][0], "is missing or not in its place")
+        raise make_error(layout[len(message.fields)][0], "is missing or not in its place")
     if len(message.fields) > len(layout):
         extra = message.fields[len(layout)].name
-        raise malformed(extra if extra in values else "message", "has a field twice, or a field that is not known")
+        raise make_error(extra if extra in values else "message", "has a field twice, or a field that is not known")
     return kind(**values)

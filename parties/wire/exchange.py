@@ -127,9 +127,9 @@ class ExchangeChannel:
             TransportError, ProtocolError: the link has failed.
             LocalProtocolError: no table lists the message; it was not sent.
         """
-        await self.bring(to, self.encoded(to, message))
+        await self.bring(to, self.encode(to, message))
 
-    def encoded(self, to: str, message: object) -> Encoded:
+    def encode(self, to: str, message: object) -> Encoded:
         """Return the encoding of a message; any thread may call this. Raise LocalProtocolError as `send` does."""
         self._gate.check_sent(message, to)
         return Encoded(type(message).__name__, codec.encode(message))
@@ -149,9 +149,8 @@ class ExchangeChannel:
         """
         arrivals, step = self._arrivals_of(sender), kind.__name__
         self._gate.check_asked(kind, sender)
-        self.on_waiting(
-            sender, step
-        )  # also for a message that is here: who gets the report must not learn whether it is
+        # Also for a message that is here already: the coordinator, which gets the report, must not learn that.
+        self.on_waiting(sender, step)
         try:
             await arrivals.wait(step)
         finally:

@@ -195,7 +195,7 @@ class Inbox:
         self._require(self.abort is None, "body", "comes after an abort")
         self._require(not self.has_ended, "body", "comes after the end")
         if body == "abort":
-            self.drop_part()  # first: the part of a message must leave space for the report that no more will come
+            self.drop_part()  # first: the report that no more will come needs space
             self.account.take(ENTRY_BYTES, "")
             step, lost = (printable(text[:MAX_STEP_CHARS]) for text in (frame.abort.step, frame.abort.lost))
             self.abort = Arrived("", abort_code=frame.abort.code, abort_step=step, abort_lost=lost)

@@ -121,7 +121,7 @@ class Guard(grpc.aio.ServerInterceptor):
     def _guard_unary(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_unary or handler.stream_unary
 
-        async def guarded(raw: AsyncIterator[bytes], context: Any) -> Any:
+        async def serve(raw: AsyncIterator[bytes], context: Any) -> Any:
             try:
                 with self._admit(method, context):
                     result = behaviour(await self._parse_request(raw, handler, method, context), context)
@@ -129,12 +129,12 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
 
-        return guarded
+        return serve
 
     def _guard_stream(self, method: str, handler: Any) -> Any:
         behaviour = handler.unary_stream or handler.stream_stream
 
-        async def guarded(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        async def serve(raw: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
             try:
                 with self._admit(method, context):
                     responses = behaviour(await self._parse_request(raw, handler, method, context), context)
@@ -148,7 +148,7 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - the edge
                 await self._abort(method, context, error)
 
-        return guarded
+        return serve
 
     @contextlib.contextmanager
     def _admit(self, method: str, context: Any) -> Iterator[None]:

@@ -19,7 +19,7 @@ class _Peer:
     used_s: float = 0.0  # time used in the last MEMORY_S
     last: float = -math.inf
 
-    def used(self, now: float) -> float:
+    def time_used(self, now: float) -> float:
         return self.used_s * math.exp((self.last - now) / MEMORY_S)
 
 
@@ -36,7 +36,7 @@ class Turns:
             began = clock()
             await asyncio.sleep(0)
             now = clock()
-            peer.used_s, peer.last = peer.used(now) + min(now - began, ROUND_S) + CALL_S * is_call, now
+            peer.used_s, peer.last = peer.time_used(now) + min(now - began, ROUND_S) + CALL_S * is_call, now
             excess = peer.used_s - SHARE * MEMORY_S
             if excess > 0 and any(now - other.last < MEMORY_S for other in self._peers.values() if other is not peer):
                 await asyncio.sleep(excess)

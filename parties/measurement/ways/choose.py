@@ -42,4 +42,4 @@ async def way_at_active_party(
 
 
 def meet(session: Session[Any]) -> two_servers.Meeting | None:
-    return session.shared(shared_rows.meet if session.job.shares_rows else two_servers.meet)
+    return session.once(shared_rows.meet if session.job.shares_rows else two_servers.meet)

@@ -81,7 +81,7 @@ def load_or_create_key(data_dir: Path, vault: Vault) -> PrivateKey:
     path = data_dir / ROW_KEY
     if not path.exists():
         try:
-            write_new(path, vault.sealed(path.name, generate_private_key().to_bytes()), mode=0o600)
+            write_new(path, vault.seal(path.name, generate_private_key().to_bytes()), mode=0o600)
         except ConfigError:
             # Another process may have made the key since the check; then both use the same key.
             if not path.exists():

@@ -111,7 +111,7 @@ class Blocks:
                 raise
             raise PolicyRefused(party=self._session.me.name, field="parties", reason=error.message) from None
 
-    def released(self) -> ToFit:
+    def require_release(self) -> ToFit:
         """Return the release to fit. Raise LocalProtocolError if the session has had no answer."""
         if self.to_fit is None:
             raise LocalProtocolError("there is no release to fit", session=self._session.id)
@@ -121,7 +121,7 @@ class Blocks:
 def open_blocks(session: Session[Any]) -> Blocks | None:
     """Return new blocks; None if one party holds all columns, or the session does not run.
 
-    `session.shared` calls this.
+    `session.once` calls this.
     """
     holders = sorted(m.name for m in session.members.values() if m.role == "passive")
     return Blocks(session, holders) if session.state is State.RUNNING and holders else None
@@ -130,7 +130,7 @@ def open_blocks(session: Session[Any]) -> Blocks | None:
 def check_blocks(call: Call) -> tuple[Block, ...]:
     """Return the blocks of a request. Raise PolicyRefused if the job has other holders of columns."""
     blocks, session = blocks_of(call.request, culprit=call.consumer), call.session
-    held = session.shared(open_blocks) if session else None
+    held = session.once(open_blocks) if session else None
     if (held.holders if held else ()) != tuple(block.holder for block in blocks):
         call.refuse("blocks", "the job has other holders of columns")
     return blocks
@@ -158,7 +158,7 @@ class AtServer(way.AtServer):
 
     def _find_blocks(self) -> Blocks:
         session = self.call.session
-        held = session.shared(open_blocks) if session else None
+        held = session.once(open_blocks) if session else None
         if held is None:
             self.call.refuse("session", "it has ended")
         return held
@@ -191,7 +191,7 @@ class AtServer(way.AtServer):
         call.upload.begin()
         try:
             tally.join_blocks(others, call.join)
-            call.joined().check()
+            call.join_state().check()
             call.service.check_kept(tally.rows_kept)
         except (DuplicateId, UnknownId, TooFewRows) as error:  # a place or a number of rows that the parties share
             log_unanswered(error, call.consumer)

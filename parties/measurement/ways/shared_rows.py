@@ -87,7 +87,7 @@ class Meeting(two_servers.Meeting):
 
 
 def meet(session: Session[Any]) -> Meeting | None:
-    """Open the meeting of servers that get shares of rows. Called by `session.shared`."""
+    """Open the meeting of servers that get shares of rows. Called by `session.once`."""
     return two_servers.open_meeting(session, Meeting)
 
 
@@ -97,7 +97,7 @@ class AtServer(two_servers.AtServer):
         dealt_masks.plan_of(self.request, culprit=self.call.consumer)
 
     def meeting(self) -> Meeting:
-        return self.shared(meet)
+        return self.meeting_of(meet)
 
     def find_session_of_answer(self) -> str:
         """Return the session of the stored answer: both shares of a sum come from the masks of one session."""

@@ -107,7 +107,7 @@ def open_meeting(session: Session[Any], kind: Callable[[Session[Any], str], M]) 
 
 
 def meet(session: Session[Any]) -> Meeting | None:
-    """Open the meeting of servers that read the rows. Called by `session.shared`."""
+    """Open the meeting of servers that read the rows. Called by `session.once`."""
     return open_meeting(session, Meeting)
 
 
@@ -124,13 +124,13 @@ class AtServer(way.AtServer):
         several_parties.refuse_blocks(self.call)
 
     def meeting(self) -> Meeting:
-        return self.shared(meet)
+        return self.meeting_of(meet)
 
-    def shared(self, meet: Callable[[Session[Any]], M | None]) -> M:
+    def meeting_of(self, meet: Callable[[Session[Any]], M | None]) -> M:
         session = self.call.session
         if session and isinstance(session.job, SumJob) and session.job.shares_rows != bool(self.request.in_shares):
             self.call.refuse("in_shares", "the job declares otherwise")
-        meeting = session.shared(meet) if session else None
+        meeting = session.once(meet) if session else None
         if meeting is None:
             reason = "its labels are shares: only a job of two measurement servers may ask for a sum of them"
             self.call.refuse("session", reason)

@@ -14,7 +14,7 @@ LOWEST := .venv-lowest
 export MPLBACKEND := Agg
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process of a job compiles every module again
 
-.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak docs protos protocols-page options-page commands-page constraints clean
+.PHONY: help setup demo demo-taylor demo-falcon demo-label-dp demo-dp-lr test lowest mutants lint types wheel soak docs protos protocols-page options-page pictures commands-page constraints clean
 
 help:  ## list all targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -123,7 +123,7 @@ wheel: $(VENV)/.dev  ## build dist/*.whl, and check its contents
 	@$(BIN)/python -m zipfile --list dist/blindfit-*.whl | grep -q '^blindfit/py\.typed ' || { echo "the wheel has no blindfit/py.typed"; exit 1; }
 	@ls dist/*.whl
 
-docs: $(DOCS)/.made  ## the documentation as a site in docs/_build/html, with every notebook run and every link checked (five minutes)
+docs: $(DOCS)/.made  ## build the site docs/_build/html, run every notebook, and check every link (four minutes)
 	@$(DOCS)/bin/python docs/build_site.py
 
 protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
@@ -131,6 +131,9 @@ protos: $(VENV)/.dev $(TOOLS)/.made  ## regenerate protos/*_pb2*.py
 
 protocols-page: $(VENV)/.dev  ## regenerate docs/reference/messages.md
 	@$(BIN)/python docs/protocols_page.py
+
+pictures: $(VENV)/.dev  ## draw docs/pictures again: the chooser, who sends what, the lives of a session and a release
+	@$(BIN)/python docs/drawing
 
 options-page: $(VENV)/.dev  ## regenerate docs/reference/options
 	@$(BIN)/python -m blindfit.coordinator.explain.pages docs/reference/options

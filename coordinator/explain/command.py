@@ -1,10 +1,9 @@
-"""`blindfit explain`: what an option is for; and docs/reference/options.md, which has all of them."""
+"""`blindfit explain`: what an option is for."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -16,10 +15,6 @@ from blindfit.coordinator.terminal.terminal import line
 from blindfit.parties.renamed import NAME, lines_about
 
 FILES = {JOB: "job files", PARTY: "party files"}
-INTRODUCTION = """Every option of job files and party files. `make options-page` writes this page from the code that
-reads the files. `blindfit explain taylor.epochs` prints one option, and `blindfit explain` lists the tables.
-`--set KEY=VALUE` sets an option for one run. NAME stands for a name that you choose. Blindfit refuses an option that
-it does not know, and an option that would do nothing."""
 
 
 def explain(name: str | None) -> Found:
@@ -82,45 +77,3 @@ def _in_full(option: Option) -> Text:
 
 def _of_protocols(option: Option) -> str:
     return f" of {', '.join(option.protocols)}" if option.protocols else ""
-
-
-# --- the page -----------------------------------------------------------------------------------------
-
-
-def page() -> str:
-    """docs/reference/options.md, whole."""
-    return "\n".join(_lines()) + "\n"
-
-
-def _lines() -> Iterator[str]:
-    yield "# Options"
-    yield ""
-    yield INTRODUCTION
-    for file, title in FILES.items():
-        yield ""
-        yield f"## In {title}"
-        options = [option for option in all_options() if option.file == file]
-        for table, of_table in groupby(options, key=lambda option: option.table):
-            yield from _section(table, list(of_table))
-
-
-def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
-    protocols = {option.protocols for option in options}
-    yield ""
-    yield f"### {f'[{table}]' if table else 'At the top'}"
-    yield ""
-    if len(protocols) == 1 and (named := protocols.pop()):
-        yield f"Only in jobs with protocol {', '.join(f'`{name}`' for name in named)}."
-        yield ""
-    yield "| option | kind and range | default | |"
-    yield "|---|---|---|---|"
-    for option in options:
-        kind = f"{option.kind}; {option.limits}" if option.limits else option.kind
-        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, option.text]
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(page())

@@ -1,4 +1,4 @@
-"""`make demo-label-dp`: labels released row by row between two processes, then what only a demo can know.
+"""`make demo-label-dp`: labels released row by row between two processes, and a comparison with other models.
 
 python -m examples.label_dp.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -37,18 +37,18 @@ def main() -> None:
 
 
 def repeated(out: Path) -> str:
-    """What the second run cost and gave."""
+    """Report the cost of the second run, and whether its model is the same."""
     models = [json.loads((path / "insurer" / "model.json").read_text()) for path in (out, out / "again")]
     spent = [model.pop("privacy")["spent_epsilon"] for model in models]
     same = models[0] == models[1]
     return f"The same job again: {'the same' if same else 'ANOTHER'} model, epsilon {spent[1] - spent[0]:g} spent.\n"
 
 
-# --- what needs both parties' files ------------------------------------------------------------------
+# --- needs the files of both parties ------------------------------------------------------------------
 
 
 def comparison(out: Path) -> Panel:
-    """Mean squared error on true labels of held-out rows, for every mechanism: needs both parties' files."""
+    """Compare all mechanisms by the mean squared error on true labels of held-out rows."""
     features, columns, labels, held_out = joined(out)
     truth = labels[held_out]
     table = Table("labels that were trained on", "off by (std)", "test error", "gain kept", box=None)
@@ -67,13 +67,13 @@ def comparison(out: Path) -> Panel:
         kept = (constant - np.mean(errors)) / (constant - best)
         table.add_row(name, noise, f"{np.mean(errors):.3f}{spread}", f"{kept:.0%}")
 
-    add("none: always the mean", "", [constant])
+    add("constant: always the mean", "", [constant])
     for name in NAMES:
         draws = [released_labels(name, labels) for _ in range(DRAWS)]
         noise = float(np.mean([np.std(draw - labels) for draw in draws]))
         add(name, f"{noise:.2f}", [error(draw) for draw in draws])
     add("the run above", f"{noise_of(out):.2f}", [error_of_run(out, features, held_out, truth)])
-    add("true ones, not private", "0", [best])
+    add("true labels, not private", "0", [best])
     return Panel(
         Group(table, "", GAIN_KEPT),
         title=f"known only because this is a demo: epsilon {EPSILON:g}",
@@ -99,7 +99,7 @@ def read(path: Path) -> pyarrow.Table:
 
 
 def released_labels(name: str, labels: Floats) -> Floats:
-    """As a measurement server draws them, with the mechanism's bias removed where it can be."""
+    """Draw labels as a measurement server does, and remove the bias if the mechanism allows it."""
     settings = MechanismSettings(name, LabelGrid(*LABEL_RANGE), EPSILON, **NEEDED.get(name, {}))
     mechanism = fit(settings, labels, system_uniform).mechanism
     noisy = mechanism.randomise(labels, system_uniform)

@@ -1,4 +1,4 @@
-"""`make demo`: WALR between two processes on real data, then what only a demo can know.
+"""`make demo`: WALR between two processes on real data, and a comparison with other models.
 
 python -m examples.walr.demo [--out DIR] [--set KEY=VALUE ...]
 """
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def comparison(out: Path) -> Panel:
-    """Log loss and AUC on held-out rows: needs both parties' files, which no party has."""
+    """Compare log loss and AUC on held-out rows. This needs the files of both parties, which no party has."""
     ids, private = held_out_scores(out)
     features, labels = joined()
     held_out = np.isin(features["id"].to_pylist(), ids)

@@ -1,18 +1,18 @@
-"""Makes the files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
+"""Make the files of the WALR example from the RAND health insurance experiment (statsmodels; public domain).
 
     python examples/walr/prepare.py [--out DIR] [--holders]
 
-An insurer knows nine features of each of 20,190 person-years; a measurement server knows whether a doctor was seen.
-The files name the rows by the same made-up ids, each in an order of its own:
+An insurer knows nine features of each of 20,190 person-years. A measurement server knows whether the person saw a
+doctor. Both files have the same made-up ids, each in its own order:
 
     features.parquet    id, lncoins, idp, lpi, fmde, physlm, disea, hlthg, hlthf, hlthp
     visits.csv          id, saw_doctor
 
-A third file has all columns of some of the rows, for `blindfit simulate`, which cuts one table into parties:
+A third file has all columns of some rows. `blindfit simulate` cuts it into parties:
 
     sample.csv          id, the nine features, saw_doctor
 
-With --holders, two more: the same features at two parties, each of which does not know some of the people:
+With --holders, two more files have the same features for two parties. Each party lacks some of the people:
 
     plans.parquet       id, lncoins, idp, lpi, fmde
     health.parquet      id, physlm, disea, hlthg, hlthf, hlthp
@@ -31,15 +31,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-SEED = 20190  # public: it only decides ids and orders
-OUTCOME = "mdvis"  # how often a doctor was seen in the year
+SEED = 20190  # public: it decides only ids and orders
+OUTCOME = "mdvis"  # number of visits to a doctor in the year
 HOLDERS = {"plans": ["lncoins", "idp", "lpi", "fmde"], "health": ["physlm", "disea", "hlthg", "hlthf", "hlthp"]}
-KNOWN = 0.95  # of the people, to each holder
+KNOWN = 0.95  # share of the people that each party has
 SAMPLE_ROWS = 2000
 
 
 def rand_table() -> pa.Table:
-    """id, the nine features and saw_doctor, one row a person-year."""
+    """Return the id, the nine features and saw_doctor, with one row for each person-year."""
     try:
         from statsmodels.datasets import randhie
     except ImportError:
@@ -57,7 +57,7 @@ def shuffled(table: pa.Table, seed: int) -> pa.Table:
 
 
 def write(path: Path, write_to: Callable[[Path], None]) -> None:
-    """The whole file or none."""
+    """Write the whole file, or none of it."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         write_to(unfinished)
@@ -74,9 +74,11 @@ def write_holders(table: pa.Table, out: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Makes the files of the WALR example from the RAND data.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data", help="where (default: %(default)s)")
-    parser.add_argument("--holders", action="store_true", help="also the features at two parties")
+    parser = argparse.ArgumentParser(description="Make the files of the WALR example from the RAND data.")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "data", help="folder for the files (default: %(default)s)"
+    )
+    parser.add_argument("--holders", action="store_true", help="also write the features of two parties")
     given = parser.parse_args(arguments)
     out: Path = given.out
     table = rand_table()

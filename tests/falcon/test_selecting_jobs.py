@@ -154,7 +154,7 @@ def test_a_grid_that_fits_only_before_other_trainings_is_refused_before_the_firs
         account = Account.of(world.settings("bank"), "rows")
         entry = account.entry("labels", account.label, ["another-shop"], "weights", "earlier", 100.0)
         transaction.add_disclosure(entry)
-    with pytest.raises(PolicyRefused, match="with trainings before on the same people"):
+    with pytest.raises(PolicyRefused, match="with earlier trainings on the same people"):
         world.run("falcon.epochs=2")
     assert label_bits(world) == [100.0]
 

@@ -84,7 +84,7 @@ def read(directory: Path, **dataset: Any) -> PartyRows:
     part = prediction._part(parameters(), me())
     snapshot, scale = published(prediction._party.snapshots, "new", skip_unreadable=True), part.standardiser
     prediction.check(parameters(), me())
-    source = snapshot.scored_by(scale.record, scale.columns, scale.means())
+    source = snapshot.for_model(scale.record, scale.columns, scale.means())
     return read_rows(source, labels=False, report=lambda *_: None)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 PAGES.remove("CHANGELOG.md")  # of what was, not of what to type
+PAGES.remove("docs/reference/command_line.md")  # its examples are those of --help, which tests/shown types
 PAGES.remove("CONTRIBUTING.md")  # tests/repository follows it
 
 PROGRAMS = {"blindfit", "python", "make", "pip", "docker", "docker-compose", "sh", ".", "(umask"}
@@ -65,7 +66,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str], bool]]:
     number = 0
     while number < len(lines):
         end, commands = number + 1, False
-        if (fence := re.match(r" *```(\w*)$", lines[number])) is not None:
+        if (fence := re.match(r" *```(\w*)(?:\{[\w-]+\}.*)?$", lines[number])) is not None:
             end = 1 + next(n for n in range(end, len(lines)) if lines[n].strip() == "```")
             commands = fence[1] in FENCES_OF_COMMANDS
         elif lines[number].startswith("    ") and not (number and lines[number - 1]):

@@ -188,7 +188,7 @@ def test_quotas_count_models_in_shares_too(tmp_path: Path) -> None:
 
 
 def test_unrounded_weights_that_stay_shared_are_refused() -> None:
-    with pytest.raises(ValueError, match='weight-bits does nothing beside weights = "shared"'):
+    with pytest.raises(ValueError, match='weight-bits does nothing with weights = "shared"'):
         FalconSettings(weights="shared", unsafe=["weight-bits"])
 
 

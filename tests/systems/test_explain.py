@@ -13,6 +13,7 @@ from rich.console import Console
 
 from blindfit.algorithms.errors import ConfigError
 from blindfit.coordinator.explain import command as explain
+from blindfit.coordinator.explain import pages
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.job.job import JobFile, load_job, to_toml
 from blindfit.parties.renamed import NAME
@@ -36,9 +37,16 @@ def test_every_option_says_what_it_is_for() -> None:
     assert [option.path for option in all_options() if not WELL_PUT.fullmatch(option.text)] == []
 
 
-def test_the_page_is_what_the_code_says() -> None:
-    """make options-page"""
-    assert (ROOT / "docs/reference/options.md").read_text() == explain.page()
+def test_the_pages_are_what_the_code_writes() -> None:
+    folder = ROOT / "docs/reference/options"
+    assert {path.stem: path.read_text() for path in folder.iterdir()} == pages.pages(), "run `make options-page`"
+
+
+def test_each_option_stands_on_one_page() -> None:
+    names = [name for name in pages.PAGES for _ in pages.options_of_page(name)]
+    listed = [option for name in pages.PAGES for option in pages.options_of_page(name)]
+    assert sorted(map(repr, listed)) == sorted(map(repr, all_options()))
+    assert len(set(names)) == len(pages.PAGES)
 
 
 def test_each_is_found_by_its_path() -> None:

@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 
 class Kind(Enum):
-    """What a text is, and so which rules hold for it."""
+    """Kind of a text; each rule holds for some kinds."""
 
     PAGE = auto()
     """Prose of a document, a notebook, a template or a demo."""
@@ -77,7 +77,9 @@ RULES = (
     ),
     Rule(
         "who asks",
-        re.compile(r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who)\w+s\b(?! what| whom)"),
+        re.compile(
+            r"(?:(?:^|[.:;(] ?)Who|\b(?:to|by|for|of|from|with) who) (?!can |may |is who)\w+s\b(?! what| whom|[^.]*\?)"
+        ),
         'name the person: "a party that asks"',
     ),
     Rule(

@@ -69,21 +69,6 @@ VIEWS: dict[str, Callable[[], View[Any]]] = {
 }
 
 
-TITLES = {
-    "walr": "One noisy sum",
-    "label-dp": "Noisy labels",
-    "taylor": "Vertical training with encrypted gradients",
-    "falcon": "Vertical training on secret shares",
-    "dp-lr": "A private model from one party's rows",
-}
-"""The plain title of each system, which reports, help and documents show next to its name."""
-
-
-def titled(system: str) -> str:
-    """Return the name of a system with its title; only the name for kinds of jobs without a title."""
-    return f"{system} ({TITLES[system]})" if system in TITLES else system
-
-
 @cache
 def view(system: str) -> View[Any]:
     """Return the view of a system, by a name of VIEWS."""

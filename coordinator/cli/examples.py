@@ -7,7 +7,7 @@ import typer
 EXAMPLES = {
     "init": (
         "blindfit init --system taylor hospital.csv laboratory.csv --label malignant",
-        "blindfit init --system dp-lr visits.csv --label saw_doctor --bounds '*:-1:1' --out joint",
+        "blindfit init --system dp-lr visits.csv --label saw_doctor --bounds age:0:110 --out joint",
     ),
     "import-falcon": ("blindfit import-falcon falcon_job.json --out joint",),
     "check": (

@@ -9,9 +9,9 @@ import typer
 
 from blindfit.coordinator.cli import training
 from blindfit.coordinator.cli.common import open_console
-from blindfit.coordinator.systems import TITLES, titled
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
 from blindfit.coordinator.terminal.wording import join_names
+from blindfit.coordinator.titles import TITLES, with_title
 
 app = App()
 
@@ -58,7 +58,7 @@ def simulate(
     systems: Annotated[
         str,
         typer.Option(
-            metavar="NAME,...", help=f"Systems to compare, or all: {join_names([titled(name) for name in TITLES])}."
+            metavar="NAME,...", help=f"Systems to compare, or all: {join_names([with_title(name) for name in TITLES])}."
         ),
     ] = "all",
     epsilon: Annotated[

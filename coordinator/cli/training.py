@@ -34,10 +34,10 @@ from blindfit.coordinator.cli.common import (
     set_network,
     talk_of,
 )
-from blindfit.coordinator.systems import TITLES, titled
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
 from blindfit.coordinator.terminal.wording import join_names
+from blindfit.coordinator.titles import TITLES, with_title
 
 PANEL = "Train"
 app = App()
@@ -57,7 +57,7 @@ def init(
     system: Annotated[
         str,
         typer.Option(
-            metavar="SYSTEM", help=f"System of the job: {join_names([titled(name) for name in TITLES], 'or')}."
+            metavar="SYSTEM", help=f"System of the job: {join_names([with_title(name) for name in TITLES], 'or')}."
         ),
     ] = "",
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column to learn.")] = "",
@@ -131,7 +131,7 @@ def check(
     asked = make_job(job, overrides, partial(job_with_model, model=model, rehearses=rehearse))
     findings = preflight.check(asked, rehearsal)
     status = ExitCode.FAILED if any(finding.refuses for finding in findings) else ExitCode.DONE
-    shown = (f"{asked.name}: {titled(asked.protocol)}", table_of(findings), verdict_of(findings))
+    shown = (f"{asked.name}: {with_title(asked.protocol)}", table_of(findings), verdict_of(findings))
     return Found({"findings": findings}, shown, status)
 
 

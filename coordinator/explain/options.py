@@ -18,6 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from blindfit.coordinator.job.job import JobFile
+from blindfit.coordinator.terminal.wording import join_names
+from blindfit.coordinator.titles import with_title
 from blindfit.parties.renamed import NAME
 from blindfit.parties.systems import SYSTEMS, party_class, system
 
@@ -97,10 +99,13 @@ def all_options() -> tuple[Option, ...]:
 
 
 def _merge(options: list[Option]) -> Option:
-    """Return one option for all systems that have it; where they differ in more, as the first of them has it."""
+    """Return one option for all systems that have it, with the other facts of the first system."""
     protocols = tuple(name for option in options for name in option.protocols)
     merged = replace(options[0], protocols=() if len(protocols) == len(SYSTEMS) else protocols)
-    return replace(merged, kind=" | ".join(protocols), default="walr") if merged.path == "protocol" else merged
+    if merged.path != "protocol":
+        return merged
+    named = join_names([with_title(name) for name in protocols], "or")
+    return replace(merged, kind=" | ".join(protocols), default="walr", text=f"{merged.text} It is {named}.")
 
 
 def options_of(file: str, model: type[BaseModel]) -> list[Option]:
@@ -126,21 +131,21 @@ def _options(file: str, table: Schema, tables: Schema, prefix: str) -> Iterator[
 
 def _with_facts(option: Option) -> Option:
     """Return an option whose text is split into facts, with its advice."""
-    advice = _advice()[option.file].get(option.path, {})
+    more = advice()[option.file].get(option.path, {})
     first, *others = SENTENCE.split(option.text)
     by_kind: dict[str, list[str]] = {"text": [first], "default": [], "effect": [], "when": []}
     for sentence in others:
         patterns = {"default": DEFAULT, "when": CHANGE, "effect": EFFECT}
         kind = next((name for name, pattern in patterns.items() if pattern.match(sentence)), "text")
         by_kind[kind].append(sentence)
-    default = advice.get("default") or " ".join(_without_opening(sentence) for sentence in by_kind["default"])
+    default = more.get("default") or " ".join(_without_opening(sentence) for sentence in by_kind["default"])
     return replace(
         option,
         text=" ".join(by_kind["text"]),
-        effect=" ".join([*by_kind["effect"], *filter(None, [advice.get("effect")])]),
-        when=" ".join([*by_kind["when"], *filter(None, [advice.get("when")])]),
+        effect=" ".join([*by_kind["effect"], *filter(None, [more.get("effect")])]),
+        when=" ".join([*by_kind["when"], *filter(None, [more.get("when")])]),
         default=": ".join(filter(None, [option.default, default])),
-        example=advice.get("example", ""),
+        example=more.get("example", ""),
     )
 
 
@@ -150,12 +155,13 @@ def _without_opening(sentence: str) -> str:
 
 
 @cache
-def _advice() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+def advice() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """Return the content of advice.toml: facts by the kind of file and the path of an option."""
     return tomllib.loads(files(__package__).joinpath("advice.toml").read_text("utf-8"))
 
 
 def _table_in(field: Schema, tables: Schema) -> tuple[Schema | None, bool]:
-    """Return the table that a field is, and whether there is one for each name that the user chooses."""
+    """Return the table of a field, and True if there is one for each name that the user chooses."""
     for part in _parts(field):
         if "$ref" in part:
             return tables[part["$ref"].rpartition("/")[2]], False
@@ -166,7 +172,7 @@ def _table_in(field: Schema, tables: Schema) -> tuple[Schema | None, bool]:
 
 
 def _parts(field: Schema) -> list[Schema]:
-    """Return all that a field may be, but nothing at all."""
+    """Return the kinds of a field, without null."""
     return [part for part in field.get("anyOf", [field]) if part.get("type") != "null"]
 
 
@@ -192,7 +198,7 @@ def limits_of(field: Schema) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a large power of two as one, and any other number in up to six digits."""
+    """Return a large power of two as 2^n, and any other number in up to six digits."""
     if isinstance(value, int) and value >= 2**16 and value & (value - 1) == 0:
         return f"2^{value.bit_length() - 1}"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"

@@ -106,11 +106,13 @@ def _section(table: str, options: Sequence[Option]) -> Iterator[str]:
     if len(systems) == 1 and (named := systems.pop()):
         yield f"This table is for jobs of {', '.join(f'`{name}`' for name in named)}."
         yield ""
-    yield "| option | kind and range | default | purpose |"
-    yield "|---|---|---|---|"
+    yield "| option | kind and range | default | purpose, effect, when to change it | example |"
+    yield "|---|---|---|---|---|"
     for option in options:
         kind = f"{option.kind}; {option.limits}" if option.limits else option.kind
-        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, option.text]
+        example = f"`{option.toml[-1]}`"
+        purpose = " ".join(filter(None, (option.text, option.effect, option.when)))
+        cells = [f"`{option.path.rpartition('.')[2]}`", kind, option.default, purpose, example]
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -180,7 +180,7 @@ def _together(roles: Roles, job: FalconJob) -> Iterator[str]:
         yield (
             f"{join_names(roles.passives)} may pool their weights, and with them the bits"
             + (
-                " of labels."
+                " about labels."
                 if opens_weights_unrounded(job)
                 else " about labels: the limit counts each party by itself."
             )

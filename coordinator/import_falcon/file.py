@@ -172,7 +172,7 @@ class Without:
     def check_needed(self) -> None:
         for name, needed in self._needed.items():
             if not needed:
-                raise ConfigError(f"--without {name}: the import carries this field, remove the option")
+                raise ConfigError(f"--without {name} does nothing, because the import carries this field: remove it")
 
 
 def read_falcon(path: Path, without: Without) -> tuple[FalconFile, list[str]]:

@@ -145,5 +145,5 @@ def _check_model_of(scores: Path, session: str) -> None:
     if of != session:
         raise ConfigError(
             f"{path}: the model of {of} has scored these rows, and evaluate.session is {session}",
-            hint="name the prediction of this model in --scores, or evaluate the model of that prediction",
+            hint="predict with the model to evaluate, or evaluate the model of that prediction",
         )

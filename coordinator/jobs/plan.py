@@ -17,9 +17,10 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.plan.asked import Asked, Plan, Table
 from blindfit.coordinator.plan.page import render_plan
 from blindfit.coordinator.preflight.parties import PartyHere
-from blindfit.coordinator.systems import titled, view
+from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places, summary_table
+from blindfit.coordinator.titles import with_title
 from blindfit.parties.files.written import write_file, write_json
 
 
@@ -42,7 +43,7 @@ def plan(job: Job[Any], asked: Asked, out: Path, console: Console) -> Found:
 
 
 def _render_plan(job: Job[Any], planned: Plan) -> Iterator[RenderableType]:
-    yield summary_table([("plan", f"{titled(job.protocol)}, {job.name}"), *planned.facts])
+    yield summary_table([("plan", f"{with_title(job.protocol)}, {job.name}"), *planned.facts])
     yield from map(_as_shown, planned.tables)
 
 

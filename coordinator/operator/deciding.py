@@ -25,9 +25,7 @@ def open_store(settings: PartySettings, base_dir: Path) -> Store:
     store = Store.existing(settings, base_dir)
     if store is None:
         Store.check_not_lost(settings, base_dir)
-        raise ConfigError(
-            f"{path_of(settings, base_dir)} does not exist", hint="start the party first: `blindfit party PARTY.TOML`"
-        )
+        raise ConfigError(f"{path_of(settings, base_dir)} does not exist", hint="this party has not started yet")
     return store
 
 

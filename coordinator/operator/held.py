@@ -22,10 +22,11 @@ from blindfit.algorithms.privacy import ledger as book
 from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator.account import summarise
 from blindfit.coordinator.preflight.findings import Finding, judge_epsilon, table_of
-from blindfit.coordinator.systems import titled, view
+from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names
+from blindfit.coordinator.titles import with_title
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store
@@ -66,7 +67,9 @@ class HeldJob:
 
     def describe(self, store: Store) -> Iterator[RenderableType]:
         asked = self.asked
-        yield line(f"[bold]{asked.session}[/]: {titled(asked.protocol)}, proposed by {asked.proposed_by}, {self.since}")
+        yield line(
+            f"[bold]{asked.session}[/]: {with_title(asked.protocol)}, proposed by {asked.proposed_by}, {self.since}"
+        )
         for flag in asked.job.unsafe:
             yield line(f"[{GLARING}] UNSAFE {flag} [/] {view(asked.protocol).given_up[flag]}")
         yield self._members()

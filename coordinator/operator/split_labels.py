@@ -57,7 +57,7 @@ def _source(settings: PartySettings, base_dir: Path, dataset: str) -> Source:
     if chosen.label_kind != "binary":
         raise ConfigError(
             f'datasets.{dataset}.label_kind = "{chosen.label_kind}": only labels that are 0 or 1 are split',
-            hint="a noisy sum needs labels 0 and 1",
+            hint="noisy sums take only such labels",
         )
     return open_source(chosen, base_dir, dataset)
 

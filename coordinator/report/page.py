@@ -12,8 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from blindfit.coordinator.report.reading import process_of
-from blindfit.coordinator.systems import titled
 from blindfit.coordinator.terminal.wording import count, duration, size
+from blindfit.coordinator.titles import with_title
 
 UNKNOWN = "\N{EN DASH}"
 STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}
@@ -81,7 +81,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["titled"] = titled
+    environment.filters["with_title"] = with_title
     return environment
 
 

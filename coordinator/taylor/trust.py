@@ -115,7 +115,7 @@ def _with_key_node(roles: Roles, job: TaylorJob) -> Iterator[str]:
 
 def _passives_together(roles: Roles, job: TaylorJob) -> Iterator[str]:
     several = len(roles.passives) > 1
-    who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} alone"
+    who = f"{join_names(roles.passives)} together" if several else f"{roles.passives[0]} by itself"
     learn = "learn" if several else "learns"
     if job.privacy is not None:
         yield (

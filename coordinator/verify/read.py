@@ -160,7 +160,7 @@ class Read:
         try:
             return np.array(self.parts.sum.sums, np.int64)
         except OverflowError:
-            raise DataError("it is a sum that no labels give") from None
+            raise DataError("no labels give this sum") from None
 
     @cached_property
     def authority(self) -> x509.Certificate:

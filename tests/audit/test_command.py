@@ -135,9 +135,9 @@ def test_what_it_means_in_words(folder):
     open_, closed = (
         audit_model.audit_model(folder / name, *paths, **options) for name in ("model.json", "stranger.json")
     )
-    assert "at a confidence of 95 % better than by chance" in audit_model.in_words(open_)[0]
+    assert "at a confidence of 95% better than by chance" in audit_model.in_words(open_)[0]
     assert "no better than by chance" in audit_model.in_words(closed)[0]
-    assert "f0 above or below the middle" in audit_model.in_words(open_)[1]
+    assert "whether f0 is above the middle" in audit_model.in_words(open_)[1]
     console = Console(record=True, width=160)
     console.print(audit_model.table_of(open_))
     assert f"{open_.membership.advantage:.3f}" in console.export_text()

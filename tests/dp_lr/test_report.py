@@ -90,7 +90,7 @@ def test_the_statement_says_what_was_done(clinic: Clinic) -> None:
     assert "a fit to public rows" in said["public"]
     assert "how many rows there are, and that both classes occur" in said["public"]
     assert "counts of rows and columns" in said["learnt-coordinator"]
-    assert "clinic keeps them, and publishing them is a release of its own" in said["not-covered"]
+    assert "clinic keeps them, and publishing them is a separate release" in said["not-covered"]
     assert "The training rows' loss was not released." in said["noise"]
 
 
@@ -171,7 +171,7 @@ def test_the_page_has_the_model_only_where_it_is(clinic: Clinic) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"privacy": {"epsilon": 0.05}}, "the model is little but its start (a fit to public rows)"),
+        ({"privacy": {"epsilon": 0.05}}, "The model is hardly more than its start (a fit to public rows)"),
         ({"dp_lr": {"iterations": 5}}, "Declare dp_lr.feature_bounds, or scale by public rows"),
         ({"dp_lr": {"budget": "iteration", "iterations": 2, "public_dataset": "archive"}}, "All 2 iterations spent"),
         ({"split": {"test_fraction": 0.1}}, "rows were held out: the figures of the evaluation are rough"),

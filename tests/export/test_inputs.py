@@ -254,7 +254,10 @@ def test_a_party_does_not_start_in_another_role_than_its_certificates(tmp_path: 
         (["walr.max_iterations=3", 'walr.mu="clip"'], {"input: settings": "walr.mu = clip, walr.max_iterations = 3"}),
         (
             ['walr.solver="hybrid-minibatch"'],
-            {"input: settings": "walr.solver = hybrid-minibatch", "input: seed": "shop says that it drew the seed"},
+            {
+                "input: settings": "walr.solver = hybrid-minibatch",
+                "input: seed": "only shop states that it drew the seed",
+            },
         ),
         (["walr.norm_bound=3.0", "walr.intercept=false", "walr.frac_bits=20"], {}),
     ],

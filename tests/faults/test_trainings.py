@@ -103,7 +103,7 @@ def test_a_party_that_is_frozen_for_a_while_holds_the_job_up(tmp_path: Path) -> 
     assert studied.done.returncode == 0, studied.done.stderr
     frozen, thawed = studied.lines("fault")
     assert frozen == "is frozen (SIGSTOP) for 0.3 s; the job ends if it is silent for 40 s"
-    assert thawed == "goes on (SIGCONT): its time is up"
+    assert thawed == "goes on (SIGCONT): its time is over"
 
 
 def test_a_party_that_is_cut_off_for_a_while_holds_the_job_up(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_party_that_is_cut_off_for_a_while_holds_the_job_up(tmp_path: Path) ->
     assert studied.done.returncode == 0, studied.done.stderr
     assert studied.lines("fault") == [
         "is cut off from all other parties for 0.3 s; the job ends if that lasts 70 s",
-        "can be reached again: its time is up",
+        "can be reached again: its time is over",
     ]
 
 

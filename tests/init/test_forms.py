@@ -137,8 +137,8 @@ ROW = "row 17 (line 18) has "
 CASES: dict[str, tuple[Sequence[Any], str]] = {
     "a word among numbers": (
         spoilt(NUMBERS, 17, "k.A."),
-        f'{ROW}"k.A.", and the other 399 values are numbers; to keep it, correct the values, or read them for missing '
-        'ones, missing_words = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan", "k.A."]',
+        f'{ROW}"k.A.", and the other 399 values are numbers; to keep it, correct the values, or read them as missing: '
+        'missing_words = ["NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "<NA>", "NaN", "nan", "k.A."]',
     ),
     "a word in many rows": (
         [*NUMBERS[:300], *(["k.A."] * 100)],

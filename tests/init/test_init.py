@@ -123,7 +123,7 @@ def test_people_whom_the_server_does_not_know_never_train_as_label_0_unnoticed(t
     )
     done = blindfit(tables, "run", "w/job.toml", "--out", "w/run", "--set", "privacy.release=again")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"visits does not have the ids of \d+ rows of \d+: Training used label 0 for them", done.stdout)
+    assert re.search(r"visits does not have the ids of \d+ rows of \d+. Training used label 0 for them", done.stdout)
     assert (
         json.loads((tables / "w/run/report.json").read_text())["parties"]["features"]["summary"]["rows"]["unknown"] > 0
     )
@@ -284,7 +284,7 @@ def _there_already(tables: Path) -> None:
         (_two_words, BOTH, "which label is 1, go or stay?"),
         (_label_in_both, BOTH, "both have a column churned"),
         (_one_row, BOTH, "have 1 row in common"),
-        (_no_row, BOTH, "shop.parquet: there are no rows"),
+        (_no_row, BOTH, "shop.parquet: the table has no rows"),
         (
             None,
             ("--system", "taylor", "My Bank.csv", ".", "--label", "churned"),
@@ -299,7 +299,7 @@ def _there_already(tables: Path) -> None:
         (_unreadable, BOTH, "cannot be read: Permission denied"),
         (_two_common, BOTH, "which column names a row? their common columns are age, client"),
         (_no_common_rows, BOTH, "have 0 rows in common"),
-        (_there_already, BOTH, "joint is there already"),
+        (_there_already, BOTH, "joint already exists"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_nothing_is_left(

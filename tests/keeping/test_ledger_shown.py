@@ -87,7 +87,7 @@ def test_a_party_without_datasets_or_never_started(bank: Bank, console: Console,
         ledger_view.describe(free, bank.root).show(console)
     with pytest.raises(ConfigError, match=r"nowhere/state/bank/party\.sqlite does not exist( \(|$)") as refused:
         ledger_view.describe(bank.settings("bank"), tmp_path / "nowhere").show(console)
-    assert refused.value.hint == "start the party first: `blindfit party PARTY.TOML`"
+    assert refused.value.hint == "this party has not started yet"
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

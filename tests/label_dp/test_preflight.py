@@ -56,8 +56,8 @@ def test_noise_that_drowns_a_model_is_a_warning(project):
 
 def test_a_bias_that_stays_is_a_warning(project):
     findings = found(project, "label_dp.mechanism=rr-on-bins", "label_dp.debias=false")
-    assert "that of rr-on-bins stays" in text(findings, "warning")
-    assert "bias: of up to" in text(findings)
+    assert "the bias of rr-on-bins stays" in text(findings, "warning")
+    assert "bias: up to" in text(findings)
 
 
 def test_too_few_rows_are_refused(project):

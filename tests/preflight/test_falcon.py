@@ -55,7 +55,7 @@ def test_labels_go_with_the_model(shares: World) -> None:
     assert not levels(findings, "refuses")
     assert "residuals are right up to" in said(findings, "field")
     assert "scores up to 56 deviations of the label; nothing proves" in said(findings, "range")
-    assert "the sum of the squared errors" in said(findings, "who learns what")
+    assert "The sum of the squared errors" in said(findings, "who learns what")
 
 
 def test_a_party_that_is_elsewhere(shares: World) -> None:

@@ -29,7 +29,7 @@ def test_noise_and_what_it_costs(private: World) -> None:
     assert "noise of 3 parties together: standard deviation" in said(findings, "noise")
     losses = said(findings, "expected loss")
     assert "loss of the training rows in 3 trials with this noise" in losses
-    assert "by a constant alone" in losses
+    assert "with only a constant" in losses
     assert "within the same bounds, and nobody learns of it" in said(findings, "range")
     assert "budget of customers: epsilon 0 of 2 is spent" in said(findings, "shop")
     assert not said(findings, "weights")

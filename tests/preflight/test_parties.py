@@ -123,7 +123,7 @@ SHOP = ("shop", "active", "rows")
 
 async def test_parties_of_which_one_is_up(authority: Path, tmp_path: Path) -> None:
     shop, meter = await asked(authority, tmp_path, SHOP, ("meter", "measurement", "labels"))
-    assert meter == Finding("ok", "meter", f"is up: measurement, version {__version__}")
+    assert meter == Finding("ok", "meter", f"is running: measurement, version {__version__}")
     assert (shop.level, shop.about) == ("refuses", "shop")
     assert shop.text.startswith(
         "cannot reach shop at 127.0.0.1:1 at step connect: Connection refused (start `blindfit "

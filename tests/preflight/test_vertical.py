@@ -94,7 +94,7 @@ def test_a_delta_that_is_too_large(project: World) -> None:
 def test_whose_keys_are_kept_unlocked(project: World) -> None:
     project.set("secrets", {"passphrase_file": "words"}, "shop")
     project.set("identity.passphrase_file", "words", "bank")  # the same for both
-    said = [f.about for f in project.check() if "keeps its keys and checkpoints unlocked" in f.text]
+    said = [f.about for f in project.check() if "keeps its keys and checkpoints without encryption" in f.text]
     assert said == ["post", "notary"]
 
 

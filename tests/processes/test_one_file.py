@@ -35,7 +35,7 @@ def test_a_real_party_that_is_up_is_found_and_named(project):
             f"note: meter at {address} seems to be running. This run starts separate processes on this machine"
             in done.stdout
         )
-        assert "`blindfit submit` takes the job to the parties that are up" in done.stdout
+        assert "`blindfit submit` takes the job to the parties that already run" in done.stdout
         quiet = project.blindfit("run", "job.toml", "--out", "out", "--quiet")
         assert (quiet.returncode, "note:" in quiet.stdout) == (0, False), quiet.stderr
     assert "note:" not in project.blindfit("run", "job.toml", "--out", "out").stdout

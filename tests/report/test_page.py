@@ -151,7 +151,7 @@ def test_a_partys_own_page_without_its_model(made_up: MadeUp, tmp_path: Path) ->
         ("report.json", None, "cannot be read"),
         ("report.json", "{", "is not JSON"),
         ("report.json", "[]", "is not a table"),
-        ("report.json", "{}", "is not the report of an active party"),
+        ("report.json", "{}", "is not the report of an active or a passive party"),
         ("report.json", '{"parties": {}}', "is a whole job's report"),
         ("model.json", "{}", "format: not"),
     ],

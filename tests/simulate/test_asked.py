@@ -124,7 +124,7 @@ def test_a_folder_with_files_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/mine.txt").write_text("mine")
     asked = Asked("churned", "client")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         cut(read_table(people(), asked), asked, tmp_path / "cut", 0)
     assert [path.name for path in tmp_path.rglob("*")] == ["cut", "mine.txt"]
 

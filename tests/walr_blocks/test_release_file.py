@@ -69,7 +69,7 @@ def test_all_passes_but_that_nobody_fits_the_model_again(trained: Trained) -> No
     assert [(r.name, r.why) for r in verified.results if r.why] == []
     assert len(verified.results) == ALL_CHECKS + 1
     lines = {result.name for result in verified.results}
-    assert "noisy sum: 3 numbers, of shop's columns alone, the answer" in lines
+    assert "noisy sum: 3 numbers, only of shop's columns, the answer" in lines
     assert "epsilon: 4 against shop and bank and chain together" in lines
     (fitted,) = [line for line in lines if line.startswith("model and fit")]
     assert "2 weights of shop's columns" in fitted

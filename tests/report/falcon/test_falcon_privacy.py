@@ -54,7 +54,7 @@ def test_the_promise_and_what_it_rests_on(private: MadeUpShares) -> None:
     assert "each row, features of all parties and label, in all opened weights together" in said["promise"]
     assert "if every data party shortened its part of each row" in said["promise"]
     assert "No protocol checks this" in said["promise"]
-    assert "notary, which deals what the shares need, is trusted to deal rightly" in said["promise"]
+    assert "notary, which deals what the shares need, is trusted to deal correctly" in said["promise"]
     assert (
         "is replaced by another; their number is public; the set of rows that all parties have is public too"
         in said["neighbours"]

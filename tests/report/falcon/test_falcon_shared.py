@@ -20,10 +20,10 @@ def test_the_statement_says_who_holds_what(shares: MadeUpShares) -> None:
     )
     assert "notary keeps nothing: each prediction has its own seeds and MAC key" in held
     assert "counts what the end of a training reveals about its labels, and nothing else of this training" in held
-    assert "No weight, to nobody." in text_of(shares, "opened")
+    assert "No weight was opened to anybody." in text_of(shares, "opened")
     assert text_of(shares, "learnt-active").startswith("No weight, not even of its own columns")
-    assert "Without one of them, the others reveal nothing of the model" in text_of(shares, "collusion")
-    assert "no epsilon bounds what figures of test rows tell" in text_of(shares, "promise")
+    assert "without the shares of one of them, they have nothing of it" in text_of(shares, "collusion")
+    assert "no epsilon bounds what figures of test rows reveal" in text_of(shares, "promise")
 
 
 def test_what_is_said_of_opened_weights_is_not_said(shares: MadeUpShares) -> None:

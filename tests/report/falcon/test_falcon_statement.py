@@ -47,7 +47,7 @@ def test_macs_are_promised_where_there_are_any(shares: MadeUpShares) -> None:
     said = text_of(shares, "promise")
     assert on not in said
     assert off in said
-    assert "Checks by MACs (off): bank, post and shop were believed" in text_of(shares, "defences")
+    assert "Checks by MACs (off): bank, post and shop were trusted" in text_of(shares, "defences")
 
 
 def test_in_short(shares: MadeUpShares) -> None:
@@ -70,9 +70,10 @@ def test_what_was_opened_to_whom(shares: MadeUpShares) -> None:
     said = text_of(shares, "opened")
     assert "After each of 4 epochs, bank, post and shop learnt two bits: whether all scores and weights were in" in said
     assert "and whether training ended there, by the validation loss" in said
-    assert "To each of them alone, the weights of its own columns, 8 bits each." in said
+    assert "Each of them, and nobody else, learnt the weights of its own columns, 8 bits each." in said
     assert (
-        "To bank alone, of 240 test rows: the confusion matrix, the log loss, AUC and KS, the last two over 256" in said
+        "Only bank learnt, for 240 test rows: the confusion matrix, the log loss, AUC and KS, the last two over 256"
+        in said
     )
 
 
@@ -115,7 +116,7 @@ def test_weights_as_they_are_may_give_labels_away(shares: MadeUpShares) -> None:
     said = text_of(shares, "weights")
     assert "post and shop may compute labels from them, above all after few epochs" in said
     assert "at most" not in said
-    assert "columns, as they are." in text_of(shares, "opened")
+    assert "columns, not rounded." in text_of(shares, "opened")
     assert "without rounding they may reveal labels" in text_of(shares, "learnt-passive")
     assert "Rounded weights (off)" in text_of(shares, "defences")
 
@@ -157,13 +158,13 @@ def test_a_key_node_that_colludes_reads_everything(shares: MadeUpShares) -> None
 def test_data_parties_that_deviate(shares: MadeUpShares) -> None:
     assert "Of bank, post and shop, all of them but one may collude and deviate" in text_of(shares, "collusion")
     said = text_of(shares.with_(**SEMI_HONEST), "collusion")
-    assert "are believed to follow the protocol (semi-honest)" in said
+    assert "are trusted to follow the protocol (semi-honest)" in said
     assert "MACs" not in said
     assert "either of them may collude and deviate" in text_of(shares.with_().with_two(), "collusion")
 
 
 def test_passive_parties_that_pool(shares: MadeUpShares) -> None:
-    said = "post and shop may pool their weights, and with them the bits of labels"
+    said = "post and shop may pool their weights, and with them the bits about labels"
     assert f"{said}: the limit counts each party by itself" in text_of(shares, "collusion")
     assert f"{said}." in text_of(shares.with_(**UNROUNDED), "collusion")
     assert "pool" not in text_of(shares.with_().with_two(), "collusion")

@@ -168,7 +168,7 @@ def test_curves_of_a_partys_own_file_are_checked(training: MadeUpTraining, curve
     [
         ([(3, 1), (2, 1)], "do not grow"),
         ([(3, 1), (3, 1)], "do not grow"),
-        ([(-1, 1)], "point 0 of ranking cannot be"),
+        ([(-1, 1)], "point 0 of ranking is impossible"),
         ([(3, 0)], "ends without rows of both classes"),
     ],
 )
@@ -193,7 +193,7 @@ def test_counts_of_a_ranking_must_be_counts(training: MadeUpTraining, points: li
 )
 def test_a_point_that_no_rows_can_give_is_named(training: MadeUpTraining, curve: str, point: dict[str, Any]) -> None:
     training.report["evaluation"][curve] = [point]
-    with pytest.raises(DataError, match=f"the report of bank: point 0 of {curve} cannot be"):
+    with pytest.raises(DataError, match=f"the report of bank: point 0 of {curve} is impossible"):
         training.written()
     assert not (training.out / "report.json").exists()
 

@@ -136,7 +136,7 @@ def test_under_label_dp_the_evaluation_stays_where_the_labels_are(training: Made
         (
             {"align": {"method": "linkage", "fields": ["name", "born:date", "postcode"]}},
             0,
-            "after linkage nobody is told",
+            "after linkage nobody learns",
         ),
     ],
 )
@@ -207,7 +207,7 @@ def test_an_unsafe_flag_is_prominent(training: MadeUpTraining, flag: str, cautio
     ("losses", "caution"),
     [
         (("0.69", "0.6", "0.55", "0.5"), "The hold-out loss still fell by 0.05 in the last of 4 epochs"),
-        (("0.6", "0.5", "0.7", "0.9"), "The hold-out loss was 0.5 after epoch 2 and 0.9 in the end"),
+        (("0.6", "0.5", "0.7", "0.9"), "The hold-out loss was 0.5 after epoch 2 and 0.9 at the end"),
     ],
 )
 def test_losses_that_say_something(training: MadeUpTraining, losses: tuple[str, ...], caution: str) -> None:
@@ -237,7 +237,7 @@ def test_why_training_ended(training: MadeUpTraining, epochs: int, losses: tuple
 @pytest.mark.parametrize(
     ("changes", "caution"),
     [
-        ({"rows__test": 40}, "The model was tested on 40 rows alone"),
+        ({"rows__test": 40}, "The model was tested on only 40 rows"),
         ({"rows__shrunk": 78}, "78 training rows of bank (10%) stood out among its 3 features"),
     ],
 )

@@ -82,7 +82,7 @@ def test_defences_say_what_they_are_worth(training: MadeUpTraining) -> None:
     said = text_of(training, "defences")
     assert "standard deviation 0.25 to the term of each label" in said
     # Two passive columns: log2(1 + 1 / (4 / 16)) bits.
-    assert "at most 2 bits about its labels, 128 or more, to all 2 passive columns together" in said
+    assert "at most 2 bits about its labels, which are 128 or more, to all 2 passive columns together" in said
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_figures_are_the_trainings(training: MadeUpTraining) -> None:
     assert "jitter" not in text_of(training, "mechanism").lower()
     composed = text_of(training, "composition")
     assert "After this job epsilon 3 is spent; 5 is left." in composed
-    assert "publishing them is a release of its own" in composed
+    assert "publishing them is a separate release" in composed
 
 
 def test_what_protects_features_is_on_under_label_dp_too(training: MadeUpTraining) -> None:
@@ -176,7 +176,7 @@ def test_one_passive_party_cannot_hide_its_part(training: MadeUpTraining) -> Non
     assert "it does not see the part of a passive party" in text_of(training, "learnt-active")
     training.with_roles(bank="active", shop="passive", notary="key_node")
     assert "The score minus its own part is shop's part" in text_of(training, "learnt-active")
-    assert "shop alone learns of a batch" in text_of(training, "collusion")
+    assert "shop by itself learns at most" in text_of(training, "collusion")
 
 
 def test_passive_parties_are_named(training: MadeUpTraining) -> None:
@@ -200,7 +200,7 @@ def test_alignment_by_ids_or_by_likeness(training: MadeUpTraining) -> None:
     assert "No message states how many rows match, or which" in text_of(training, "learnt-passive")
     assert "Keyed filters" in text_of(training, "learnt-key-node")
     assert "scores of the test rows" not in text_of(training, "learnt-active")
-    assert "could also guess the other's records" in text_of(training, "collusion")
+    assert "could also guess the records of the other" in text_of(training, "collusion")
 
 
 def test_without_a_hold_out_loss_nobody_learnt_one(training: MadeUpTraining) -> None:
@@ -232,7 +232,7 @@ def test_passive_parties_together(training: MadeUpTraining) -> None:
     training.settings["taylor"] = {"unsafe": ["label-bits"]}
     assert "the bound on what a batch reveals was switched off" in text_of(training, "collusion")
     del training.settings["taylor"]
-    assert "no more of the labels than epsilon and delta allow" in text_of(training.with_label_dp(), "collusion")
+    assert "no more about the labels than epsilon and delta allow" in text_of(training.with_label_dp(), "collusion")
 
 
 def test_what_is_out_of_the_model(training: MadeUpTraining) -> None:

@@ -10,8 +10,8 @@ import typer
 from blindfit.coordinator.cli import training
 from blindfit.coordinator.cli.common import open_console
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
+from blindfit.coordinator.terminal.titles import TITLES, with_title
 from blindfit.coordinator.terminal.wording import join_names
-from blindfit.coordinator.titles import TITLES, with_title
 
 app = App()
 

@@ -36,8 +36,8 @@ from blindfit.coordinator.cli.common import (
 )
 from blindfit.coordinator.terminal.exit_codes import ExitCode
 from blindfit.coordinator.terminal.json_output import App, Found, call_of
+from blindfit.coordinator.terminal.titles import TITLES, with_title
 from blindfit.coordinator.terminal.wording import join_names
-from blindfit.coordinator.titles import TITLES, with_title
 
 PANEL = "Train"
 app = App()

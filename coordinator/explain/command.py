@@ -13,7 +13,7 @@ from blindfit.coordinator.explain.options import JOB, PARTY, Option, all_options
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import lines_with_labels
 from blindfit.coordinator.terminal.terminal import line
-from blindfit.coordinator.titles import TITLES
+from blindfit.coordinator.terminal.titles import TITLES
 from blindfit.parties.renamed import NAME, lines_about
 
 FILES = {JOB: "job files", PARTY: "party files"}

@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from blindfit.coordinator.job.job import JobFile
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.coordinator.terminal.wording import join_names
-from blindfit.coordinator.titles import with_title
 from blindfit.parties.renamed import NAME
 from blindfit.parties.systems import SYSTEMS, party_class, system
 

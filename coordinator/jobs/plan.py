@@ -20,7 +20,7 @@ from blindfit.coordinator.preflight.parties import PartyHere
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.json_output import Found
 from blindfit.coordinator.terminal.summary_table import places, summary_table
-from blindfit.coordinator.titles import with_title
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.parties.files.written import write_file, write_json
 
 

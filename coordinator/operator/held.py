@@ -24,9 +24,9 @@ from blindfit.coordinator.operator.account import summarise
 from blindfit.coordinator.preflight.findings import Finding, judge_epsilon, table_of
 from blindfit.coordinator.systems import view
 from blindfit.coordinator.terminal.terminal import line
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.coordinator.terminal.whole_table import WholeTable
 from blindfit.coordinator.terminal.wording import join_names
-from blindfit.coordinator.titles import with_title
 from blindfit.parties.sessions.proposal import Member, Proposed, read_proposal
 from blindfit.parties.settings import PartySettings
 from blindfit.parties.store.database import Store

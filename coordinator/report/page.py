@@ -12,8 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from blindfit.coordinator.report.reading import process_of
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.coordinator.terminal.wording import count, duration, size
-from blindfit.coordinator.titles import with_title
 
 UNKNOWN = "\N{EN DASH}"
 STATES = {"DONE": "done", "FAILED": "failed", "CANCELLED": "cancelled"}

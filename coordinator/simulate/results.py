@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blindfit.coordinator.simulate.kept import Done, Failed, Repeat, Run
-from blindfit.coordinator.titles import TITLES
+from blindfit.coordinator.terminal.titles import TITLES
 
 TIMES = 10  # factor of the rows in the forecast
 JOINED, ALONE, CONSTANT = "joined, no privacy", "active party only", "constant"

@@ -17,7 +17,7 @@ from blindfit.coordinator.job.job import Job
 from blindfit.coordinator.operator import deciding as operator
 from blindfit.coordinator.operator.held import not_default, to_toml
 from blindfit.coordinator.systems import VIEWS, view
-from blindfit.coordinator.titles import with_title
+from blindfit.coordinator.terminal.titles import with_title
 from blindfit.parties.data.settings import PartyDatasetSettings
 from blindfit.parties.dp_lr.settings import DPLRJob
 from blindfit.parties.falcon.settings import FalconJob

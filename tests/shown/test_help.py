@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from blindfit.coordinator.cli.examples import EXAMPLES
 from blindfit.coordinator.cli.main import app
 from blindfit.coordinator.terminal.json_output import Call
-from blindfit.coordinator.titles import TITLES
+from blindfit.coordinator.terminal.titles import TITLES
 from tests.each_case import each_case
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from blindfit.coordinator.explain import command as explain
 from blindfit.coordinator.explain import pages
 from blindfit.coordinator.explain.options import JOB, PARTY, Option, advice, all_options
 from blindfit.coordinator.job.job import JobFile, load_job, to_toml
-from blindfit.coordinator.titles import TITLES
+from blindfit.coordinator.terminal.titles import TITLES
 from blindfit.parties.renamed import NAME
 from blindfit.parties.systems import SYSTEMS, party_class, system
 from blindfit.parties.tables import _models_in, option_of

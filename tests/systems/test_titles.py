@@ -8,7 +8,7 @@ from pathlib import Path
 from blindfit.coordinator.explain.options import all_options
 from blindfit.coordinator.report.page import render_template
 from blindfit.coordinator.systems import VIEWS
-from blindfit.coordinator.titles import TITLES, with_title
+from blindfit.coordinator.terminal.titles import TITLES, with_title
 from tests.each_case import each_case
 
 ROOT = Path(__file__).parents[2]

@@ -60,7 +60,10 @@ def attack(
         ),
     ] = None,
 ) -> Found:
-    """Attack a label mechanism (exit status 1: its epsilon does not hold) or a fitted model."""
+    """Attack a label mechanism or a fitted model.
+
+    The exit status is 1 if the epsilon of a mechanism does not hold.
+    """
     given = dict[str, Any](
         epsilon=epsilon, delta=delta, range=ends, samples=samples, labels=labels, label=label, id=row_id
     )

@@ -19,7 +19,10 @@ def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a walr run, or of its active party.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="New file for auditors.")],
 ) -> Found:
-    """Write a release file for an auditor: the charge, noisy sum and model of a walr training, with signatures."""
+    """Write a release file of a walr training, for an auditor.
+
+    The file has the charge, the noisy sum and the model, with signatures.
+    """
     from blindfit.coordinator.verify import export as export_
 
     return export_.export(directory, out)
@@ -51,9 +54,9 @@ def verify(
         str | None, typer.Option("--id", help="Column of the ids in the table, with --features.  [default: id]")
     ] = None,
 ) -> Found:
-    """Check a release file offline, without trust in any party. The last line names what the file does not prove.
+    """Check a release file offline, without trust in any party.
 
-    The exit status is 1 if a check fails.
+    The last line names what the file does not prove. The exit status is 1 if a check fails.
     """
     from blindfit.coordinator.verify import shown
 

@@ -100,7 +100,10 @@ def nursery(context: typer.Context) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def health(settings: PartyFile, overrides: SetOption = None) -> Found:
-    """Check whether a party on this machine is running. The exit status is 0 if it is."""
+    """Check whether a party on this machine is running.
+
+    The exit status is 0 if it is.
+    """
     import asyncio
 
     from blindfit.coordinator.operator import health as health_
@@ -177,7 +180,10 @@ def snapshot(
     remove_older: Annotated[bool, typer.Option("--remove-older", help="Remove older snapshots.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Make the next snapshot of a dataset, even if nothing changed. Later jobs read it."""
+    """Make the next snapshot of a dataset. Later jobs read it.
+
+    The command makes a snapshot even if nothing changed.
+    """
     from blindfit.coordinator.operator import snapshots
 
     if dataset is None:
@@ -256,7 +262,10 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Remove without a question.")] = False,
     overrides: SetOption = None,
 ) -> Found:
-    """Remove the files of sessions: checkpoints, model parts, reports, transcripts, predictions."""
+    """Remove files of ended sessions, such as checkpoints and reports.
+
+    The files are checkpoints, model parts, reports, transcripts and predictions.
+    """
     from blindfit.coordinator.operator import purge as purge_
 
     loaded, console, confirm = read_party(settings, overrides), open_console(context), confirm_of(context)

@@ -106,7 +106,10 @@ def simulate(
         ),
     ] = None,
 ) -> Found:
-    """Compare all systems on one table: quality, privacy, time and bytes. Nothing is charged."""
+    """Compare all systems on one table. Nothing is charged.
+
+    The results are quality, privacy, time and bytes.
+    """
     from blindfit.coordinator.simulate import command
     from blindfit.coordinator.simulate.words import read_asked
 

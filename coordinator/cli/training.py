@@ -269,7 +269,10 @@ def evaluate(
     faults: FaultOption = None,
     overrides: SetOption = None,
 ) -> Found:
-    """Measure how good a model is, from one noisy sum over labels. Every party runs on this machine."""
+    """Measure how good a model is, from one noisy sum over labels.
+
+    Every party runs on this machine.
+    """
     from blindfit.coordinator.job.folders import folder_of
     from blindfit.coordinator.job.trained import evaluation_of
     from blindfit.coordinator.jobs import run as jobs
@@ -296,7 +299,7 @@ def export_model(
         Path | None, typer.Option("--out", metavar="FILE", help="The new file; by default next to the first model.")
     ] = None,
 ) -> Found:
-    """Write a linear model for another system: ONNX, PMML, SQL, or Python without packages."""
+    """Write a linear model for other software: ONNX, PMML, SQL or plain Python."""
     from blindfit.coordinator.export_model import command
 
     return command.export_model(models, form, dialect, out)
@@ -323,7 +326,7 @@ def split_labels(
     out: Annotated[tuple[Path, Path], typer.Option(metavar="A.PARQUET B.PARQUET", help="Two new files.")],
     overrides: SetOption = None,
 ) -> Found:
-    """Split every label into two shares, so that neither of two measurement servers knows a label."""
+    """Split labels into two shares, so that neither of two servers knows a label."""
     from blindfit.coordinator.operator import split_labels as split_
 
     return split_.split_labels(read_party(settings, overrides), settings.parent, dataset, out)

@@ -62,7 +62,7 @@ def test_the_words_of_an_example_are_accepted(name: str, example: str) -> None:
 def test_a_command_has_one_plain_line(name: str) -> None:
     line = NAMED[name].help.split("\n\n")[0].replace("\n", " ")
     assert line.endswith(".")
-    assert len(line) <= 120
+    assert len(line) <= 79
 
 
 def test_examples_that_need_no_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,9 @@ AGAIN = "only a job that was answered before gets its model again"
 def leaks(job: Job[DPLRJob]) -> Iterator[Finding]:
     (active,) = job.parties
     about, privacy = "who learns what", job.parameters.required_privacy
-    yield Finding("note", about, f"no row, label or gradient leaves {active}; anyone who gets the model learns it")
+    yield Finding(
+        "note", about, f"no row, label or gradient leaves {active}; anyone who gets the model learns its weights"
+    )
     yield Finding(
         "note",
         about,

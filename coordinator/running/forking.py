@@ -19,7 +19,8 @@ from typing import Any
 from blindfit.parties.work import ending, late_arrow
 
 WARM = (
-    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.stage"),
+    *("blindfit.parties.node", "blindfit.coordinator.job.file_kinds", "blindfit.coordinator.job.overrides"),
+    "blindfit.coordinator.job.stage",
     *("cryptography.hazmat.backends.openssl", "dateutil.relativedelta", "encodings.idna", "encodings.utf_8_sig"),
 )
 """Modules that every party imports before it serves."""

@@ -279,7 +279,7 @@ class _Study:
         )
         yield (
             "Bits count what a run reveals without differential privacy: about all labels together, about the score of "
-            "each row, and about all columns. For the rest, epsilon is the bound."
+            "each row, and about all columns. An epsilon bounds what bits do not count."
         )
         yield "All of this was rehearsed: nothing was charged, and nothing may be released from it."
 

@@ -87,7 +87,7 @@ def test_a_job_that_waits_is_cancelled_by_who_submitted_it(project: World) -> No
     assert kept.stat().st_mode & 0o777 == 0o600
     assert project.blindfit("purge", "meter.toml", session, "--yes").returncode == 0
     assert not kept.exists()
-    assert "nothing is kept of the log" in project.blindfit("logs", "meter.toml", session).stdout
+    assert "no line of the log of" in project.blindfit("logs", "meter.toml", session).stdout
     assert [job["state"] for job in jobs(project, "meter")] == ["ENDED"]
     assert "cancelled" in project.blindfit("jobs", "meter.toml").stdout
     assert "no job runs or waits here" in project.blindfit("jobs", "meter.toml", "--running").stdout

@@ -112,4 +112,4 @@ def test_a_submitted_prediction_names_its_training(project):
         project.blindfit("submit", "predict.toml", "--session", "walr-1")
     )
     refused = project.blindfit("submit", "job.toml", "--session", "walr-1")
-    assert error_line(refused).startswith("error: job.toml: a job of this kind takes no model")
+    assert error_line(refused).startswith("error: job.toml: this kind of job takes no model")

@@ -43,7 +43,7 @@ def test_two_worlds_of_labels_have_one_plan(project: World) -> None:
 
 def test_the_price_of_a_loss_and_what_was_guessed(project: World) -> None:
     plan = planned(project, "--wanted", "0.99")
-    assert f"expected from epsilon {plan['min_epsilon']:.4g} on" in plan["said"]
+    assert f"expected from epsilon {plan['min_epsilon']:.4g}." in plan["said"]
     assert "these values are defaults: give --base-rate and --strength" in plan["said"]
     none = planned(project, "--wanted", "0.01")
     assert none["min_epsilon"] is None

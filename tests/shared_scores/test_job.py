@@ -208,7 +208,7 @@ def test_the_preflight_says_what_a_prediction_takes(root: Path, shared: str) -> 
     job = load_job(root / "predict.toml", [f'predict.session="{shared}"'])
     told = {finding.about: finding.text for finding in preflight.check(job)}
     assert told["model"].startswith("is in shares: nobody has it")
-    assert told["shop-a"] == "its part of a score goes into the sum as it is"
+    assert told["shop-a"] == "its part of a score goes into the sum unchanged"
     assert f"to score {ROWS:,} rows" in told["time"]
     assert told["rounds"].startswith("27: 40 ms from party to party add")
     assert "MB to send" in told["bytes"]

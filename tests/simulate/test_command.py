@@ -284,7 +284,7 @@ BAD = [
     (("--label", "ill", "--systems", "magic"), "patients.csv", "--systems: 'magic' is not a system"),
     (("--label", "ill", "--repeat", "0"), "patients.csv", "--repeat 0"),
     (("--label", "ill", "--jobs", "0"), "patients.csv", "--jobs 0: 1 to 64 runs go at once"),
-    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: it does not begin with a system"),
+    (("--label", "ill", "--set", "l2=3"), "patients.csv", "--set l2: the option does not begin with a system"),
     (("--label", "ill", "--set", "walr.l2=3", "--systems", "taylor"), "patients.csv", "--set walr.l2"),
     (
         ("--label", "ill", "--set", "taylor.magic=3", "--systems", "taylor"),

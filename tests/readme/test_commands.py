@@ -156,7 +156,7 @@ SIMULATE_BY_NAME = (
     "--systems walr,dp-lr --epsilon 0.5,1,2 --repeat 5 --out runs/epsilons"
 )
 SAMPLES = Typed(
-    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("Nothing speaks",)
+    add="--samples 64", why="as few as there may be find less, and take as few fits", says=("No sample contradicts",)
 )
 
 
@@ -358,7 +358,7 @@ TYPED: dict[str, dict[str, Typed]] = {
         "blindfit attack rp-with-prior --epsilon 1": Typed(
             add="--samples 64 --half-width 0.2",
             why="as few as there may be, and no search for the best half width in each fit",
-            says=("Nothing speaks",),
+            says=("No sample contradicts",),
             prints=True,
         ),
         "blindfit attack rr-on-bins --range 0 8 --labels examples/label_dp/data/visits.csv:visits": SAMPLES,
@@ -490,7 +490,7 @@ TYPED: dict[str, dict[str, Typed]] = {
     },
     "docs/guides/hide_labels_or_rows.md": {
         SPLIT: Typed(says=("20,190 rows",), writes=("examples/walr/split_labels/data/west.parquet",)),
-        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against it alone",)),
+        "blindfit check examples/walr/split_labels/job.toml": Typed(says=("epsilon 0.684 against only",)),
         "blindfit run examples/walr/split_labels/job.toml --out runs/walr-split": Typed(
             says=("even if it colludes with one of", "of 3 spent on members"), writes=("runs/walr-split/report.html",)
         ),
